@@ -24,7 +24,7 @@ from table import show
 
 from materia_nb import Workbench
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import rehearse_casts
+from materia_nb.insight.odds import simulate_casts
 from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 
@@ -66,7 +66,7 @@ def never_happens(rehearsals: int) -> None:
             return
         counted["loadouts"] += 1
         counted["with other protocols"] += mixed
-        found = rehearse_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
+        found = simulate_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
         counted["rehearsals"] += EACH
         impossible = {*explored.never, *explored.unreached}
         happened = {*found.taken, *(socket for socket, often in found.visits.items() if often)}

@@ -24,13 +24,13 @@ from materia_nb.file_io import replace_file
 from materia_nb.insight import diff
 from materia_nb.insight.compare import (
     Comparison,
-    Needed,
+    MissingAnswer,
     RecordedAnswers,
-    end_of_replay,
-    recorded,
+    recorded_answers,
+    replay_end,
     send_answers,
 )
-from materia_nb.insight.diff import Side, shown, value_changes
+from materia_nb.insight.diff import ComparedCast, format_difference, value_changes
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
@@ -85,7 +85,9 @@ class Case:
         told = self._held(went, needs)
         if told and follows is not None:
             before, _ = _run(self.given, Rules(kept))
-            first = Comparison(Side("", Rules(kept), before), Side("", Rules(graph), went)).first
+            first = Comparison(
+                ComparedCast("", Rules(kept), before), ComparedCast("", Rules(graph), went)
+            ).first
             if first is not None:
                 told += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
         return told
@@ -99,14 +101,14 @@ class Case:
         more = max(0, len(gone) - _CHANGES) + max(0, len(new) - _CHANGES)
         return [*gone[:_CHANGES], *new[:_CHANGES], *([f"and {more} more"] if more else [])]
 
-    def _held(self, went: Session, needs: Needed | None) -> list[str]:
+    def _held(self, went: Session, needs: MissingAnswer | None) -> list[str]:
         wanted = self.given["expect"]
         told = [] if needs is None or wanted["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
         told += _route(wanted["route"], _visits(went))
-        if (ends := end_of_replay(went, needs)) != wanted["ends"]:
+        if (ends := replay_end(went, needs)) != wanted["ends"]:
             told.append(f"It should end: {wanted['ends']}. It ends: {ends}.")
         for one in value_changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
-            left, right = shown(one.a, one.b, _SHOWN)
+            left, right = format_difference(one.a, one.b, _SHOWN)
             told.append(f"state.{one.path} should be {left}. It is {right}.")
         return told
 
@@ -127,7 +129,7 @@ def _words(visit: Any) -> str:
 
 def _visits(session: Session) -> list[JSON]:
     return [
-        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": diff.went(step)}
+        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": diff.step_target(step)}
         for step in all_steps(session)
     ]
 
@@ -165,7 +167,7 @@ def case_of(
                 "time": times,
                 "turns": list(map(_turn, turns)),
             }
-            for (key, times), turns in recorded(session).items()
+            for (key, times), turns in recorded_answers(session).items()
         ],
         "edits": [
             {
@@ -181,7 +183,7 @@ def case_of(
     if not same(dict(went.state.data), dict(session.state.data)) or _visits(went) != _visits(session):
         raise _no_test("its answers alone do not lead where it went")
     given["expect"] = {
-        "ends": end_of_replay(went, needs),
+        "ends": replay_end(went, needs),
         "route": _visits(went),
         "state": dict(went.state.data),
     }
@@ -268,7 +270,7 @@ def read_case(path: Path) -> Case:
     return Case(given, path)
 
 
-def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None]:
+def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswer | None]:
     state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
     most: dict[str, Any] = {one.field: given.get(one.key) for one in _BOUNDS}
     if any(one is not None for one in most.values()):

@@ -258,10 +258,10 @@ class Cast:
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
-        from materia_nb.insight.usage import spent_by
+        from materia_nb.insight.usage import usage_by
 
         groups = by or ("socket",)
-        return SpentView(groups, spent_by(self.runner.rules, self.runner.session, groups))
+        return SpentView(groups, usage_by(self.runner.rules, self.runner.session, groups))
 
     @property
     def files(self) -> FilesView:
@@ -290,12 +290,12 @@ class Cast:
 
             return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
-        from materia_nb.insight.blame import changes_of_value
+        from materia_nb.insight.blame import blame_value
 
         self.now.needs_castable()
         if not split_path(path):
             raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
-        return BlameView(path, changes_of_value(self.runner.session, path))
+        return BlameView(path, blame_value(self.runner.session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
         """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
@@ -696,10 +696,10 @@ class Cast:
 
     def _before_change(self, path: str) -> tuple[int, bool]:
         """Return the last step before the latest change of a value, and whether an edit after that step is the change."""
-        from materia_nb.insight.blame import changes_of_value
+        from materia_nb.insight.blame import blame_value
 
         self.now.needs_castable()
-        made = next((one for one in changes_of_value(self.runner.session, path) if one.step > 0), None)
+        made = next((one for one in blame_value(self.runner.session, path) if one.step > 0), None)
         if made is None:
             raise MateriaError(
                 f"No step changed {path!r}.", hint="blame shows where a value comes from", kind="no_change"

@@ -30,7 +30,7 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.insight.suggestions import Suggestion, suggestion, with_entry
+from materia_nb.insight.suggestions import Suggestion, suggestion_at, with_memory_entry
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
@@ -313,12 +313,12 @@ class Edits:
         """
         with self._runner.lock():
             self._runner.begin()
-            chosen = suggestion(self._runner.snapshot().suggestions, number)
+            chosen = suggestion_at(self._runner.snapshot().suggestions, number)
             if not chosen.kept:
                 # The document first: keeping the same thing twice does nothing, while a journal that says it
                 # is kept when it is not would lose it.
                 change_context(
-                    self._runner.files.path.parent, lambda stored: with_entry(stored, chosen.entry)
+                    self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry)
                 )
                 self._runner.run_command(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(kept=True)

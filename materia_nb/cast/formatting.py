@@ -15,9 +15,9 @@ from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_own_table
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.insight import diff
-from materia_nb.insight.jsonpath import FoundValue, ask_outputs
+from materia_nb.insight.jsonpath import OutputMatch, query_outputs
 from materia_nb.insight.usage import step_time, step_usage
-from materia_nb.insight.why import HEADERS, THOUGHT, Why
+from materia_nb.insight.why import EDGE_COLUMNS, THINKING_HEADING, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.registry import view_registry
@@ -158,7 +158,7 @@ class StepList(Listed[StepRecord]):
         """
         return nth(self._all, number)
 
-    def ask(self, expression: str) -> list[FoundValue]:
+    def ask(self, expression: str) -> list[OutputMatch]:
         """Look through the outputs with JSONPath, or a dotted path; each match with its step.
 
         Such as ``cast.steps.ask("$.workItems[*].title")``.
@@ -166,7 +166,7 @@ class StepList(Listed[StepRecord]):
         Raises:
             MateriaError: it is not JSONPath (``question``).
         """
-        return ask_outputs(self._all, expression)
+        return query_outputs(self._all, expression)
 
     def events(
         self,
@@ -223,7 +223,7 @@ class StepList(Listed[StepRecord]):
             "visit": step.visit,
             "item": step.item_key,
             "label": step.item_label,
-            "next": diff.went(step),
+            "next": diff.step_target(step),
             "by": None if decision is None else decision.by,
             "satisfied": None if decision is None else decision.satisfied,
             "issues": 0 if step.reading is None else len(step.reading.issues),
@@ -406,7 +406,9 @@ def record_view(step: StepRecord) -> View:
     said += lines(issue.line for issue in issues)
     if step.shown is not None:
         said.append(Code(step.shown, title="output"))
-    return View(step.title, [*said, *([Fold(THOUGHT, [Code(step.thinking)])] if step.thinking else [])])
+    return View(
+        step.title, [*said, *([Fold(THINKING_HEADING, [Code(step.thinking)])] if step.thinking else [])]
+    )
 
 
 view_registry[StepRecord] = record_view
@@ -418,8 +420,8 @@ def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
     ``narrow`` is for a column beside the graph: it has room for three columns.
     """
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
-    ways = Table(("way", "taken", "reason"), rows) if narrow else Table(HEADERS, why.rows)
-    thought = [Fold(THOUGHT, [Code(why.thinking)])] if why.thinking else []
+    ways = Table(("way", "taken", "reason"), rows) if narrow else Table(EDGE_COLUMNS, why.rows)
+    thought = [Fold(THINKING_HEADING, [Code(why.thinking)])] if why.thinking else []
     return [*lines(why.lines), *([ways] if rows else []), *thought]
 
 

@@ -25,7 +25,7 @@ from materia_nb.engine.labels import Label
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.jsonpath import FoundValue, query_of
+from materia_nb.insight.jsonpath import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
@@ -373,8 +373,8 @@ class Casts(Shown):
         Raises:
             MateriaError: it is not JSONPath (``question``). A cast that cannot be read is a row.
         """
-        query_of(expression)
-        found: list[tuple[CastEntry | Snapshot, FoundValue]] = []
+        compile_query(expression)
+        found: list[tuple[CastEntry | Snapshot, OutputMatch]] = []
         problems = []
         for one in self() if casts is None else casts:
             try:

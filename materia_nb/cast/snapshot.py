@@ -29,8 +29,8 @@ from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.runtime_rules import Approval, Grant, can_be_granted, request_of, sealed_from
-from materia_nb.insight.diff import Side
-from materia_nb.insight.suggestions import Suggestion, conclusion_of, suggestions_of
+from materia_nb.insight.diff import ComparedCast
+from materia_nb.insight.suggestions import Suggestion, conclusion_lines, suggestions_of
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.facts import WORK_ITEMS
@@ -378,7 +378,7 @@ class Snapshot:
     @property
     def conclusion(self) -> list[str]:
         """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
-        return conclusion_of(self.rules, self.all_steps) if self.status == "complete" else []
+        return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
         """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
@@ -454,9 +454,9 @@ class Snapshot:
         return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)
 
     @property
-    def side(self) -> Side:
+    def side(self) -> ComparedCast:
         """The cast as one side of a comparison."""
-        return Side(
+        return ComparedCast(
             self.id,
             self.rules,
             self.session,

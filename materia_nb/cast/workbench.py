@@ -28,9 +28,9 @@ from materia_nb.cast.views.loadout_views import (
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate_cast
-from materia_nb.insight.odds import Assumed, Chances, PerSocket, rehearse_casts
-from materia_nb.insight.reachable_states import MOST_STATES
+from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS, PriceOfTurn, Prompts, estimate_cast
+from materia_nb.insight.odds import Assumptions, Chances, PerSocket, simulate_casts
+from materia_nb.insight.reachable_states import MAX_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
@@ -84,7 +84,7 @@ class DryBench(Shown):
         loadout: str | None = None,
         items: Sequence[int] | int = range(4),
         *,
-        states: int = MOST_STATES,
+        states: int = MAX_STATES,
         progress: Progress = False,
     ) -> ExploreView:
         """Look at every way that casts of a loadout can go; nobody is asked and no process runs.
@@ -103,14 +103,18 @@ class DryBench(Shown):
         graph = self.graph(loadout)
 
         def estimated(length: int) -> EstimateView:
-            return self._estimate(graph, items=length, casts=GLANCE)
+            return self._estimate(graph, items=length, casts=QUICK_CASTS)
 
         return ExploreView(
             graph, items, states, progress=progress, document=graph.document, estimated=estimated
         )
 
     def odds(
-        self, loadout: str | None = None, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumed]
+        self,
+        loadout: str | None = None,
+        satisfied: Chances = 0.5,
+        items: int = 3,
+        **assumed: Unpack[Assumptions],
     ) -> OddsView:
         """Return how likely each end of a cast is, and what a cast takes on average; nobody is asked.
 
@@ -138,7 +142,7 @@ class DryBench(Shown):
         failed: PerSocket = 0.0,
         answer: PerSocket | None = None,
         model: str | None = None,
-        casts: int = CASTS,
+        casts: int = DEFAULT_CASTS,
     ) -> EstimateView:
         """Estimate the turns, tokens and cost of a cast before it begins; nobody is asked and nothing is started.
 
@@ -221,7 +225,7 @@ class DryBench(Shown):
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(loadout)
-        made = rehearse_casts(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
+        made = simulate_casts(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
         return RehearsalView(**vars(made))
 
     def prompts(

@@ -16,7 +16,7 @@ assignment (R11), the current item as the state shows it (R12), lanes that came 
 Data: TypeAlias = Mapping[str, JSON]
 
 
-class Blamed(NamedTuple):
+class BlameEntry(NamedTuple):
     """One change of a value.
 
     Attributes:
@@ -42,7 +42,7 @@ class Blamed(NamedTuple):
     corrected: bool = False
 
 
-def changes_of_value(session: Session, path: str) -> list[Blamed]:
+def blame_value(session: Session, path: str) -> list[BlameEntry]:
     """Return what changed a value of the state, the latest change first; empty when nothing ever set it.
 
     Args:
@@ -53,15 +53,15 @@ def changes_of_value(session: Session, path: str) -> list[Blamed]:
     if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
         segments = segments[1:]
     begun = get_path(dict(session.start.data), segments)
-    found = [Blamed(0, None, None, "start", None, MISSING, begun)]
+    found = [BlameEntry(0, None, None, "start", None, MISSING, begun)]
     for made, before, after in _changes(session):
         was, now = get_path(dict(before), segments), get_path(dict(after), segments)
         if same(was, now):
             continue
         if isinstance(made, Streams):
-            found.append(Blamed(made.step, None, None, "P6", None, was, now))
+            found.append(BlameEntry(made.step, None, None, "P6", None, was, now))
         elif isinstance(made, Edit):
-            found.append(Blamed(made.step, None, None, "edit", None, was, now))
+            found.append(BlameEntry(made.step, None, None, "edit", None, was, now))
         else:
             found.append(_by_step(made, segments, was, now))
     return [one for one in reversed(found) if one.rule != "start" or one.after is not MISSING]
@@ -109,10 +109,10 @@ def _edits(edits: Sequence[Edit]) -> Iterator[tuple[Edit, Data, Data]]:
         yield edit, edit.before.data, edit.after.data
 
 
-def _by_step(step: StepRecord, segments: Sequence[str], was: JSON, now: JSON) -> Blamed:
+def _by_step(step: StepRecord, segments: Sequence[str], was: JSON, now: JSON) -> BlameEntry:
     rule, source = _rule(step, segments, now)
     corrected = bool(step.turns) and step.turns[-1].mode == "correction"
-    return Blamed(step.number, step.socket, step.item_key, rule, source, was, now, corrected)
+    return BlameEntry(step.number, step.socket, step.item_key, rule, source, was, now, corrected)
 
 
 def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[_Rule, str | None]:

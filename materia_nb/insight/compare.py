@@ -34,21 +34,21 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import diff
 from materia_nb.insight.diff import (
     Aspect,
+    ComparedCast,
     FirstDifference,
     LoadoutComparison,
     Side,
     ValueChange,
-    WhichSide,
-    after_the_last,
-    between,
-    where,
+    compare_ends,
+    explain_difference,
+    membership,
 )
 from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import same
 from materia_nb.loadout.graph import Route
 
 
-class Pair(NamedTuple):
+class StepPair(NamedTuple):
     """A step of each cast beside one another, None where only the other has it; ``differs`` says in what they differ."""
 
     a: StepRecord | None
@@ -62,7 +62,7 @@ class Pair(NamedTuple):
         return tuple(one for one in self.differs if one not in inherited)
 
     @property
-    def where(self) -> WhichSide:
+    def side(self) -> Side:
         """Which of the two casts has it."""
         return "A" if self.b is None else "B" if self.a is None else "both"
 
@@ -73,7 +73,7 @@ class Comparison:
     ``a`` and ``b`` are what is compared.
     """
 
-    def __init__(self, a: Side, b: Side) -> None:
+    def __init__(self, a: ComparedCast, b: ComparedCast) -> None:
         """Compare two casts; nothing is worked out before it is asked for."""
         self.a, self.b = a, b
 
@@ -87,7 +87,7 @@ class Comparison:
     @cached_property
     def first(self) -> FirstDifference | None:
         """Where they first differ in what they did, and why; None when they did the same."""
-        return self.first_where(lambda one, other: bool(diff.differs(one, other, self._names)))
+        return self.first_where(lambda one, other: bool(diff.differing_aspects(one, other, self._names)))
 
     def first_where(self, differ: Callable[[StepRecord, StepRecord], bool]) -> FirstDifference | None:
         """Where they first differ in the sense of ``differ``, or in how far they went, lane by lane; None where they do not."""
@@ -99,7 +99,7 @@ class Comparison:
             left, right = left_of.get(one.number), right_of.get(one.number)
             if (found := self._in_lanes(left, right, one, differ)) is not None:
                 return found
-        return after_the_last(self.a, self.b)
+        return compare_ends(self.a, self.b)
 
     def _in_lanes(
         self,
@@ -113,7 +113,7 @@ class Comparison:
                 return None
             shorter, longer = ("B", "A") if right is None else ("A", "B")
             why = f"{longer} has handed the items to lanes; {shorter} has not yet."
-            way = diff.went(behind)
+            way = diff.step_target(behind)
             return FirstDifference(behind.number, way, way, (why,), (), "", "B" if right is None else "A")
         found = []
         for name in left.lanes:
@@ -125,8 +125,8 @@ class Comparison:
         return next((one for one in known if not one.shorter), known[0] if known else None)
 
     def _at(self, one: StepRecord, other: StepRecord) -> FirstDifference:
-        aspects = diff.differs(one, other, self._names)
-        return between(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
+        aspects = diff.differing_aspects(one, other, self._names)
+        return explain_difference(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
 
     @property
     def stands(self) -> str | None:
@@ -142,12 +142,12 @@ class Comparison:
         for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
             if one.socket != other.socket:
                 return number - 1
-            if diff.went(one) != diff.went(other):
+            if diff.step_target(one) != diff.step_target(other):
                 return number
         return None if len(ones) == len(others) else min(len(ones), len(others))
 
     @cached_property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[StepPair, ...]:
         """The steps of both, aligned: by index as long as they do the same, then by socket, item and how many times."""
         ones, others = tuple(all_steps(self.a.session)), tuple(all_steps(self.b.session))
         together = 0
@@ -158,14 +158,14 @@ class Comparison:
         pairs: list[_Aligned] = list(zip(ones[:together], others[:together], strict=True))
         pairs += _aligned(ones[together:], others[together:])
         return tuple(
-            Pair(one, other, diff.differs(one, other, self._names) if one and other else ())
+            StepPair(one, other, diff.differing_aspects(one, other, self._names) if one and other else ())
             for one, other in pairs
         )
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where their states differ as they stand now."""
-        return diff.told_changes(self.a.session.state.data, self.b.session.state.data, self._names)
+        return diff.changes_beyond_ids(self.a.session.state.data, self.b.session.state.data, self._names)
 
     @property
     def loadouts(self) -> LoadoutComparison:
@@ -196,14 +196,14 @@ class Comparison:
         return a, b
 
     @property
-    def sockets(self) -> Mapping[str, WhichSide]:
+    def sockets(self) -> Mapping[str, Side]:
         """Which of the two was at a socket, by its id."""
-        return where(*([step.socket for step in all_steps(side.session)] for side in (self.a, self.b)))
+        return membership(*([step.socket for step in all_steps(side.session)] for side in (self.a, self.b)))
 
     @property
-    def routes(self) -> Mapping[Route, WhichSide]:
+    def routes(self) -> Mapping[Route, Side]:
         """Which of the two took an edge or exit."""
-        return where(_routes(self.a), _routes(self.b))
+        return membership(_routes(self.a), _routes(self.b))
 
 
 class StepComparison:
@@ -222,31 +222,31 @@ class StepComparison:
     @cached_property
     def differs(self) -> tuple[Aspect, ...]:
         """In what they differ; what stood in the state before does not count, since other steps made it."""
-        found = diff.differs(self.a, self.b, self.names)
+        found = diff.differing_aspects(self.a, self.b, self.names)
         return tuple(one for one in found if one not in ("given", "state"))
 
     @cached_property
     def first(self) -> FirstDifference | None:
         """How they differ, None when they did the same."""
-        return between(self.a, self.b, self.differs, self.names) if self.differs else None
+        return explain_difference(self.a, self.b, self.differs, self.names) if self.differs else None
 
     @cached_property
     def answer(self) -> list[ValueChange]:
         """Where their answers differ."""
-        return diff.told_changes(diff.answer_of(self.a), diff.answer_of(self.b), self.names)
+        return diff.changes_beyond_ids(diff.step_answer(self.a), diff.step_answer(self.b), self.names)
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where the states that they left differ."""
-        return diff.told_changes(self.a.after.data, self.b.after.data, self.names)
+        return diff.changes_beyond_ids(self.a.after.data, self.b.after.data, self.names)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:
         """The layers of their prompts that differ, by name."""
-        return diff.parts_that_differ(self.a.prompt, self.b.prompt, self.names)
+        return diff.differing_prompt_parts(self.a.prompt, self.b.prompt, self.names)
 
 
-def visit_before(steps: Sequence[StepRecord], number: int) -> StepRecord:
+def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
     """Return the visit of the same socket before a step, of the same item if there is one.
 
     Raises:
@@ -282,10 +282,10 @@ def _aligned(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]
 def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, str, int]]:
     """Name each step by its lane, its socket, its item, and how many times the socket had worked on it."""
     keys = ((step.lane, step.socket, step.item_key or "") for step in steps)
-    return [(*key, times) for key, times in diff.counted_keys(keys)]
+    return [(*key, times) for key, times in diff.number_repeats(keys)]
 
 
-def _routes(side: Side) -> list[Route]:
+def _routes(side: ComparedCast) -> list[Route]:
     found: list[Route] = []
     for decision in (step.decision for step in all_steps(side.session)):
         if decision is None or decision.socket is None or decision.failure is not None:
@@ -304,7 +304,7 @@ RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 """The turns of each visit, by what it belongs to and how many times the socket had worked on that."""
 
 
-class Needed(NamedTuple):
+class MissingAnswer(NamedTuple):
     """An answer that a replay lacks: of which visit, for which item, and why it is not there."""
 
     socket: str
@@ -313,7 +313,7 @@ class Needed(NamedTuple):
     why: str
 
 
-def end_of_replay(session: Session, needs: Needed | None) -> str:
+def replay_end(session: Session, needs: MissingAnswer | None) -> str:
     """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
     if needs is not None:
         return "needs"
@@ -335,9 +335,9 @@ class Replay:
         events: what the replay would have written to a journal, behind how it began.
     """
 
-    original: Side
-    replayed: Side
-    needs: Needed | None
+    original: ComparedCast
+    replayed: ComparedCast
+    needs: MissingAnswer | None
     left_out: Sequence[str] = ()
     events: Sequence[Event] = ()
 
@@ -356,7 +356,7 @@ class Replay:
         A cast that came to its end and would have gone on goes elsewhere. One that was under way, or whose agent
         failed, goes on in its replay too: that is the same way.
         """
-        found = self.compared.first_where(lambda one, other: diff.led(one) != diff.led(other))
+        found = self.compared.first_where(lambda one, other: diff.step_route(one) != diff.step_route(other))
         state = self.original.session.state
         if found is None or found.aspects or self.needs is None or state.status == "complete":
             return found
@@ -383,7 +383,7 @@ class Replay:
     @property
     def ends(self) -> str:
         """How it ends: ``complete``, or the kind of a failure; ``needs`` when an answer is lacking."""
-        return end_of_replay(self.replayed.session, self.needs)
+        return replay_end(self.replayed.session, self.needs)
 
     @cached_property
     def asked_otherwise(self) -> tuple[int, ...]:
@@ -403,10 +403,12 @@ class Replay:
         if one.kind == "utility" or other.kind == "utility":
             return (one.command, one.script, one.params) != (other.command, other.script, other.params)
         names = self.original.name, self.replayed.name
-        return one.model != other.model or bool(diff.parts_that_differ(source.prompt, step.prompt, names))
+        return one.model != other.model or bool(
+            diff.differing_prompt_parts(source.prompt, step.prompt, names)
+        )
 
 
-def replay_answers(original: Side, rules: Rules) -> Replay:
+def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
     """Send the recorded answers of a cast through the rules of another loadout, as far as they reach.
 
     An answer belongs to a socket, an item and how many times the socket had worked on it; it is used where the
@@ -419,12 +421,12 @@ def replay_answers(original: Side, rules: Rules) -> Replay:
     run = _Run(rules, begin_at(state), edits, dict(before.state.extra))
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.do(decide.set_budget, before.state.budget)
-    needs = run.all(recorded(before))
+    needs = run.all(recorded_answers(before))
     left = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
-    return Replay(original, Side(original.name, rules, run.session), needs, left, tuple(run.events))
+    return Replay(original, ComparedCast(original.name, rules, run.session), needs, left, tuple(run.events))
 
 
-def recorded(session: Session) -> RecordedAnswers:
+def recorded_answers(session: Session) -> RecordedAnswers:
     """Return the answers of the visits that count, those of lanes behind the others, by what each belongs to."""
     steps = [step for part in parts_of(session) for step in part.steps]
     return {key: _turns(step) for key, step in _by_key(steps).items()}
@@ -432,7 +434,7 @@ def recorded(session: Session) -> RecordedAnswers:
 
 def send_answers(
     rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
-) -> tuple[Session, Needed | None]:
+) -> tuple[Session, MissingAnswer | None]:
     """Run a session that has just begun with these answers; also return the answer that is lacking to go on.
 
     Edits that are made are taken out of ``edits``.
@@ -460,7 +462,7 @@ class _Run:
         self.session = fold(self.rules, self.session, events)
         self.events += events
 
-    def all(self, answers: RecordedAnswers, seen: Counter[_AnswerKey] | None = None) -> Needed | None:
+    def all(self, answers: RecordedAnswers, seen: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
         """Give every answer that is asked for; returns the first that is not there. Lanes go one after the other."""
         seen = Counter() if seen is None else seen
         while self.stands() == "ready":
@@ -483,7 +485,7 @@ class _Run:
             turns = answers.get((key, seen[key]))
             if lacks := self._answer(list(turns or ())):
                 why = _never(visit, seen[key]) if turns is None else lacks
-                return Needed(visit.socket, visit.visit, visit.item_key, why)
+                return MissingAnswer(visit.socket, visit.visit, visit.item_key, why)
         return None
 
     def _answer(self, turns: list[TurnRecord]) -> str:
@@ -565,7 +567,7 @@ def _answer_key(step: StepRecord) -> _AnswerKey:
 
 
 def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
-    return dict(zip(diff.counted_keys(map(_answer_key, steps)), steps, strict=True))
+    return dict(zip(diff.number_repeats(map(_answer_key, steps)), steps, strict=True))
 
 
 def _turns(source: StepRecord) -> list[TurnRecord]:

@@ -55,12 +55,12 @@ def _joined(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-WhichSide: TypeAlias = Literal["A", "B", "both"]
+Side: TypeAlias = Literal["A", "B", "both"]
 """Which of two that are compared has something."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def where(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, WhichSide]:
+def membership(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
     """Return which of two has each thing, in the order of the first."""
     left, right = dict.fromkeys(a), dict.fromkeys(b)
     return {
@@ -68,7 +68,7 @@ def where(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, WhichSide]:
     }
 
 
-def beside(a: str, b: str, most: int) -> tuple[str, str]:
+def cut_around_difference(a: str, b: str, most: int) -> tuple[str, str]:
     """Cut two long texts to about ``most`` characters, so that the place where they first differ is seen in both."""
     start = max(0, alike(a, b) - most // 2) if max(len(a), len(b)) > most else 0
     return _cut(a, start, most), _cut(b, start, most)
@@ -79,9 +79,9 @@ def _cut(text: str, start: int, most: int) -> str:
     return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
 
 
-def shown(a: JSON, b: JSON, most: int) -> tuple[str, str]:
+def format_difference(a: JSON, b: JSON, most: int) -> tuple[str, str]:
     """Write two values that differ on one line each, cut to where they do."""
-    return beside(_line(a), _line(b), most)
+    return cut_around_difference(_line(a), _line(b), most)
 
 
 def _line(value: JSON) -> str:
@@ -123,12 +123,12 @@ class LoadoutComparison:
         """What differs, in the order: the loadout itself, its sockets, loops, materia, limits."""
         a, b = self.a, self.b
         rows = list(_field("loadout", "entry", a.entry, b.entry))
-        for id_ in where(a.sockets, b.sockets):
+        for id_ in membership(a.sockets, b.sockets):
             rows += compare_sockets(a, b, id_)
-        for id_ in where(a.loops, b.loops):
+        for id_ in membership(a.loops, b.loops):
             rows += _loops(id_, a.loops.get(id_), b.loops.get(id_))
         left, right = _materia(a), _materia(b)
-        for id_, has in where(left, right).items():
+        for id_, has in membership(left, right).items():
             if has == "both":
                 rows += _fields(f"materia {id_}", left[id_], right[id_])
         rows += _fields("limits", a.limits, b.limits)
@@ -136,14 +136,14 @@ class LoadoutComparison:
         return tuple(rows)
 
     @property
-    def sockets(self) -> Mapping[str, WhichSide]:
+    def sockets(self) -> Mapping[str, Side]:
         """Which of the two has a socket."""
-        return where(self.a.sockets, self.b.sockets)
+        return membership(self.a.sockets, self.b.sockets)
 
     @property
-    def routes(self) -> Mapping[Route, WhichSide]:
+    def routes(self) -> Mapping[Route, Side]:
         """Which of the two has an edge of a place, or an exit; ``changed_routes`` are those that both have."""
-        return where(_routes(self.a), _routes(self.b))
+        return membership(_routes(self.a), _routes(self.b))
 
     @property
     def changed_routes(self) -> frozenset[Route]:
@@ -230,7 +230,7 @@ Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
 """In what two steps can differ: where they are, what a person changed before, what was said, where it went, what it left."""
 
 
-class Side(NamedTuple):
+class ComparedCast(NamedTuple):
     """One of two casts that are compared: its name, what it runs by, everything it knows.
 
     ``name`` is the id of the cast too, which is taken out of texts before they are compared. ``kept`` is where its files are
@@ -246,7 +246,7 @@ class Side(NamedTuple):
         return f"<{self.name}, {len(self.session.steps)} steps>"
 
 
-def answer_of(step: StepRecord) -> JSON:
+def step_answer(step: StepRecord) -> JSON:
     """Return what counts as the answer of a step: parsed where it is JSON, else the text; None while there is none."""
     reading = step.reading
     if reading is None or reading.value is None or reading.value is MISSING:
@@ -254,28 +254,28 @@ def answer_of(step: StepRecord) -> JSON:
     return reading.value
 
 
-def went(step: StepRecord) -> str | None:
+def step_target(step: StepRecord) -> str | None:
     """Return where a step went: a socket or ``end``; None when it failed, or still owes an answer."""
     return None if step.decision is None else step.decision.target
 
 
-def led(step: StepRecord) -> tuple[str | None, ...]:
+def step_route(step: StepRecord) -> tuple[str | None, ...]:
     """Return the way of a step alone: its socket and item, where it went, and the failure that its answer led to."""
     decision = step.decision
     by_answer = decision is not None and (decision.by != "failure" or decision.said.error is not None)
     failure = decision.failure if decision is not None and by_answer else None
-    return step.socket, step.item_key, went(step), failure.kind if failure else None
+    return step.socket, step.item_key, step_target(step), failure.kind if failure else None
 
 
-def parts_that_differ(
+def differing_prompt_parts(
     a: Prompt | None, b: Prompt | None, names: tuple[str, str] = ("", "")
 ) -> tuple[str, ...]:
     """Name the parts of two prompts that differ; ids of the casts do not count."""
-    left, right = texts_of_parts(a, names[0]), texts_of_parts(b, names[1])
+    left, right = prompt_part_texts(a, names[0]), prompt_part_texts(b, names[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
 
 
-def texts_of_parts(prompt: Prompt | None, cast: str) -> Mapping[str, str]:
+def prompt_part_texts(prompt: Prompt | None, cast: str) -> Mapping[str, str]:
     """Return the parts of a prompt that say something, by name, the id of its cast taken out."""
     parts = () if prompt is None else prompt.parts
     return {part.name: _without_id(part.text, cast) for part in parts if part.text}
@@ -297,7 +297,7 @@ def _alike(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> bool:
     return _without_id(compact(a), names[0]) == _without_id(compact(b), names[1])
 
 
-def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
+def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
     """Give each key with how many times it has come so far."""
     seen: Counter[_Key] = Counter()
     for key in keys:
@@ -305,12 +305,12 @@ def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
         yield key, seen[key]
 
 
-def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[ValueChange]:
+def changes_beyond_ids(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[ValueChange]:
     """Return where two values differ, but for the ids of their casts."""
     return [one for one in value_changes(a, b) if not _alike(one.a, one.b, names)]
 
 
-def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
+def differing_aspects(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
     """Name in what two steps differ in what was done; empty when they did the same.
 
     What was asked, how long it took and what it cost are not part of it.
@@ -322,7 +322,7 @@ def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> 
         "route": _way(a) != _way(b),
         "state": not _alike(dict(a.after.data), dict(b.after.data), names),
     }
-    return tuple(aspect for aspect, differs in differ.items() if differs)
+    return tuple(aspect for aspect, is_different in differ.items() if is_different)
 
 
 def _same_answers(a: StepRecord, b: StepRecord, names: tuple[str, str]) -> bool:
@@ -390,7 +390,7 @@ class FirstDifference(NamedTuple):
         return "\n  ".join([head, *self.lines])
 
 
-def between(
+def explain_difference(
     one: StepRecord,
     other: StepRecord,
     aspects: tuple[Aspect, ...],
@@ -402,26 +402,26 @@ def between(
     if "socket" in aspects:
         told.append(f"A is at {_place_words(one)}, B at {_place_words(other)}.")
     if "given" in aspects:
-        places = _places(told_changes(one.before.data, other.before.data, names), "state")
+        places = _places(changes_beyond_ids(one.before.data, other.before.data, names), "state")
         told.append(f"The state was changed by a person before it: {places}.")
     if "answer" in aspects and "socket" not in aspects:
         told.append(_answers(one, other, names))
     if "route" in aspects or "socket" in aspects:
         told += [_way_words("A", one.decision), _way_words("B", other.decision)]
     elif "answer" in aspects:
-        told.append(f"Both went to {went(one) or 'nowhere'}.")
+        told.append(f"Both went to {step_target(one) or 'nowhere'}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
-        places = _places(told_changes(one.after.data, other.after.data, names), "state")
+        places = _places(changes_beyond_ids(one.after.data, other.after.data, names), "state")
         told.append(f"What was put into the state differs: {places}.")
     told += _loadouts(graphs, one, other)
-    return FirstDifference(one.number, went(one), went(other), tuple(told), aspects, one.lane)
+    return FirstDifference(one.number, step_target(one), step_target(other), tuple(told), aspects, one.lane)
 
 
-def after_the_last(a: Side, b: Side) -> FirstDifference | None:
+def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
     """Tell how two casts differ whose common steps are alike: in how far they went, or how they ended."""
     ones, others = a.session.steps, b.session.steps
     count = min(len(ones), len(others))
-    left, right = (went(steps[count - 1]) if count else None for steps in (ones, others))
+    left, right = (step_target(steps[count - 1]) if count else None for steps in (ones, others))
     state = a.session.start
     number, lane = state.steps + count, state.lane.name if state.lane is not None else ""
     if len(ones) != len(others):
@@ -434,12 +434,12 @@ def after_the_last(a: Side, b: Side) -> FirstDifference | None:
     return FirstDifference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",), (), lane)
 
 
-def _end(side: Side) -> tuple[str, str | None]:
+def _end(side: ComparedCast) -> tuple[str, str | None]:
     state = side.session.state
     return state.status, state.failure.kind if state.failure else None
 
 
-def _stands(side: Side) -> str:
+def _stands(side: ComparedCast) -> str:
     state = side.session.state
     if state.failure is not None:
         return f"is {state.status} ({short(state.failure.message, _SHOWN)})"
@@ -451,20 +451,20 @@ def _place_words(step: StepRecord) -> str:
 
 
 def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
-    a, b = answer_of(one), answer_of(other)
-    where = _place_words(one)
-    asked = parts_that_differ(one.prompt, other.prompt, names)
+    a, b = step_answer(one), step_answer(other)
+    visit = _place_words(one)
+    asked = differing_prompt_parts(one.prompt, other.prompt, names)
     given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
     if a is None or b is None:
         who = "neither" if a is b else "only B" if a is None else "only A"
-        text = f"{where} has answered in {who}."
+        text = f"{visit} has answered in {who}."
     elif isinstance(a, dict | list) and isinstance(b, dict | list):
-        found = told_changes(a, b, names)
-        text = f"{where} answered otherwise: {_places(found, '$')}." if found else _turns(one, other)
+        found = changes_beyond_ids(a, b, names)
+        text = f"{visit} answered otherwise: {_places(found, '$')}." if found else _turns(one, other)
     elif _alike(a, b, names):
         text = _turns(one, other)
     else:
-        text = f"{where} answered otherwise: {_both(a, b)}."
+        text = f"{visit} answered otherwise: {_both(a, b)}."
     return f"{text} {given}".strip()
 
 
@@ -512,6 +512,6 @@ def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRe
 def _both(a: JSON, b: JSON) -> str:
     left, right = (
         f'"{text}"' if isinstance(value, str) else text
-        for value, text in zip((a, b), shown(a, b, _SHOWN), strict=True)
+        for value, text in zip((a, b), format_difference(a, b, _SHOWN), strict=True)
     )
     return f"{left} in A, {right} in B"

@@ -19,14 +19,22 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NOTHING, CastState, Pin
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_given, drawn
+from materia_nb.insight.odds import (
+    Chance,
+    Chances,
+    PerSocket,
+    chances_by_socket,
+    check_per_socket,
+    draw_answer,
+    value_for_socket,
+)
 from materia_nb.insight.reachable_states import (
     PossibleAnswers,
-    Scripted,
-    check_lengths,
-    end_of,
-    quiet,
-    turns_of,
+    ScriptedResult,
+    check_list_lengths,
+    end_kind,
+    scripted_turns,
+    without_prompts,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
@@ -52,7 +60,7 @@ def _valid(context: JSON) -> JSON:
     raise usage_error(f"{context!r:.80} is not a castContext.", hint)
 
 
-class PromptOfVisit(NamedTuple):
+class VisitPrompt(NamedTuple):
     """One prompt of a visit.
 
     Attributes:
@@ -117,7 +125,7 @@ class Prompts:
             sockets = {id_: replace(one, cast_context=told) for id_, one in graph.sockets.items()}
             graph = replace(graph, sockets=sockets)
         self.graph, self.context = graph, context
-        self.told: list[PromptOfVisit] = []
+        self.told: list[VisitPrompt] = []
         self.end = "unfinished"
         self._rework, self._later, self._most = rework, later, most
         given = None if isinstance(items, int) else [frozen(one) for one in items]
@@ -131,7 +139,7 @@ class Prompts:
             if prompt.begins and prompt.reasons:
                 turn = HEADINGS["reasons"]
             key = item.key if item else None
-            self.told.append(PromptOfVisit(state.steps, socket, key, turn, prompt, len(text), same))
+            self.told.append(VisitPrompt(state.steps, socket, key, turn, prompt, len(text), same))
             if prompt.begins:
                 texts[socket] = text
 
@@ -150,7 +158,7 @@ class Prompts:
         """The share of all characters that begins a prompt as it began the one before of the same socket."""
         return sum(one.same for one in self.told) / max(self.characters, 1)
 
-    def of(self, socket: str) -> list[PromptOfVisit]:
+    def of(self, socket: str) -> list[VisitPrompt]:
         """Return the prompts of one socket."""
         return [one for one in self.told if one.socket == socket]
 
@@ -161,13 +169,13 @@ class Prompts:
         state = entering.enter(rules, entering.begin(rules, request)).state
         for _ in range(self._most):
             if state.status != "waiting" or state.at is None:
-                self.end = end_of(state) or self.end
+                self.end = end_kind(state) or self.end
                 return
             here, first = rules.sockets[state.at.socket], state.at.visit == 1
             agent = not here.socket.is_utility
             if agent:
                 yield state, entering.prompt_for(rules, state)
-            for turn in turns_of(rules, here, state, self._answer(here, answers, first=first)):
+            for turn in scripted_turns(rules, here, state, self._answer(here, answers, first=first)):
                 if turn.asked is not None and agent and self._later:
                     yield state, turn.asked
                 if first and agent and self._later and (repair := _repair(rules, here, state)) is not None:
@@ -180,9 +188,9 @@ class Prompts:
                 state = state._replace(data=_with_items(state.data, answers.lists, given))
             if state.status == "ready":
                 state = entering.enter(rules, state).state
-        self.end = end_of(state) or self.end
+        self.end = end_kind(state) or self.end
 
-    def _answer(self, here: SocketRules, answers: PossibleAnswers, *, first: bool) -> Scripted:
+    def _answer(self, here: SocketRules, answers: PossibleAnswers, *, first: bool) -> ScriptedResult:
         """The shortest answer that is satisfied, or one that is not where work is to be sent back."""
         all_ = answers.of(here)
         if self._rework and first and any(edge.when in SENDING_BACK for edge in here.socket.edges):
@@ -202,7 +210,7 @@ def _repair(rules: Rules, here: SocketRules, state: CastState) -> Prompt | None:
 def _same(before: str, now: str) -> int:
     """How many characters two texts begin with alike."""
     most = min(len(before), len(now))
-    return next((at for at in range(most) if before[at] != now[at]), most)
+    return next((position for position in range(most) if before[position] != now[position]), most)
 
 
 def _with_items(
@@ -218,9 +226,9 @@ def _with_items(
     return FrozenDict(changed)
 
 
-CASTS: Final = 100
+DEFAULT_CASTS: Final = 100
 """How many casts an estimate is made from."""
-GLANCE: Final = 20
+QUICK_CASTS: Final = 20
 """And one that is said in a line beside something else."""
 
 PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
@@ -235,7 +243,7 @@ class Spread(NamedTuple):
     high: float
 
 
-class Takes(NamedTuple):
+class UsageEstimate(NamedTuple):
     """What a cast takes, or one socket in it.
 
     Attributes:
@@ -269,8 +277,8 @@ class Estimate:
     graph: Graph
     items: int
     casts: int
-    total: Takes
-    sockets: Mapping[str, Takes]
+    total: UsageEstimate
+    sockets: Mapping[str, UsageEstimate]
     unpriced: tuple[str, ...]
     unfinished: int
     shortest: tuple[str, ...]
@@ -293,7 +301,7 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
     answer: PerSocket | None = None,
     price: PriceOfTurn = lambda _socket, _input, _output: None,
     pins: Mapping[str, Pin] = NOTHING,
-    casts: int = CASTS,
+    casts: int = DEFAULT_CASTS,
 ) -> Estimate:
     """Cast a loadout in memory, answered by chance, and add up what each turn is told, answers and costs.
 
@@ -301,7 +309,7 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
         graph: the loadout.
         request: the request.
         items: how long every list is, or the work items themselves.
-        satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_of`.
+        satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
         failed: the chance that an agent or process fails, where an edge waits for that.
         answer: the tokens of an answer, for all or by socket or materia; later prompts hold answers of that length. Left out,
             answers are the shortest possible, so tokens in and out are lower bounds.
@@ -317,9 +325,9 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
     if casts < 1:
         raise MateriaError("An estimate needs casts.", hint="casts from 1")
     count = len(items) if isinstance(items, Sequence) else items
-    check_lengths(count)
-    check_given(graph, satisfied, failed, answer)
-    chances = chances_of(Rules(quiet(graph)), satisfied, {Result.FAILED: failed})
+    check_list_lengths(count)
+    check_per_socket(graph, satisfied, failed, answer)
+    chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, {Result.FAILED: failed})
     given = [frozen(one) for one in items] if isinstance(items, Sequence) else None
     caster = _Caster(graph, request, count, given, chances, answer=answer, price=price, pins=pins)
     numbered = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
@@ -336,7 +344,7 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
         {id_: _takes(each) for id_, each in asked.items()},
         tuple(id_ for id_ in asked if id_ in unpriced),
         sum(None in each for each in played),
-        tuple(id_ for id_ in asked if answer is None or at(graph, id_, answer) is None),
+        tuple(id_ for id_ in asked if answer is None or value_for_socket(graph, id_, answer) is None),
     )
 
 
@@ -358,12 +366,12 @@ class _Caster:
         self._rules, self._request, self._given = Rules(graph), request, given
         self._answers, self._chances = PossibleAnswers(self._rules, (count,)), chances
         self._answer, self._price, self._pins = answer, price, pins
-        self._lengthened: dict[str, tuple[Scripted, ...]] = {}
+        self._lengthened: dict[str, tuple[ScriptedResult, ...]] = {}
 
-    def _answers_of(self, here: SocketRules) -> tuple[Scripted, ...]:
+    def _answers_of(self, here: SocketRules) -> tuple[ScriptedResult, ...]:
         """Return the possible answers of a socket, as long as ``answer`` says: they are part of later prompts."""
         id_ = here.socket.id
-        tokens = None if self._answer is None else at(self._rules.graph, id_, self._answer)
+        tokens = None if self._answer is None else value_for_socket(self._rules.graph, id_, self._answer)
         if tokens is None or here.socket.is_utility:
             return self._answers.of(here)
         if id_ not in self._lengthened:
@@ -381,15 +389,18 @@ class _Caster:
             if state.status != "waiting" or state.at is None:
                 return
             here = rules.sockets[state.at.socket]
-            happens, pinned = drawn(self._answers_of(here), self._chances.get(here.socket.id), rng), False
+            happens, pinned = (
+                draw_answer(self._answers_of(here), self._chances.get(here.socket.id), rng),
+                False,
+            )
             if (pin := self._pin_of(here)) is not None:
                 text = pin.answer(here.socket.id, state.at.visit)
                 pinned = text is not None or pin.kind == "function"
-                happens = happens if text is None else Scripted(text, Result.NOTHING, None)
+                happens = happens if text is None else ScriptedResult(text, Result.NOTHING, None)
             conversation = 0
             unasked = pinned or here.socket.is_utility
             begun = None if unasked else entering.prompt_for(rules, state)
-            for turn in turns_of(rules, here, state, happens):
+            for turn in scripted_turns(rules, here, state, happens):
                 if turn.refused and not pinned:
                     raise _no_answer(here.socket.id)
                 state = turn.step.state
@@ -411,7 +422,7 @@ class _Caster:
 
     def _tokens(self, socket: str, text: str) -> int:
         """How many tokens an answer has: as many as was said, else those of the made-up one."""
-        stated = None if self._answer is None else at(self._rules.graph, socket, self._answer)
+        stated = None if self._answer is None else value_for_socket(self._rules.graph, socket, self._answer)
         return tokens_of(len(text)) if stated is None or not text else round(stated)
 
 
@@ -458,10 +469,10 @@ def _no_answer(socket: str) -> MateriaError:
     )
 
 
-def _takes(casts: Sequence[Sequence[_Turn]]) -> Takes:
+def _takes(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
     """Add up each cast, and say how far the sums spread."""
     priced = [[turn.cost for turn in each if turn.cost is not None] for each in casts]
-    return Takes(
+    return UsageEstimate(
         _spread([len(each) for each in casts]),
         _spread([sum(turn.input for turn in each) for each in casts]),
         _spread([sum(turn.output for turn in each) for each in casts]),

@@ -18,24 +18,24 @@ from materia_nb.engine.session import Session, pending
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.odds import Assumed, Chances, Odds, odds_of
+from materia_nb.insight.odds import Assumptions, Chances, Odds, compute_odds
 from materia_nb.insight.reachable_states import (
     COMPLETE,
     FAILED,
     HELD,
-    MOST_STATES,
-    Node,
-    Scripted,
-    Space,
-    Taken,
-    VisitWay,
-    check_lengths,
-    detouring,
+    MAX_STATES,
+    EdgeRef,
+    Move,
+    ScriptedResult,
+    StateNode,
+    StateSpace,
+    check_list_lengths,
+    explore_states,
     failure_of,
-    quiet,
-    strangers,
-    unasked,
-    walk_states,
+    is_not_asked,
+    sockets_with_detours,
+    sockets_without_samples,
+    without_prompts,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph
 from materia_nb.loadout.regions import knots, reachable_from, turned
@@ -86,9 +86,9 @@ class Witness:
     drafts: tuple[str, ...] = ()
 
 
-def _to_an_end(space: Space, start: int) -> list[tuple[int, VisitWay]]:
+def _to_an_end(space: StateSpace, start: int) -> list[tuple[int, Move]]:
     """Return the shortest way from a state to a success, else to a failure; empty when there is none."""
-    came: dict[int, tuple[int, VisitWay]] = {}
+    came: dict[int, tuple[int, Move]] = {}
     todo, seen = deque([start]), {start}
     ends: dict[bool, int] = {}
     while todo and True not in ends:
@@ -103,18 +103,18 @@ def _to_an_end(space: Space, start: int) -> list[tuple[int, VisitWay]]:
     return _back(came, start, ends.get(True, ends.get(False, start)))
 
 
-def _back(came: Mapping[int, tuple[int, VisitWay]], start: int, at: int) -> list[tuple[int, VisitWay]]:
+def _back(came: Mapping[int, tuple[int, Move]], start: int, at: int) -> list[tuple[int, Move]]:
     """Return the ways from one state to another, when it is known from where each was found."""
-    found: list[tuple[int, VisitWay]] = []
+    found: list[tuple[int, Move]] = []
     while at != start:
         found.append(came[at])
         at = came[at][0]
     return found[::-1]
 
 
-def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, VisitWay]]) -> Witness:
+def _witness_of(graph: Graph, space: StateSpace, what: str, ways: Sequence[tuple[int, Move]]) -> Witness:
     """Return the cast that goes these ways, each with the state that it leaves."""
-    visits: dict[str, list[VisitWay]] = {}
+    visits: dict[str, list[Move]] = {}
     for number, way in ways:
         visits.setdefault(space.nodes[number].socket or "", []).append(way)
     fails = {id_ for id_, each in visits.items() if any(way.answer.result.silent for way in each)}
@@ -132,7 +132,7 @@ def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int,
     )
 
 
-def _pin(visits: Sequence[VisitWay]) -> str | ByVisit:
+def _pin(visits: Sequence[Move]) -> str | ByVisit:
     """What a socket is pinned to that is to answer these visits, one after the other."""
     results = [way.answer.result for way in visits]
     texts = [
@@ -143,7 +143,7 @@ def _pin(visits: Sequence[VisitWay]) -> str | ByVisit:
     return first if isinstance(first, str) and len(set(texts)) == 1 else ByVisit(texts)
 
 
-def played(rules: Rules, witness: Witness) -> Session:
+def replay_witness(rules: Rules, witness: Witness) -> Session:
     """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
     session = begin_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
@@ -200,17 +200,17 @@ class Exploration:
         self,
         graph: Graph,
         items: Sequence[int] | int = range(4),
-        most: int = MOST_STATES,
+        most: int = MAX_STATES,
         *,
         progress: Progress = False,
     ) -> None:
         lengths: list[Any] = [items] if isinstance(items, int) else [*items]
-        check_lengths(*lengths or [items])
+        check_list_lengths(*lengths or [items])
         self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
         self._most, self._progress = most, progress
-        self._rules = Rules(quiet(graph))
-        self._space = walk_states(graph, self.items, most, progress=progress)
-        self._fixed: dict[int, Space] = {}
+        self._rules = Rules(without_prompts(graph))
+        self._space = explore_states(graph, self.items, most, progress=progress)
+        self._fixed: dict[int, StateSpace] = {}
         self._came = _came(self._space)
 
     # -- what was looked at ---------------------------------------------------------
@@ -223,7 +223,9 @@ class Exploration:
     @property
     def certain(self) -> bool:
         """Whether what was not seen is impossible: everything was looked at, and no protocol can do what is left out."""
-        return self.complete_search and not (strangers(self.graph) or detouring(self.graph))
+        return self.complete_search and not (
+            sockets_without_samples(self.graph) or sockets_with_detours(self.graph)
+        )
 
     @property
     def states(self) -> int:
@@ -240,16 +242,16 @@ class Exploration:
             found.append(
                 "Lanes are explored as one that works on all items: each further lane runs its prelude once more."
             )
-        if others := strangers(self.graph):
+        if others := sockets_without_samples(self.graph):
             found.append(
                 f"{', '.join(others)}: explored as if its agent spoke the sparse protocol; what another protocol "
                 "adds (pauses, detours, escalations) is left out, and a witness is not in its form."
             )
-        if others := detouring(self.graph):
+        if others := sockets_with_detours(self.graph):
             found.append(
                 f"{', '.join(others)}: its agent may want any socket run first (a detour), which is left out."
             )
-        if silent := [id_ for id_, here in self._rules.sockets.items() if unasked(here)]:
+        if silent := [id_ for id_, here in self._rules.sockets.items() if is_not_asked(here)]:
             found.append(
                 f"{', '.join(silent)}: an edge, an exit or an advance reads satisfied, but its agent is not asked for "
                 "it. Odds and rehearsals have it say nothing, unless satisfied= names it."
@@ -298,7 +300,7 @@ class Exploration:
         return False if self.certain and not left_out else None
 
     @property
-    def never(self) -> list[Taken]:
+    def never(self) -> list[EdgeRef]:
         """What no way takes: edges as (socket, number from 1), then ids of exit routes.
 
         Where a protocol can do what is left out (see :attr:`certain`) it is what was not seen.
@@ -310,7 +312,7 @@ class Exploration:
         return self.not_taken
 
     @property
-    def not_taken(self) -> list[Taken]:
+    def not_taken(self) -> list[EdgeRef]:
         """What was not seen to be taken, in the form of :attr:`never`."""
         seen = set(self._space.first)
         for ways in self._space.ways:
@@ -356,7 +358,7 @@ class Exploration:
             MateriaError: the search was cut off, so that it is not known (``not_explored``).
         """
         self._needs_all("Where no end is reached any more")
-        return stalling(self._space)
+        return stalling_sockets(self._space)
 
     def most_turns(self, items: int | None = None) -> int | None:
         """The most turns that agents can have in one cast, repairs aside; None where nothing bounds them.
@@ -367,7 +369,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        return longest(self._only(items))
+        return max_turns(self._only(items))
 
     def witness(self, what: str | tuple[str, int]) -> Witness:
         """Return a scripted cast in which something happens, by the shortest way; see :meth:`can`.
@@ -414,7 +416,7 @@ class Exploration:
                 found.add(f"{_at(node)}{_happening(way.answer)}: {_at(nodes[way.to], way.taken)}")
         return tuple(sorted(found))
 
-    def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumed]) -> Odds:
+    def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> Odds:
         """Return how likely each end is and how many turns it takes on average, exactly.
 
         Args:
@@ -423,22 +425,22 @@ class Exploration:
                 for ``satisfied`` says nothing, unless it is named.
             items: how long every list is.
             assumed: the chance that a visit ``failed``, and what it takes: ``tokens``, ``cost``, ``seconds``; see
-                :class:`.odds.Assumed`.
+                :class:`.odds.Assumptions`.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
         """
-        return odds_of(self.graph, self._only(items), satisfied, items, **assumed)
+        return compute_odds(self.graph, self._only(items), satisfied, items, **assumed)
 
     # -- inside ---------------------------------------------------------------------
 
-    def _only(self, items: int | None) -> Space:
+    def _only(self, items: int | None) -> StateSpace:
         """The states when every list is as long."""
         if items is None or self.items == (items,):
             self._needs_all("This")
             return self._space
-        check_lengths(items)
-        space = self._fixed.get(items) or walk_states(
+        check_list_lengths(items)
+        space = self._fixed.get(items) or explore_states(
             self.graph, (items,), self._most, progress=self._progress
         )
         if not space.complete:
@@ -458,7 +460,7 @@ class Exploration:
         same = [one for one in self._routes() if one.id == route.id]
         return route.id if len(same) == 1 else route.edge_id
 
-    def _shortest(self, what: str | tuple[str, int]) -> list[tuple[int, VisitWay]] | None:
+    def _shortest(self, what: str | tuple[str, int]) -> list[tuple[int, Move]] | None:
         """The ways to the first state, or the first way, that is asked for; None when there is none."""
         taken = self._taken_named(what)
         if taken is None:
@@ -473,7 +475,7 @@ class Exploration:
                     return [*self._to(number), (number, way)]
         return None
 
-    def _taken_named(self, what: str | tuple[str, int]) -> set[Taken] | None:
+    def _taken_named(self, what: str | tuple[str, int]) -> set[EdgeRef] | None:
         """The edge or the routes that a name stands for, None when it names something else."""
         if isinstance(what, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", what)):
             what = edge[2], int(edge[1])
@@ -486,10 +488,12 @@ class Exploration:
                     kind="unknown_socket",
                 )
             return {what}
-        routes: set[Taken] = {route.edge_id for route in self._routes() if what in (route.id, route.edge_id)}
+        routes: set[EdgeRef] = {
+            route.edge_id for route in self._routes() if what in (route.id, route.edge_id)
+        }
         return routes or None
 
-    def _reached(self, what: str) -> Callable[[Node], bool]:
+    def _reached(self, what: str) -> Callable[[StateNode], bool]:
         if what in (COMPLETE, END):
             return lambda node: node.end == COMPLETE
         if what == FAILED:
@@ -512,11 +516,11 @@ class Exploration:
             kind="unknown_socket",
         )
 
-    def _to(self, number: int) -> list[tuple[int, VisitWay]]:
+    def _to(self, number: int) -> list[tuple[int, Move]]:
         return _back(self._came, 0, number)
 
 
-def _not_known(what: str, graph: Graph, space: Space, *hints: str) -> MateriaError:
+def _not_known(what: str, graph: Graph, space: StateSpace, *hints: str) -> MateriaError:
     lists = any(socket.iterator is not None for socket in graph.sockets.values())
     hint = "; ".join([*hints, f"explore with {'fewer items, or with ' * lists}larger states="])
     return MateriaError(
@@ -526,9 +530,9 @@ def _not_known(what: str, graph: Graph, space: Space, *hints: str) -> MateriaErr
     )
 
 
-def _came(space: Space) -> dict[int, tuple[int, VisitWay]]:
+def _came(space: StateSpace) -> dict[int, tuple[int, Move]]:
     """For each state but the first, from where it was found; that is the shortest way there."""
-    found: dict[int, tuple[int, VisitWay]] = {}
+    found: dict[int, tuple[int, Move]] = {}
     for number, ways in enumerate(space.ways):
         for way in ways:
             if way.to:
@@ -536,7 +540,7 @@ def _came(space: Space) -> dict[int, tuple[int, VisitWay]]:
     return found
 
 
-def _at(node: Node, taken: Sequence[Taken] = ()) -> str:
+def _at(node: StateNode, taken: Sequence[EdgeRef] = ()) -> str:
     """A state in words, behind what was taken on the way to it."""
     place = f" ({node.place})" if node.place else ""
     where = (
@@ -545,7 +549,7 @@ def _at(node: Node, taken: Sequence[Taken] = ()) -> str:
     return " → ".join([*(f"edge {one[1]}" if isinstance(one, tuple) else one for one in taken), where])
 
 
-def _happening(answer: Scripted) -> str:
+def _happening(answer: ScriptedResult) -> str:
     """What happens to a visit with this answer, behind where it is; empty where it says nothing."""
     if answer.asks:
         return f", asks to {answer.asks}"
@@ -553,7 +557,7 @@ def _happening(answer: Scripted) -> str:
     return f", {answer.result.asked}".replace(":", "") if tells else ""
 
 
-def stalling(space: Space) -> tuple[str, ...]:
+def stalling_sockets(space: StateSpace) -> tuple[str, ...]:
     """Return the sockets at which a cast can be so that no end can be reached any more."""
     ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
     ending = reachable_from(ends, turned(_onward(space)))
@@ -561,11 +565,11 @@ def stalling(space: Space) -> tuple[str, ...]:
     return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
 
 
-def _onward(space: Space) -> dict[int, list[int]]:
+def _onward(space: StateSpace) -> dict[int, list[int]]:
     return {number: [way.to for way in ways] for number, ways in enumerate(space.ways)}
 
 
-def longest(space: Space) -> int | None:
+def max_turns(space: StateSpace) -> int | None:
     """Return the most turns along any way from the first state; None when a round has a turn in it."""
     best = [0] * len(space.nodes)
     for knot in knots(_onward(space)):

@@ -14,9 +14,9 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, get_path, split_path
 from materia_nb.loadout.vocabulary import jsonpath_fault, takes_long
 
-LONGEST_EXPRESSION: Final = 500
+MAX_EXPRESSION_CHARS: Final = 500
 """Characters of an expression."""
-MOST_VALUES: Final = 100_000
+MAX_VALUES: Final = 100_000
 """Objects, lists and scalars in a value that is looked through."""
 _MOST_FOUND: Final = 1_000
 """Values that one question finds; the rest is left out."""
@@ -24,7 +24,7 @@ _MOST_FOUND: Final = 1_000
 _Query = Callable[[JSON], list[JSON]]
 
 
-class FoundValue(NamedTuple):
+class OutputMatch(NamedTuple):
     """A value that a question found: in which step's output, of which socket, item and lane."""
 
     step: int
@@ -34,7 +34,7 @@ class FoundValue(NamedTuple):
     lane: str = ""
 
 
-def query_of(expression: str) -> _Query:
+def compile_query(expression: str) -> _Query:
     """Return what reads an expression from a value: every match, none where nothing is there.
 
     Args:
@@ -47,8 +47,8 @@ def query_of(expression: str) -> _Query:
     if not text.startswith("$"):
         segments = split_path(text)
         return lambda value: [] if (found := get_path(value, segments)) is MISSING else [found]
-    if len(text) > LONGEST_EXPRESSION:
-        raise _refused(text, f"it is longer than {LONGEST_EXPRESSION} characters")
+    if len(text) > MAX_EXPRESSION_CHARS:
+        raise _refused(text, f"it is longer than {MAX_EXPRESSION_CHARS} characters")
     if "`" in text:
         raise _refused(text, "functions in backticks are left out")
     if (why := takes_long(text)) is not None:
@@ -60,8 +60,8 @@ def query_of(expression: str) -> _Query:
     parsed = parse(text)
 
     def find(value: JSON) -> list[JSON]:
-        if _count(value) > MOST_VALUES:
-            raise _refused(text, f"what it is asked of has more than {MOST_VALUES:,} values")
+        if _count(value) > MAX_VALUES:
+            raise _refused(text, f"what it is asked of has more than {MAX_VALUES:,} values")
         try:
             return [match.value for match in parsed.find(value)]
         except Exception:  # noqa: BLE001 - filters raise all sorts for values that they were not written for
@@ -70,15 +70,17 @@ def query_of(expression: str) -> _Query:
     return find
 
 
-def ask_outputs(steps: Iterable[StepRecord], expression: str) -> list[FoundValue]:
+def query_outputs(steps: Iterable[StepRecord], expression: str) -> list[OutputMatch]:
     """Ask the output of every step, parsed where it is JSON and else the text; at most :data:`_MOST_FOUND` values."""
-    query = query_of(expression)
-    found: list[FoundValue] = []
+    query = compile_query(expression)
+    found: list[OutputMatch] = []
     for step in steps:
         value: JSON = step.output if step.reading is None else step.reading.value
         if value is None or value is MISSING:
             continue
-        found += [FoundValue(step.number, step.socket, step.item_key, one, step.lane) for one in query(value)]
+        found += [
+            OutputMatch(step.number, step.socket, step.item_key, one, step.lane) for one in query(value)
+        ]
         if len(found) >= _MOST_FOUND:
             return found[:_MOST_FOUND]
     return found
@@ -86,7 +88,7 @@ def ask_outputs(steps: Iterable[StepRecord], expression: str) -> list[FoundValue
 
 def _count(value: JSON) -> int:
     """How many values a value holds, counted no further than needed."""
-    return sum(1 for _ in islice(_values(value), MOST_VALUES + 1))
+    return sum(1 for _ in islice(_values(value), MAX_VALUES + 1))
 
 
 def _values(root: JSON) -> Iterator[JSON]:

@@ -25,18 +25,18 @@ from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.reachable_states import (
     COMPLETE,
     HELD,
+    EdgeRef,
+    Move,
     PossibleAnswers,
-    Scripted,
-    Space,
-    Taken,
-    VisitWay,
-    arrive,
-    check_lengths,
-    end_of,
-    quiet,
-    unasked,
-    verdicts,
-    visit,
+    ScriptedResult,
+    StateSpace,
+    check_list_lengths,
+    decisive_verdicts,
+    end_kind,
+    enter_next,
+    is_not_asked,
+    play_visit,
+    without_prompts,
 )
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
@@ -51,7 +51,7 @@ from materia_nb.loadout.vocabulary import (
 )
 from materia_nb.parallel import Progress, ProgressBar, run_jobs
 
-DENSE: Final = 200
+MAX_DENSE_STATES: Final = 200
 """States in one knot that are solved here; for more scipy is asked."""
 _NOTHING: Final = 1e-12
 
@@ -80,7 +80,7 @@ def solve(rows: Sequence[Mapping[int, float]], given: Sequence[float]) -> list[f
 def _knot(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
     if not any(matrix):
         return known
-    return _eliminated(matrix, known) if len(known) <= DENSE else _by_scipy(matrix, known)
+    return _eliminated(matrix, known) if len(known) <= MAX_DENSE_STATES else _by_scipy(matrix, known)
 
 
 def _eliminated(matrix: Sequence[Mapping[int, float]], known: list[float]) -> list[float]:
@@ -139,14 +139,14 @@ def _endless() -> MateriaError:
 
 PerSocket: TypeAlias = float | Mapping[str, float]
 """A number for every socket, or by socket or materia; ``*`` stands for all others."""
-Likely: TypeAlias = float | tuple[float, float]
+Probability: TypeAlias = float | tuple[float, float]
 """The chance that an output says ``satisfied: true``, or that and the chance that it says nothing of it."""
-Chances: TypeAlias = Likely | Mapping[str, Likely]
+Chances: TypeAlias = Probability | Mapping[str, Probability]
 """The same for every socket, or by socket or materia."""
-_Each = TypeVar("_Each", float, Likely)
+_Each = TypeVar("_Each", float, Probability)
 
 
-class Assumed(TypedDict, total=False):
+class Assumptions(TypedDict, total=False):
     """What may be assumed of visits beside what they say.
 
     The chance of any other result without an output is given by its name, such as ``refused``.
@@ -194,7 +194,7 @@ class Chance(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class Sensitivity:
     """How much the odds move with the chance of one socket: by this much for a whole 1, at this point."""
 
     complete: float
@@ -233,7 +233,7 @@ class Odds:
     ends: Mapping[str, float]
     turns: float
     visits: Mapping[str, float]
-    moves: Mapping[str, Moves]
+    moves: Mapping[str, Sensitivity]
     tokens: float | None = None
     cost: float | None = None
     uncounted: tuple[str, ...] = ()
@@ -241,19 +241,21 @@ class Odds:
     seconds: Mapping[int, float] | None = None
 
 
-def odds_of(graph: Graph, space: Space, satisfied: Chances, items: int, **assumed: Unpack[Assumed]) -> Odds:
+def compute_odds(
+    graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
+) -> Odds:
     """Solve the chain of a space whose lists are all equally long."""
     numbers: Mapping[str, PerSocket | None] = dict(assumed.items())  # type: ignore[arg-type]
     failures = {result: each for result in WITHOUT_OUTPUT if (each := numbers.get(result)) is not None}
     tokens, cost, seconds = assumed.get("tokens"), assumed.get("cost"), assumed.get("seconds")
-    check_given(graph, satisfied, *failures.values(), tokens, cost, seconds)
-    chances = chances_of(Rules(quiet(graph)), satisfied, failures)
+    check_per_socket(graph, satisfied, *failures.values(), tokens, cost, seconds)
+    chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, failures)
     size = len(space.nodes)
     ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     back: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     turns = [0.0] * size
     for number, node in enumerate(space.nodes):
-        for weight, way in weighed(space.ways[number], chances.get(node.socket or "")):
+        for weight, way in weighted_moves(space.ways[number], chances.get(node.socket or "")):
             ahead[number][way.to] += weight
             back[way.to][number] += weight
             turns[number] += weight * way.turns
@@ -301,7 +303,7 @@ def _by_lanes(
     }
 
 
-def weighed(ways: list[VisitWay], chance: Chance | None) -> Iterator[tuple[float, VisitWay]]:
+def weighted_moves(ways: list[Move], chance: Chance | None) -> Iterator[tuple[float, Move]]:
     """Each way with its chance; one on which the cast is held for a person has none."""
     for way in ways:
         result = way.answer.result
@@ -311,10 +313,14 @@ def weighed(ways: list[VisitWay], chance: Chance | None) -> Iterator[tuple[float
 
 
 def _moves(
-    space: Space, chances: Mapping[str, Chance], often: list[float], success: list[float], left: list[float]
-) -> dict[str, Moves]:
+    space: StateSpace,
+    chances: Mapping[str, Chance],
+    often: list[float],
+    success: list[float],
+    left: list[float],
+) -> dict[str, Sensitivity]:
     """Sum over the states of a socket: how often it is there, times what its two answers differ by."""
-    found = {socket: Moves(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
+    found = {socket: Sensitivity(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
     for number, node in enumerate(space.nodes):
         if node.end is not None or node.socket is None or node.socket not in found:
             continue
@@ -324,14 +330,14 @@ def _moves(
                 sign *= 1 - chances[node.socket].failed
                 complete, turns = sign * success[way.to], sign * (way.turns + left[way.to])
                 before = found[node.socket]
-                found[node.socket] = Moves(before.complete + complete, before.turns + turns)
+                found[node.socket] = Sensitivity(before.complete + complete, before.turns + turns)
     return found
 
 
 def _total(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> float | None:
     if each is None:
         return None
-    known = [(count, at(graph, socket, each)) for socket, count in visits.items()]
+    known = [(count, value_for_socket(graph, socket, each)) for socket, count in visits.items()]
     given = [count * one for count, one in known if one is not None]
     return sum(given) if given else None
 
@@ -343,11 +349,11 @@ def _lacking(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) 
     return tuple(
         socket
         for socket, count in visits.items()
-        if count and not graph.sockets[socket].is_utility and at(graph, socket, each) is None
+        if count and not graph.sockets[socket].is_utility and value_for_socket(graph, socket, each) is None
     )
 
 
-def at(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | None:
+def value_for_socket(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | None:
     """What is given for a socket: by its id, its materia, or for all others; None if nothing."""
     if not isinstance(each, Mapping):
         return each
@@ -355,7 +361,7 @@ def at(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | 
     return next((each[name] for name in names if name in each), None)
 
 
-def chances_of(
+def chances_by_socket(
     rules: Rules, satisfied: Chances, failures: Mapping[Result, PerSocket] = FrozenDict()
 ) -> dict[str, Chance]:
     """Return how likely it is what happens to the visits of each socket where that decides something.
@@ -374,12 +380,12 @@ def chances_of(
     chances = {}
     for id_, here in rules.sockets.items():
         fails = _failure_chances(rules, here, failures)
-        possible = verdicts(here)
-        if possible == (Result.NOTHING,) or (unasked(here) and not _named(here, satisfied)):
+        possible = decisive_verdicts(here)
+        if possible == (Result.NOTHING,) or (is_not_asked(here) and not _named(here, satisfied)):
             if fails or possible != (Result.NOTHING,):
                 chances[id_] = Chance(0.0, 1.0, fails)
             continue
-        given = at(rules.graph, id_, satisfied)
+        given = value_for_socket(rules.graph, id_, satisfied)
         if given is None:
             what = f"{id_} says whether it is satisfied, and no chance of that is given."
             raise _bad_chance(what, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
@@ -410,7 +416,7 @@ def _failure_chances(
     id_, explored = here.socket.id, awaited_failures(here)
     chances: dict[Result, float] = {}
     for result, each in failures.items():
-        fails = at(rules.graph, id_, each) or 0.0
+        fails = value_for_socket(rules.graph, id_, each) or 0.0
         if not 0 <= fails <= 1:
             raise _bad_chance(f"The chance of {id_} to fail is {fails}.", id_, "a chance is 0 to 1")
         if result in explored and fails:
@@ -439,7 +445,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     return {socket: each.count(Result.YES) / len(each) for socket, each in results.items()}
 
 
-def check_given(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
+def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
     """Check the names in what is given for sockets, and the numbers.
 
     Raises:
@@ -455,7 +461,7 @@ def check_given(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) ->
                 raise usage_error(f"{value!r:.60} is not a number.", hint)
 
 
-BATCH: Final = 250
+CASTS_PER_BATCH: Final = 250
 """How many casts one worker does at a time."""
 _MOST_VISITS: Final = 10_000
 """Visits after which one cast is given up."""
@@ -464,7 +470,7 @@ _UNFINISHED: Final = "unfinished"
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class Simulation:
     """What came of many casts.
 
     Attributes:
@@ -491,7 +497,7 @@ class Rehearsal:
     turns: tuple[int, ...]
     retries: tuple[int, ...]
     visits: Mapping[str, int]
-    taken: Mapping[Taken, int]
+    taken: Mapping[EdgeRef, int]
 
     @property
     def traversals(self) -> dict[str, int]:
@@ -510,10 +516,10 @@ class Batch(NamedTuple):
     turns: tuple[int, ...]
     retries: tuple[int, ...]
     visits: Mapping[str, int]
-    taken: Mapping[Taken, int]
+    taken: Mapping[EdgeRef, int]
 
 
-def rehearse_casts(
+def simulate_casts(
     graph: Graph,
     n: int = 1000,
     satisfied: Chances = 0.5,
@@ -523,7 +529,7 @@ def rehearse_casts(
     *,
     failed: PerSocket = 0.0,
     progress: Progress = False,
-) -> Rehearsal:
+) -> Simulation:
     """Cast a loadout many times with stub agents; the numbers are the same whoever works on them.
 
     Args:
@@ -542,13 +548,13 @@ def rehearse_casts(
     """
     if n < 1:
         raise MateriaError("A rehearsal needs casts.", hint="n from 1")
-    check_lengths(items)
-    check_given(graph, satisfied, failed)
-    small = quiet(graph)
-    chances = chances_of(Rules(small), satisfied, {Result.FAILED: failed})
+    check_list_lengths(items)
+    check_per_socket(graph, satisfied, failed)
+    small = without_prompts(graph)
+    chances = chances_by_socket(Rules(small), satisfied, {Result.FAILED: failed})
     # Pickled, as a worker makes it ready once, for all batches that bring the same.
     batch = partial(_batch, pickle.dumps(small), chances, items, seed)
-    numbers = [range(at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
+    numbers = [range(start, min(start + CASTS_PER_BATCH, n)) for start in range(0, n, CASTS_PER_BATCH)]
     batches: dict[int, Batch] = {}
     bar = ProgressBar(progress, n, "casts")
     try:
@@ -559,12 +565,12 @@ def rehearse_casts(
     finally:
         bar.close()
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
-    taken: Counter[Taken] = Counter()
+    taken: Counter[EdgeRef] = Counter()
     whole = [batches[place] for place in range(len(numbers))]
     for one in whole:
         visits.update(one.visits)
         taken.update(one.taken)
-    return Rehearsal(
+    return Simulation(
         graph,
         n,
         items,
@@ -590,7 +596,7 @@ def _batch(graph: bytes, chances: Mapping[str, Chance], items: int, seed: int, n
     """Do the casts of these numbers, each with a seed of its own."""
     rules, answers = ready(graph, items)
     visits: Counter[str] = Counter()
-    taken: Counter[Taken] = Counter()
+    taken: Counter[EdgeRef] = Counter()
     runs = [
         _run(rules, answers, chances, Random(f"{seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
         for number in numbers
@@ -605,28 +611,28 @@ def _run(
     chances: Mapping[str, Chance],
     rng: Random,
     visits: Counter[str],
-    all_taken: Counter[Taken],
+    all_taken: Counter[EdgeRef],
 ) -> tuple[str, int, int]:
     """Do one cast, and count what it visits and takes; returns its end, turns and retries."""
-    state, passed = arrive(rules, entering.begin(rules, SAMPLE))
-    taken: Counter[Taken] = Counter(passed)
+    state, passed = enter_next(rules, entering.begin(rules, SAMPLE))
+    taken: Counter[EdgeRef] = Counter(passed)
     turns = 0
     for _ in range(_MOST_VISITS):
         if state.status != "waiting" or state.at is None:
             break
         here = rules.sockets[state.at.socket]
         visits[here.socket.id] += 1
-        answer = drawn(answers.of(here), chances.get(here.socket.id), rng)
-        done = visit(rules, here, state, answer)
+        answer = draw_answer(answers.of(here), chances.get(here.socket.id), rng)
+        done = play_visit(rules, here, state, answer)
         turns += 0 if here.socket.is_utility else done.turns
         taken.update(done.taken)
         state = done.state
     all_taken.update(taken)
     back = (count for edge, count in taken.items() if _sends_back(rules.graph, edge))
-    return end_of(state) or _UNFINISHED, turns, sum(back)
+    return end_kind(state) or _UNFINISHED, turns, sum(back)
 
 
-def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Scripted:
+def draw_answer(given: tuple[ScriptedResult, ...], chance: Chance | None, rng: Random) -> ScriptedResult:
     """Draw what happens to a visit; the first of what can happen where no chance decides."""
     if chance is None:
         return given[0]
@@ -643,5 +649,5 @@ def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Sc
     return next((one for one in given if one.result is result), given[0])
 
 
-def _sends_back(graph: Graph, way: Taken) -> bool:
+def _sends_back(graph: Graph, way: EdgeRef) -> bool:
     return isinstance(way, tuple) and graph.sockets[way[0]].edges[way[1] - 1].when in SENDING_BACK

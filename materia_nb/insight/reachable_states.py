@@ -36,7 +36,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Res
 from materia_nb.parallel import Progress, ProgressBar
 
 
-def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Reaction, str]]:
+def stopping_answers(rules: Rules, here: SocketRules) -> Iterator[tuple[Reaction, str]]:
     """Give answers with which an agent stops the cast until a person has spoken: what each asks for, and its text."""
     maker, found = here.maker, set[Reaction]()
     if maker is None:
@@ -68,7 +68,7 @@ _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
 _StatePath: TypeAlias = tuple[str, ...]
 
 
-class Scripted(NamedTuple):
+class ScriptedResult(NamedTuple):
     """One thing that can happen to a visit.
 
     Attributes:
@@ -85,7 +85,7 @@ class Scripted(NamedTuple):
     asks: str = ""
 
 
-def quiet(graph: Graph) -> Graph:
+def without_prompts(graph: Graph) -> Graph:
     """Return the same routes with nothing to tell: prompts do not change where a cast goes.
 
     What is handed over in a form that cannot be made is handed over in the sparse one.
@@ -103,7 +103,7 @@ def quiet(graph: Graph) -> Graph:
     return replace(graph, sockets=sockets, document={})
 
 
-def strangers(graph: Graph) -> tuple[str, ...]:
+def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
     """The sockets whose agents speak a protocol in whose form no answer can be made."""
     return tuple(
         id_
@@ -112,7 +112,7 @@ def strangers(graph: Graph) -> tuple[str, ...]:
     )
 
 
-def detouring(graph: Graph) -> tuple[str, ...]:
+def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
     """The sockets whose outputs may name any socket to be run first, which is left out."""
     return tuple(
         id_
@@ -133,48 +133,51 @@ class PossibleAnswers:
         self._rules, self._items = rules, tuple(items)
         self._lists, self._aliases = _lists(rules.graph)
         self._orphans = _orphans(rules.graph, self._lists, self._aliases)
-        self._known: dict[str, tuple[Scripted, ...]] = {}
+        self._known: dict[str, tuple[ScriptedResult, ...]] = {}
 
     @property
     def lists(self) -> frozenset[_StatePath]:
         """The paths of the state that are read as lists."""
         return self._lists
 
-    def of(self, here: SocketRules) -> tuple[Scripted, ...]:
+    def of(self, here: SocketRules) -> tuple[ScriptedResult, ...]:
         """Every answer of a socket that can lead somewhere else than the others."""
         if here.socket.id not in self._known:
             failures = dict.fromkeys(awaited_failures(here).values())
             self._known[here.socket.id] = (
                 *self._outputs(here),
-                *(Scripted("" if one.silent else SAMPLE, one, None) for one in failures),
+                *(ScriptedResult("" if one.silent else SAMPLE, one, None) for one in failures),
             )
         return self._known[here.socket.id]
 
-    def _outputs(self, here: SocketRules) -> Iterator[Scripted]:
+    def _outputs(self, here: SocketRules) -> Iterator[ScriptedResult]:
         if here.wanted.parse == "text":
-            yield Scripted(SAMPLE, Result.NOTHING, None)
+            yield ScriptedResult(SAMPLE, Result.NOTHING, None)
             return
         lengths: Sequence[int | None] = self._items if self._has_lists(here) else (None,)
         if not here.socket.is_utility and here.maker is not None:
             yield from self._in_form(here, here.maker, lengths)
             return
         for result, count in product(outputs_of(here), lengths):
-            yield Scripted(compact(self._value(here, result, count or 0)), result, count)
+            yield ScriptedResult(compact(self._value(here, result, count or 0)), result, count)
 
     def _in_form(
         self, here: SocketRules, maker: HandoffProtocol, lengths: Sequence[int | None]
-    ) -> Iterator[Scripted]:
+    ) -> Iterator[ScriptedResult]:
         """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be among them."""
         found = []
-        whatever = verdicts(here) == (Result.NOTHING,)
+        whatever = decisive_verdicts(here) == (Result.NOTHING,)
         for result, count in product(outputs_of(here), lengths):
             text = self._shortest(here, maker, None if whatever else result, count or 0)
             if text is not None:
-                found.append(Scripted(text, result, count))
+                found.append(ScriptedResult(text, result, count))
         if not found:
             raise _no_answer(here)
         yield from found
-        yield from (Scripted(text, Result.STOPPED, None, action) for action, text in holds(self._rules, here))
+        yield from (
+            ScriptedResult(text, Result.STOPPED, None, action)
+            for action, text in stopping_answers(self._rules, here)
+        )
 
     def _shortest(
         self, here: SocketRules, maker: HandoffProtocol, result: Result | None, count: int
@@ -251,7 +254,7 @@ class PossibleAnswers:
         return element
 
 
-def verdicts(here: SocketRules) -> tuple[Result, ...]:
+def decisive_verdicts(here: SocketRules) -> tuple[Result, ...]:
     """What an output of a socket can say of ``satisfied`` that makes a difference."""
     if here.wanted.parse == "text":
         return (Result.NOTHING,)
@@ -266,7 +269,7 @@ def verdicts(here: SocketRules) -> tuple[Result, ...]:
 
 def outputs_of(here: SocketRules) -> tuple[Result, ...]:
     """Return what an output of a socket can say that makes a difference; in a form of its own it may say nothing too."""
-    possible = verdicts(here)
+    possible = decisive_verdicts(here)
     in_form = not here.socket.is_utility and here.maker is not None
     return TAKEN if in_form and possible != (Result.NOTHING,) else possible
 
@@ -276,10 +279,12 @@ def results_of(here: SocketRules) -> tuple[Result, ...]:
     return (*outputs_of(here), *dict.fromkeys(awaited_failures(here).values()))
 
 
-def unasked(here: SocketRules) -> bool:
+def is_not_asked(here: SocketRules) -> bool:
     """Whether ``satisfied`` decides something behind an agent that is not told of it, and so says nothing (R7, R8)."""
     asked = here.socket.is_utility or here.wanted.why_satisfied is not None
-    return not asked and here.socket.handoff == DEFAULT_HANDOFF and verdicts(here) != (Result.NOTHING,)
+    return (
+        not asked and here.socket.handoff == DEFAULT_HANDOFF and decisive_verdicts(here) != (Result.NOTHING,)
+    )
 
 
 _OUTCOMES: Final[Mapping[Result, Outcome]] = {
@@ -323,7 +328,7 @@ def _orphans(
     return tuple(sorted({path[0] for path in lists} - made))
 
 
-def check_lengths(*lengths: object) -> None:
+def check_list_lengths(*lengths: object) -> None:
     """Raise MateriaError (``usage``) unless these are lengths of lists."""
     for length in lengths:
         if not isinstance(length, int) or length < 0:
@@ -333,18 +338,18 @@ def check_lengths(*lengths: object) -> None:
             )
 
 
-MOST_STATES: Final = 100_000
+MAX_STATES: Final = 100_000
 """How many states are looked at before a search is cut off."""
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 HELD: Final = "held"
 """The end of a way on which an agent holds the cast for a person; what the person would say is left open."""
 
-Taken: TypeAlias = tuple[str, int] | str
+EdgeRef: TypeAlias = tuple[str, int] | str
 """An edge as its socket and its number from 1, or the ``edge_id`` of an exit route."""
 
 
-class Node(NamedTuple):
+class StateNode(NamedTuple):
     """A state: waiting at a socket, or an end.
 
     Attributes:
@@ -358,17 +363,17 @@ class Node(NamedTuple):
     place: str = ""
 
 
-class VisitWay(NamedTuple):
+class Move(NamedTuple):
     """One visit: what was answered, where it led, how many turns of an agent it took, and what it took on the way."""
 
     to: int
-    answer: Scripted
+    answer: ScriptedResult
     turns: int
-    taken: tuple[Taken, ...]
+    taken: tuple[EdgeRef, ...]
 
 
 @dataclass(slots=True)
-class Space:
+class StateSpace:
     """What a search found; node 0 is where a cast begins.
 
     Attributes:
@@ -376,9 +381,9 @@ class Space:
         first: what is taken before the first visit, when an empty loop is passed over.
     """
 
-    nodes: list[Node] = field(default_factory=list)
-    ways: list[list[VisitWay]] = field(default_factory=list)
-    first: tuple[Taken, ...] = ()
+    nodes: list[StateNode] = field(default_factory=list)
+    ways: list[list[Move]] = field(default_factory=list)
+    first: tuple[EdgeRef, ...] = ()
     stopped: str = ""
 
     @property
@@ -387,17 +392,17 @@ class Space:
         return not self.stopped
 
 
-class Visited(NamedTuple):
+class VisitEnd(NamedTuple):
     """What one visit came to: the state before the next visit or at the end, and what led there."""
 
     state: CastState
     turns: int
-    taken: tuple[Taken, ...]
+    taken: tuple[EdgeRef, ...]
 
 
-def walk_states(
-    graph: Graph, items: Sequence[int], most: int = MOST_STATES, *, progress: Progress = False
-) -> Space:
+def explore_states(
+    graph: Graph, items: Sequence[int], most: int = MAX_STATES, *, progress: Progress = False
+) -> StateSpace:
     """Look at every state, those that are nearest first.
 
     A search that is cut off casts the loadout some hundred times by chance, so that it knows what is easily reached
@@ -442,11 +447,11 @@ class _Search:
     """The states of a loadout that are known, and how more become known; ``todo`` are those not looked at, in order."""
 
     def __init__(self, graph: Graph, items: Sequence[int]) -> None:
-        self._rules = Rules(quiet(graph))
+        self._rules = Rules(without_prompts(graph))
         self._answers, self._key = PossibleAnswers(self._rules, items), _StateKey(self._rules, items)
         self._known: dict[object, int] = {}
-        self.space, self.todo = Space(), deque[CastState]()
-        self._begun, self.space.first = arrive(self._rules, entering.begin(self._rules, SAMPLE))
+        self.space, self.todo = StateSpace(), deque[CastState]()
+        self._begun, self.space.first = enter_next(self._rules, entering.begin(self._rules, SAMPLE))
         self._place(self._begun)
 
     def _place(self, state: CastState) -> int:
@@ -461,12 +466,12 @@ class _Search:
         waits = state.status == "waiting" and state.at is not None
         return self._rules.sockets[state.at.socket] if waits and state.at is not None else None
 
-    def _go(self, number: int, state: CastState, answer: Scripted) -> tuple[int, CastState]:
+    def _go(self, number: int, state: CastState, answer: ScriptedResult) -> tuple[int, CastState]:
         """Give an answer in a state; returns the state that it leads to, with its number."""
         here = self._rules.sockets[state.at.socket if state.at is not None else ""]
-        done = visit(self._rules, here, state, answer)
+        done = play_visit(self._rules, here, state, answer)
         turns = 0 if here.socket.is_utility else done.turns
-        way = VisitWay(self._place(done.state), answer, turns, done.taken)
+        way = Move(self._place(done.state), answer, turns, done.taken)
         if way not in self.space.ways[number]:
             self.space.ways[number].append(way)
         return way.to, done.state
@@ -515,7 +520,9 @@ class ScriptedTurn(NamedTuple):
     refused: bool
 
 
-def turns_of(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -> Iterator[ScriptedTurn]:
+def scripted_turns(
+    rules: Rules, here: SocketRules, state: CastState, answer: ScriptedResult
+) -> Iterator[ScriptedTurn]:
     """Answer the visit that waits, drafts and work before it included, or let it fail, and give each turn."""
     asked: Prompt | None = None
     while state.status == "waiting" and (at := state.at) is not None:
@@ -532,7 +539,7 @@ def turns_of(rules: Rules, here: SocketRules, state: CastState, answer: Scripted
         state, asked = step.state, step.prompt
 
 
-def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -> Visited:
+def play_visit(rules: Rules, here: SocketRules, state: CastState, answer: ScriptedResult) -> VisitEnd:
     """Answer the visit that waits, drafts and work before it included, or let it fail, and enter what comes next.
 
     Raises:
@@ -540,37 +547,37 @@ def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -
     """
     turns = 0
     decision: Decision | None = None
-    for turns, turn in enumerate(turns_of(rules, here, state, answer), 1):  # noqa: B007 - how many is told below
+    for turns, turn in enumerate(scripted_turns(rules, here, state, answer), 1):  # noqa: B007 - how many is told below
         reading = turn.step.reading
         if reading is not None and reading.error is not None and answer.result is not Result.REFUSED:
             raise _no_answer(here, summarize_issues(reading.issues, 3))
         state, decision = turn.step.state, turn.step.decision
     taken = _taken(decision)
     if state.status == "ready":
-        state, passed = arrive(rules, state)
+        state, passed = enter_next(rules, state)
         taken += passed
-    return Visited(state, turns, taken)
+    return VisitEnd(state, turns, taken)
 
 
-def arrive(rules: Rules, state: CastState) -> tuple[CastState, tuple[Taken, ...]]:
+def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
     """Enter what comes next; with it the exits of the loops that are passed over."""
     step = entering.enter(rules, state)
     passed = step.decision.passed if step.decision is not None else ()
     return step.state, tuple(one.route for one in passed if one.route is not None)
 
 
-def end_of(state: CastState) -> str | None:
+def end_kind(state: CastState) -> str | None:
     """How a cast ended: ``complete``, ``held``, or the kind of its failure; None while it waits."""
     if state.status == "waiting":
         return None
     return state.failure.kind if state.failure is not None else state.status
 
 
-def _node(state: CastState) -> Node:
+def _node(state: CastState) -> StateNode:
     if state.status == "waiting" and state.at is not None:
-        return Node(state.at.socket, None, _place(state))
+        return StateNode(state.at.socket, None, _place(state))
     held = state.at.socket if state.status == HELD and state.at is not None else None
-    return Node(state.failure.socket if state.failure is not None else held, end_of(state))
+    return StateNode(state.failure.socket if state.failure is not None else held, end_kind(state))
 
 
 def _place(state: CastState) -> str:
@@ -590,7 +597,7 @@ def _no_answer(here: SocketRules, why: str = "") -> MateriaError:
     )
 
 
-def _taken(decision: Decision | None) -> tuple[Taken, ...]:
+def _taken(decision: Decision | None) -> tuple[EdgeRef, ...]:
     if decision is None or decision.by not in ("edge", "exit") or decision.chosen is None:
         return ()
     look = decision.chosen

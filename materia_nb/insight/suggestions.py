@@ -56,7 +56,7 @@ def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept: Sequence[JSO
     return found
 
 
-def suggestion(found: list[Suggestion], number: int) -> Suggestion:
+def suggestion_at(found: list[Suggestion], number: int) -> Suggestion:
     """Return the suggestion of that number; raises MateriaError (``no_suggestion``)."""
     if type(number) is not int or not 1 <= number <= len(found):
         raise MateriaError(
@@ -67,7 +67,7 @@ def suggestion(found: list[Suggestion], number: int) -> Suggestion:
     return found[number - 1]
 
 
-def with_entry(stored: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
+def with_memory_entry(stored: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
     """Return the project's document with an entry at the end of its section, once."""
     section = stored.get(_SECTION, [])
     if not isinstance(section, list):
@@ -79,7 +79,7 @@ def with_entry(stored: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
     return {**stored, _SECTION: section if entry in section else [*section, entry]}
 
 
-def conclusion_of(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
+def conclusion_lines(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
     """Return what the last outputs of the agents tell a person at the end, a line each.
 
     An agent that worked on several items reports on each of them.

@@ -15,7 +15,7 @@ _GROUPS: Final = ("socket", "materia", "item")
 """What can be added up by."""
 
 
-class SpentOn(NamedTuple):
+class UsageRow(NamedTuple):
     """What went into one socket, materia or item, or into a combination of these.
 
     Attributes:
@@ -40,9 +40,9 @@ class SpentOn(NamedTuple):
     untimed: int = 0
     waited: int = 0
 
-    def plus(self, other: SpentOn) -> SpentOn:
+    def plus(self, other: UsageRow) -> UsageRow:
         """Add what went into something else."""
-        return SpentOn(
+        return UsageRow(
             self.of,
             self.visits + other.visits,
             self.turns + other.turns,
@@ -55,15 +55,17 @@ class SpentOn(NamedTuple):
         )
 
 
-def _spent_in(step: StepRecord, *, left: bool) -> SpentOn:
+def _spent_in(step: StepRecord, *, left: bool) -> UsageRow:
     """What went into one step; ``left`` is whether going back left it behind."""
     usage, time = step_usage(step), step_time(step)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
     gone = usage if left else Usage()
-    return SpentOn((), 1, turns, len(step.calls), usage, time.work, gone, time.work is None, time.waited or 0)
+    return UsageRow(
+        (), 1, turns, len(step.calls), usage, time.work, gone, time.work is None, time.waited or 0
+    )
 
 
-def spent_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[SpentOn]:
+def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[UsageRow]:
     """Add up what a cast took, steps that were left behind included, in the order in which things came first.
 
     Raises:
@@ -71,7 +73,7 @@ def spent_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
     """
     for name in by:
         needs_one_of(name, _GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
-    found: dict[tuple[str, ...], SpentOn] = {}
+    found: dict[tuple[str, ...], UsageRow] = {}
     for step, left in every_step(session):
         named = {
             "socket": step.socket,
@@ -79,7 +81,7 @@ def spent_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
             "item": f"{step.item_key} {step.item_label or ''}".strip() if step.item_key else "",
         }
         of = tuple(named[name] for name in by)
-        found[of] = found.get(of, SpentOn(of)).plus(_spent_in(step, left=left))
+        found[of] = found.get(of, UsageRow(of)).plus(_spent_in(step, left=left))
     return list(found.values())
 
 

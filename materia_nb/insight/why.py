@@ -23,12 +23,12 @@ from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import YES_OR_NO, Result, described
 from materia_nb.registry import mimebundle_from_view
 
-THOUGHT: Final = "What the agent thought"
+THINKING_HEADING: Final = "What the agent thought"
 """The heading above thinking, which is shown to people and told to nobody (R49)."""
 
 _THOUGHT_CHARS: Final = 600
 
-HEADERS = ("kind", "when", "to", "taken", "reason", "used")
+EDGE_COLUMNS = ("kind", "when", "to", "taken", "reason", "used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Why:
     Attributes:
         title: which visit it is about.
         lines: the explanation in sentences, in the order in which things were decided.
-        rows: every edge or exit that was looked at, in order: see :data:`HEADERS`.
+        rows: every edge or exit that was looked at, in order: see :data:`EDGE_COLUMNS`.
         decision: the record that this was read off.
         thinking: what the agent thought before it answered, empty when that is not known (R49).
     """
@@ -51,7 +51,7 @@ class Why:
 
     def __str__(self) -> str:
         thought = cut_to(" ".join(self.thinking.split()), _THOUGHT_CHARS)
-        lines = [*self.lines, f"{THOUGHT}: {thought}"] if thought else self.lines
+        lines = [*self.lines, f"{THINKING_HEADING}: {thought}"] if thought else self.lines
         return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 
     __repr__ = __str__
@@ -281,25 +281,25 @@ class Prediction:
         return "\n".join([self.title, *(f"  {line}" for line in self.lines)])
 
 
-def guesses(rules: Rules) -> tuple[str, ...]:
+def possible_guesses(rules: Rules) -> tuple[str, ...]:
     """Return what can be guessed: every socket, the end, and that the cast stops."""
     return tuple(dict.fromkeys([*rules.graph.sockets, END, STOP]))
 
 
-def known_guess(rules: Rules, guess: str) -> str:
+def parse_guess(rules: Rules, guess: str) -> str:
     """Return the guess as the loadout writes it, whatever its case; a materia may be named in place of its socket.
 
     Raises:
         MateriaError: there is no such socket (``unknown_socket``), or the materia is in several (``ambiguous``).
     """
-    known, place = guesses(rules), place_meant(rules.graph, guess)
+    known, place = possible_guesses(rules), resolve_target(rules.graph, guess)
     if place in known:
         return place
     hint = f"{did_you_mean(guess, known)} (a socket of this loadout, end, or stop)"
     raise MateriaError(f"{guess!r} is not a place that a step can lead to.", hint=hint, kind="unknown_socket")
 
 
-def place_meant(graph: Graph, word: str) -> str:
+def resolve_target(graph: Graph, word: str) -> str:
     """Return the socket, ``end`` or ``stop`` that a person means by a word: its name in any case, or its materia.
 
     A word that names no place comes back as it is.
@@ -322,7 +322,7 @@ def place_meant(graph: Graph, word: str) -> str:
     return found[0] if found else word
 
 
-def upcoming(rules: Rules, state: CastState) -> str:
+def next_target(rules: Rules, state: CastState) -> str:
     """Return the socket that runs next, ``end`` or ``stop``; loops without items are passed over (R16)."""
     return _arrival(rules, state)[0]
 
@@ -334,7 +334,7 @@ def judge_guess(
 
     Args:
         rules: what the cast runs by.
-        guess: one of :func:`guesses`.
+        guess: one of :func:`possible_guesses`.
         title: which visit it is about, in words.
         decision: how the step ended.
         after: the state after the step.

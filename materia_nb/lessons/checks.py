@@ -29,7 +29,7 @@ from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_own_table, read_plain
-from materia_nb.insight.why import STOP, place_meant
+from materia_nb.insight.why import STOP, resolve_target
 from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
@@ -403,7 +403,7 @@ def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
     if isinstance(answer, float) and answer.is_integer() and type(truth) is int:
         return int(answer)
     if graph is not None and isinstance(answer, str) and truth in (*graph.sockets, END, STOP):
-        return place_meant(graph, answer)
+        return resolve_target(graph, answer)
     return answer
 
 

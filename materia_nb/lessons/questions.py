@@ -23,7 +23,7 @@ from materia_nb.engine.items import list_at
 from materia_nb.engine.limits import edges_used
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.why import Prediction, guesses, judge_guess, known_guess, upcoming
+from materia_nb.insight.why import Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import ANY, Ask, judged_answers, keep, kind_of, worth
 from materia_nb.lessons.variants import cast_once
@@ -127,7 +127,7 @@ class Question:
                 hint="wait for its end, or pause",
                 kind="busy",
             )
-        self.places = guesses(cast.now.rules)
+        self.places = possible_guesses(cast.now.rules)
         self.points: list[float] = []
         self._tries, self._name = tries, name
         self._ask(cast)
@@ -156,7 +156,7 @@ class Question:
     @property
     def leads_on(self) -> bool:
         """Whether the answer is out and another socket runs after it, so that one can :meth:`go_on`."""
-        return self.told and upcoming(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
+        return self.told and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
     def go_on(self) -> None:
         """Ask about the step after the one that was guessed.
@@ -180,7 +180,7 @@ class Question:
         Raises:
             MateriaError: the guess is none of these (``unknown_socket``), or a person must answer (``not_decided``).
         """
-        expected = known_guess(self.twin.now.rules, str(guess))
+        expected = parse_guess(self.twin.now.rules, str(guess))
         if self._judged is None:
             self._judged = self._run()
         title, decision, entry = self._judged
@@ -212,7 +212,7 @@ class Question:
             steps.append(self.guess(route[len(steps)], sure=sure))
         left = len(route) - len(steps) if steps[-1].right else 0
         return RouteView(
-            steps, left, upcoming(self.twin.now.rules, self.twin.now.engine) if self.leads_on else ""
+            steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.leads_on else ""
         )
 
     def _count(self, found: Prediction) -> None:
@@ -267,7 +267,7 @@ def _outputs(cast: Cast) -> int:
 def _asked(cast: Cast) -> str:
     """The socket whose way on is to be predicted."""
     if cast.status in ("ready", "waiting"):
-        here = upcoming(cast.now.rules, cast.now.engine)
+        here = next_target(cast.now.rules, cast.now.engine)
         if here in cast.graph.sockets:
             return here
         if here == END:

@@ -496,7 +496,7 @@ def _route_of(cast: Cast) -> list[str]:
 
 def _outputs_of(cast: Cast) -> dict[str, JSON]:
     """Return what each socket said last: parsed where it is JSON, else the text."""
-    return {step.socket: diff.answer_of(step) for step in cast.now.all_steps if step.output is not None}
+    return {step.socket: diff.step_answer(step) for step in cast.now.all_steps if step.output is not None}
 
 
 def ends_of(cast: Cast) -> str:
@@ -599,7 +599,7 @@ def _context(case: Any, cast: Cast) -> Any:
         inputs=case.inputs,
         metadata=case.metadata,
         expected_output=case.expected_output,
-        output=None if last is None else diff.answer_of(last),
+        output=None if last is None else diff.step_answer(last),
         duration=taken / 1000,
         _span_tree=SpanTreeRecordingError(_NO_SPANS),
         attributes={"cast": cast.id, "route": _route_of(cast), "ends": cast.status},

@@ -22,7 +22,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
-from materia_nb.insight.estimate import GLANCE
+from materia_nb.insight.estimate import QUICK_CASTS
 from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
@@ -317,7 +317,7 @@ def _forecast(places: Sequence[GridPlace]) -> str:
         (plan, table, pins), count = group[0].prepared, len(group)
         pinned = {name: chosen.pin for name, chosen in pins.items()}
         try:
-            found = estimated(plan.graph, table, pinned, request=group[0].text, casts=GLANCE)
+            found = estimated(plan.graph, table, pinned, request=group[0].text, casts=QUICK_CASTS)
         except MateriaError:
             unknown += count
             continue

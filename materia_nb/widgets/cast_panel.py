@@ -18,8 +18,8 @@ from materia_nb.cast.views.compare_view import CompareView, StepCompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
-from materia_nb.insight.compare import visit_before
-from materia_nb.insight.diff import Side
+from materia_nb.insight.compare import previous_visit
+from materia_nb.insight.diff import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, correction, typed_value
@@ -584,7 +584,7 @@ class CastPanel(CastSurface):
             other = nth(steps, other_row)
         else:  # in its own lane
             line = now.maker_of(step).steps if step.lane else now.line(self.rows.line)
-            other = visit_before(line, step.number)
+            other = previous_visit(line, step.number)
         names = [
             f"step {compared.number}{f' of lane {part(compared.lane, 60)}' if compared.lane else ''}"
             for compared in (other, step)
@@ -593,7 +593,7 @@ class CastPanel(CastSurface):
         blocks = [Line(f"A is {names[0]}, B is {names[1]}."), *view.all_words(now.names)]
         return lambda _: blocks
 
-    def _side_of(self, id_: str) -> Side:
+    def _side_of(self, id_: str) -> ComparedCast:
         own = {cast.id: cast for cast in self.casts}
         if id_ in own:
             return own[id_].now.side

@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, StrictBool, StrictInt, ValidationInfo, Wit
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match, counted
-from materia_nb.insight.estimate import GLANCE
+from materia_nb.insight.estimate import QUICK_CASTS
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import OPERATIONS
@@ -606,7 +606,7 @@ def explore(session: DesignState) -> str:
 def estimate(session: DesignState) -> None:
     """Estimate what a cast of the design would take; said where a cast is asked for."""
     try:
-        took = session.bench.estimate(session.design, satisfied=LIKELY, casts=GLANCE)
+        took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
         line = f"satisfied {LIKELY}, {took.line}"
     except MateriaError as error:
         line = f"what a cast takes is not known: {error.what}"

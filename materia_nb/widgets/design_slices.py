@@ -15,7 +15,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.prompt_context import tokens_of
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.estimate import PromptOfVisit
+from materia_nb.insight.estimate import VisitPrompt
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.design import Design
@@ -349,11 +349,11 @@ def _told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
         prompt, why_not = entering.preview(rules, state, socket)
         if prompt is None:
             return [{"words": "not visited", "about": why_not}]
-        chosen = [("alone", PromptOfVisit(1, socket, None, "", prompt, len(prompt.text), 0))]
+        chosen = [("alone", VisitPrompt(1, socket, None, "", prompt, len(prompt.text), 0))]
     return [_told(words, one) for words, one in chosen]
 
 
-def _told(words: str, one: PromptOfVisit) -> DesignSlice:
+def _told(words: str, one: VisitPrompt) -> DesignSlice:
     """One prompt, part by part, with what is left out and why."""
     return {
         "words": words,

@@ -38,7 +38,7 @@ from materia_nb.display.graph_parts import (
 from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
-from materia_nb.insight.why import HEADERS
+from materia_nb.insight.why import EDGE_COLUMNS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_object
 from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket
@@ -249,7 +249,7 @@ class Inspector:
         return [
             Heading(f"The last time: {why.title}"),
             Line("It was taken.", "good") if taken else Line(f"It was not taken{unseen}."),
-            *([Table(HEADERS, rows)] if rows else ()),
+            *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
         ]
 

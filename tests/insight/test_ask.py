@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.insight.jsonpath import LONGEST_EXPRESSION, MOST_VALUES, query_of
+from materia_nb.insight.jsonpath import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
 
 
 def test_every_output_is_asked(cast):
@@ -41,23 +41,23 @@ def test_the_verbs_show_a_table_and_the_state(shell, bench):
 
 @pytest.mark.parametrize(
     "expression",
-    ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * LONGEST_EXPRESSION],
+    ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * MAX_EXPRESSION_CHARS],
 )
 def test_a_bad_or_boundless_expression_is_one_clear_error(expression):
     with pytest.raises(MateriaError, match="cannot be asked") as caught:
-        query_of(expression)
+        compile_query(expression)
     assert "\n" not in caught.value.what
     assert "$.workItems[*].title" in caught.value.hint
 
 
 def test_a_value_too_large_to_be_looked_through_is_refused_at_once():
     with pytest.raises(MateriaError, match="more than"):
-        query_of("$..x")([0] * (MOST_VALUES + 1) * 10)
+        compile_query("$..x")([0] * (MAX_VALUES + 1) * 10)
 
 
 def test_deep_values_and_odd_types_raise_nothing():
     deep = {}
     for _ in range(5_000):
         deep = {"a": deep}
-    assert query_of("$..x")(deep) == []
-    assert query_of("$.a[?(@.b > 3)]")({"a": [{"b": "x"}, 1, None]}) in ([], [{"b": "x"}])
+    assert compile_query("$..x")(deep) == []
+    assert compile_query("$.a[?(@.b > 3)]")({"a": [{"b": "x"}, 1, None]}) in ([], [{"b": "x"}])

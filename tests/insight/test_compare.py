@@ -13,7 +13,7 @@ from cast_helpers import items, loop_agents, loop_config, start
 from magics_helpers import line, run, text
 from materia_nb.display.blocks import blocks_as_json
 from materia_nb.errors import MateriaError
-from materia_nb.insight.compare import Comparison, visit_before
+from materia_nb.insight.compare import Comparison, previous_visit
 from materia_nb.loadout import build_graph
 from stream_helpers import stream_agents, streams_config
 
@@ -57,7 +57,7 @@ def test_another_text_that_leads_the_same_way_is_a_difference_too(bench, cast_of
 
 def test_the_retry_stands_alone_and_what_follows_is_aligned_again(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
-    alone = [(one.where, one.b.socket) for one in d.pairs if one.where != "both"]
+    alone = [(one.side, one.b.socket) for one in d.pairs if one.side != "both"]
     assert alone == [("B", "Socket-2"), ("B", "Socket-3")]
 
 
@@ -151,9 +151,9 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
 def test_visits_prompts_and_states_are_compared(bench, cast_of):
     cast = cast_of(1)
     first, second = (step for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1")
-    assert visit_before(cast.steps, second.number) is first
+    assert previous_visit(cast.steps, second.number) is first
     with pytest.raises(MateriaError, match="was not visited before step 1"):
-        visit_before(cast.steps, 1)
+        previous_visit(cast.steps, 1)
     assert "{+" in repr(bench.compare(first.prompt, second.prompt))
     assert not bench.compare(first.prompt, first.prompt)
     then = cast.at(1).state

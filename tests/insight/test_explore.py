@@ -15,9 +15,9 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import HandoffProtocol
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import reachable_states
-from materia_nb.insight.explore import Exploration, longest, played, stalling
-from materia_nb.insight.odds import rehearse_casts
-from materia_nb.insight.reachable_states import Node, Scripted, Space, VisitWay
+from materia_nb.insight.explore import Exploration, max_turns, replay_witness, stalling_sockets
+from materia_nb.insight.odds import simulate_casts
+from materia_nb.insight.reachable_states import Move, ScriptedResult, StateNode, StateSpace
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import Result
 from protocol_helpers import OTHERS
@@ -173,17 +173,17 @@ def test_a_round_through_the_plan_is_bounded_by_its_edge():
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
 def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
     back, on = [
-        VisitWay(to, Scripted("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))
+        Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))
     ]
-    assert longest(Space([Node("A"), Node(None, "complete")], [[back, on], []])) == most
+    assert max_turns(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])) == most
 
 
 def test_a_round_that_no_way_leaves_stalls():
-    on, back = [VisitWay(to, Scripted("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
-    end = VisitWay(2, Scripted("x", Result.NOTHING, None), 1, ())
-    nodes = [Node("A"), Node("B"), Node(None, "complete")]
-    assert stalling(Space(nodes, [[on], [back], []])) == ("A", "B")
-    assert stalling(Space(nodes, [[on], [back, end], []])) == ()
+    on, back = [Move(to, ScriptedResult("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
+    end = Move(2, ScriptedResult("x", Result.NOTHING, None), 1, ())
+    nodes = [StateNode("A"), StateNode("B"), StateNode(None, "complete")]
+    assert stalling_sockets(StateSpace(nodes, [[on], [back], []])) == ("A", "B")
+    assert stalling_sockets(StateSpace(nodes, [[on], [back, end], []])) == ()
 
 
 # -- stopping early ---------------------------------------------------------------------------
@@ -254,8 +254,8 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found(monkeypatch):
             raise KeyboardInterrupt
         return original(*given)
 
-    original = reachable_states.visit
-    monkeypatch.setattr(reachable_states, "visit", interrupted)
+    original = reachable_states.play_visit
+    monkeypatch.setattr(reachable_states, "play_visit", interrupted)
     e = Exploration(build_graph(retry_loop()), range(3))
     assert e.notes[0].startswith("The search stopped by an interrupt")
     assert e.can("Eval")
@@ -302,7 +302,7 @@ def test_what_a_search_that_was_cut_off_has_seen_is_so(document, most):
     assert set(e.not_taken) >= set(whole.never)
     assert set(e.not_visited) >= set(whole.unreached)
     for end in e.ends_seen:
-        state = played(rules, e.witness(end)).state
+        state = replay_witness(rules, e.witness(end)).state
         assert (state.failure.kind if state.failure else state.status) == end
 
 
@@ -312,7 +312,7 @@ def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, i
     graph = rules_of(spoken(document, name)).graph
     e = Exploration(graph, range(3), SMALL)
     assume(e.complete_search)
-    r = rehearse_casts(graph, 20, 0.6, items, seed, failed=0.2)
+    r = simulate_casts(graph, 20, 0.6, items, seed, failed=0.2)
     assert {socket for socket, count in r.visits.items() if count}.isdisjoint(e.unreached)
     assert set(r.taken).isdisjoint(e.never)
     assert set(r.ends) <= set(e.ends)

@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.engine.rules import Rules
-from materia_nb.insight.explore import Exploration, played
+from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.loadout import build_graph
 from stream_helpers import streams_config
 
@@ -18,7 +18,7 @@ def explored():
 
 def test_a_witness_is_a_cast_that_works_in_one_lane(explored, tmp_path):
     witness = explored.witness("complete")
-    session = played(Rules(explored.graph), witness)
+    session = replay_witness(Rules(explored.graph), witness)
     assert session.state.status == "complete"
     cast = h.start(tmp_path, streams_config())
     cast.agents.default = witness.answers

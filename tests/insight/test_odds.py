@@ -18,8 +18,8 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.insight import reachable_states
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import DENSE, rehearse_casts, satisfied_shares, solve
-from materia_nb.insight.reachable_states import walk_states
+from materia_nb.insight.odds import MAX_DENSE_STATES, satisfied_shares, simulate_casts, solve
+from materia_nb.insight.reachable_states import explore_states
 from materia_nb.loadout import build_graph
 from realistic_loadouts import critics_in_a_loop, critics_in_a_row
 
@@ -125,7 +125,7 @@ def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
     assert e.can("Bind")  # it may say so all the same
     assert any(note.startswith("Write: an edge, an exit") for note in e.notes)
-    assert rehearse_casts(last_page(), 50, 0.6, 2).visits["Bind"] == 0
+    assert simulate_casts(last_page(), 50, 0.6, 2).visits["Bind"] == 0
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
 def test_what_is_given_for_it_by_name_counts(satisfied, bind):
     o = Exploration(last_page(), 2).odds(satisfied, 2)
     assert o.visits["Bind"] == pytest.approx(bind)
-    agree(o, rehearse_casts(last_page(), 1_000, satisfied, 2))
+    agree(o, simulate_casts(last_page(), 1_000, satisfied, 2))
 
 
 def test_who_must_say_one_of_the_two_cannot_say_nothing():
@@ -161,15 +161,17 @@ def test_a_round_that_is_never_left_has_no_mean():
 
 def test_a_large_knot_is_left_to_scipy():
     pytest.importorskip("scipy")
-    assert solve(ring(DENSE + 1), [1.0] * (DENSE + 1)) == pytest.approx([10.0] * (DENSE + 1))
+    assert solve(ring(MAX_DENSE_STATES + 1), [1.0] * (MAX_DENSE_STATES + 1)) == pytest.approx(
+        [10.0] * (MAX_DENSE_STATES + 1)
+    )
     with pytest.raises(MateriaError, match="for ever"):
-        solve(ring(DENSE + 1, on=1.0), [1.0] * (DENSE + 1))
+        solve(ring(MAX_DENSE_STATES + 1, on=1.0), [1.0] * (MAX_DENSE_STATES + 1))
 
 
 def test_without_scipy_a_large_knot_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy.sparse", None)
     with pytest.raises(MateriaError, match="scipy") as error:
-        solve(ring(DENSE + 1), [1.0] * (DENSE + 1))
+        solve(ring(MAX_DENSE_STATES + 1), [1.0] * (MAX_DENSE_STATES + 1))
     assert "materia-nb[insight]" in error.value.hint
 
 
@@ -179,14 +181,14 @@ def test_without_scipy_a_large_knot_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_the_numbers_are_the_same_whoever_works_on_them(pool):
     graph = graph_of(retry_loop(most=2))
-    alone = rehearse_casts(graph, 600, 0.6, 2, seed=7)
+    alone = simulate_casts(graph, 600, 0.6, 2, seed=7)
     with pool(2) as executor:
-        assert rehearse_casts(graph, 600, 0.6, 2, seed=7, executor=executor) == alone
-    assert rehearse_casts(graph, 600, 0.6, 2, seed=8) != alone
+        assert simulate_casts(graph, 600, 0.6, 2, seed=7, executor=executor) == alone
+    assert simulate_casts(graph, 600, 0.6, 2, seed=8) != alone
 
 
 def test_a_rehearsal_counts_every_visit_turn_and_retry():
-    r = rehearse_casts(graph_of(retry_loop(most=2)), 50, 0.0, 3)
+    r = simulate_casts(graph_of(retry_loop(most=2)), 50, 0.0, 3)
     assert r.ends == {"edge_traversals_exhausted": 50}
     assert set(r.turns) == {1 + 3 * 2}
     assert set(r.retries) == {2}
@@ -215,7 +217,7 @@ def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
     assert o.ends["edge_traversals_exhausted"] == pytest.approx(
         0.5
     )  # a third of either kind comes first as likely
-    agree(o, rehearse_casts(graph, 500, 0.5, 1))
+    agree(o, simulate_casts(graph, 500, 0.5, 1))
 
 
 @settings(max_examples=LAPS)
@@ -226,20 +228,20 @@ def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
     assume(e.complete_search)
     o = e.odds(satisfied, items, failed=0.3)
     assert sum(o.ends.values()) == pytest.approx(1)
-    agree(o, rehearse_casts(graph, CASTS, satisfied, items, seed, failed=0.3))
+    agree(o, simulate_casts(graph, CASTS, satisfied, items, seed, failed=0.3))
 
 
 def test_a_long_pipeline_of_critics_has_few_states_and_the_odds_of_each_critic_by_itself():
     """A critic is satisfied at once, or after being sent back once or twice; a third time fails the cast."""
     graph = build_graph(critics_in_a_row(10))
-    assert len(walk_states(graph, (1,)).nodes) < 100
+    assert len(explore_states(graph, (1,)).nodes) < 100
     found = Exploration(graph, 1).odds(0.8, 1)
     assert found.ends["complete"] == pytest.approx((1 - 0.2**3) ** 10)
 
 
 def test_each_item_of_a_loop_of_critics_has_few_states():
     graph = build_graph(critics_in_a_loop(6))
-    assert len(walk_states(graph, (3,)).nodes) < 150
+    assert len(explore_states(graph, (3,)).nodes) < 150
     found = Exploration(graph, 3).odds(0.8, 3)
     assert found.ends["complete"] == pytest.approx((1 - 0.2**3) ** 18)
 

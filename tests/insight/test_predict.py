@@ -11,7 +11,7 @@ import cast_helpers as h
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
-from materia_nb.insight.why import STOP, guesses, judge_guess, known_guess, upcoming
+from materia_nb.insight.why import STOP, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.lessons import Question, predict, progress, question
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.widgets.base import runs_of, widgets_in
@@ -34,7 +34,7 @@ def branching(*conditions):
 
 def only_right(play, place):
     """The places for which a guess is right, of all that can be guessed."""
-    return [guess for guess in guesses(play.rules) if judged(play, guess).right] == [place]
+    return [guess for guess in possible_guesses(play.rules) if judged(play, guess).right] == [place]
 
 
 # -- every way on ---------------------------------------------------------------------------
@@ -126,16 +126,16 @@ def test_r20_the_budget_stops_the_cast():
 
 def test_a_socket_with_the_name_of_a_guess_is_that_socket():
     play = Play(config({"A": at("P", edge("stop")), "stop": at("P")}), "x")
-    assert guesses(play.rules) == ("A", "stop", "end")
+    assert possible_guesses(play.rules) == ("A", "stop", "end")
     assert judged(play, "stop").right
 
 
 def test_a_guess_is_known_whatever_its_case_and_a_typo_is_told():
     rules = Play(branching("always")).rules
-    assert known_guess(rules, " to0 ") == "To0"
-    assert known_guess(rules, "END") == "end"
+    assert parse_guess(rules, " to0 ") == "To0"
+    assert parse_guess(rules, "END") == "end"
     with pytest.raises(MateriaError) as raised:
-        known_guess(rules, "Too0")
+        parse_guess(rules, "Too0")
     assert raised.value.kind == "unknown_socket"
     assert "'To0'" in str(raised.value)
 
@@ -143,7 +143,7 @@ def test_a_guess_is_known_whatever_its_case_and_a_typo_is_told():
 def test_what_comes_next_passes_over_empty_loops_too():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do"))}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "satisfied", "end")])}), items())
-    assert upcoming(play.rules, play.last.state) == "end"
+    assert next_target(play.rules, play.last.state) == "end"
 
 
 # -- a cast ---------------------------------------------------------------------------------

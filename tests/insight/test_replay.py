@@ -21,8 +21,8 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
 from materia_nb.insight import diff
-from materia_nb.insight.compare import end_of_replay, replay_answers
-from materia_nb.insight.diff import Side
+from materia_nb.insight.compare import replay_answers, replay_end
+from materia_nb.insight.diff import ComparedCast
 from materia_nb.loadout import build_graph
 
 REPLAYED = int(os.environ.get("MATERIA_NB_REPLAYED", "25"))
@@ -89,7 +89,7 @@ def played(rules, rng):
             session = fold(rules, session, decide.finalize(rules, session, 0))
         here = rules.sockets[session.state.at.socket]
         session = fold(rules, session, decide.answer(rules, session, Answer(answer(rng, here)), 0))
-    return Side("", rules, session)
+    return ComparedCast("", rules, session)
 
 
 def replayed_with(tmp_path, document, changed_document, agents):
@@ -171,9 +171,11 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
     if original.session.state.status == "complete" and again.needs:
         assert again
         assert again.first is not None
-    ones, others = ([diff.led(step) for step in side.session.steps] for side in (original, again.replayed))
+    ones, others = (
+        [diff.step_route(step) for step in side.session.steps] for side in (original, again.replayed)
+    )
     if again.needs is None:
-        ended = [end_of_replay(side.session, None) for side in (original, again.replayed)]
+        ended = [replay_end(side.session, None) for side in (original, again.replayed)]
         assert bool(again) == (ones != others or ended[0] != ended[1])
 
 

@@ -7,7 +7,7 @@ import pytest
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
-from materia_nb.insight.why import HEADERS, explain
+from materia_nb.insight.why import EDGE_COLUMNS, explain
 
 
 def why(play, step=None):
@@ -82,14 +82,14 @@ def test_an_always_exit_behind_a_guarded_one_is_not_said_to_match():
         "Good": at("P"),
     }
     result = why(Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES))
-    rows = [dict(zip(HEADERS, row, strict=True)) for row in result.rows]
+    rows = [dict(zip(EDGE_COLUMNS, row, strict=True)) for row in result.rows]
     assert [(row["to"], row["taken"]) for row in rows[:2]] == [("Any", "no"), ("Good", "yes")]
     assert "guarded exit goes first" in rows[0]["reason"]
 
 
 def test_rows_name_every_edge_also_those_that_were_not_reached():
     result = why(Play(branching("not_satisfied", "satisfied", "always"), YES))
-    rows = [dict(zip(HEADERS, row, strict=True)) for row in result.rows]
+    rows = [dict(zip(EDGE_COLUMNS, row, strict=True)) for row in result.rows]
     assert [(row["kind"], row["to"], row["taken"]) for row in rows] == [
         ("edge 1", "To0", "no"),
         ("edge 2", "To1", "yes"),

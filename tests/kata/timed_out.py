@@ -9,7 +9,7 @@ from builders import Play, asks, at, config, edge
 from drawn_loadouts import loadouts
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
-from materia_nb.insight.explore import Exploration, played
+from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.why import explain
 from materia_nb.loadout import CONDITIONS, build_graph, check_config
 from materia_nb.loadout.vocabulary import Result
@@ -78,7 +78,7 @@ def check_explore_and_odds() -> None:
     for number, target in enumerate(("Late", "Odd", "Bad", "Good"), 1):
         witness = explored.witness(("Try", number))
         assert witness.route == ("Try", target)
-        session = played(play_rules(), witness)
+        session = replay_witness(play_rules(), witness)
         assert [step.socket for step in session.steps] == ["Try", target]
     odds = explored.odds(0.5, 0, timed_out=0.1, refused=0.2, failed=0.3)
     assert abs(sum(odds.ends.values()) - 1) < 1e-9, odds.ends

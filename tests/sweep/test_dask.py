@@ -13,7 +13,7 @@ from builders import asks, at, config, edge, retry_loop
 from materia_nb import Workbench
 from materia_nb.agents import FunctionAgent
 from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import BATCH, rehearse_casts
+from materia_nb.insight.odds import CASTS_PER_BATCH, simulate_casts
 from materia_nb.loadout import build_graph
 from materia_nb.parallel import call_on
 from materia_nb.platform import Stop
@@ -23,7 +23,7 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.slow
 
-CASTS = 6 * BATCH
+CASTS = 6 * CASTS_PER_BATCH
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_a_worker_that_is_killed_in_the_middle_changes_no_number(client):
             os.kill(pids[0], signal.SIGKILL)
         told.append((done, total))
 
-    found = rehearse_casts(graph, CASTS, 0.6, 2, seed=3, executor=client.get_executor(), progress=kill_one)
-    assert found == rehearse_casts(graph, CASTS, 0.6, 2, seed=3)
-    assert told == [(BATCH * count, CASTS) for count in range(1, 7)]
+    found = simulate_casts(graph, CASTS, 0.6, 2, seed=3, executor=client.get_executor(), progress=kill_one)
+    assert found == simulate_casts(graph, CASTS, 0.6, 2, seed=3)
+    assert told == [(CASTS_PER_BATCH * count, CASTS) for count in range(1, 7)]
 
 
 def test_a_sweep_takes_functions_of_a_notebook_and_a_killed_worker_pays_nothing_twice(

@@ -11,12 +11,12 @@ import pytest
 
 from builders import retry_loop
 from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import BATCH, rehearse_casts
+from materia_nb.insight.odds import CASTS_PER_BATCH, simulate_casts
 from materia_nb.loadout import build_graph
 from materia_nb.parallel import ProgressBar, WorkerError, run_jobs
 
 GRAPH = build_graph(retry_loop(most=2))
-CASTS = 3 * BATCH
+CASTS = 3 * CASTS_PER_BATCH
 
 
 def double(number):
@@ -69,7 +69,7 @@ def test_a_pool_that_broke_changes_no_number():
     with ProcessPoolExecutor(2) as pool:
         with pytest.raises(Exception, match="terminated"):
             pool.submit(die, 1).result()
-        assert rehearse_casts(GRAPH, CASTS, 0.6, 2, executor=pool) == rehearse_casts(GRAPH, CASTS, 0.6, 2)
+        assert simulate_casts(GRAPH, CASTS, 0.6, 2, executor=pool) == simulate_casts(GRAPH, CASTS, 0.6, 2)
 
 
 def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
@@ -89,12 +89,12 @@ def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
 
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(Enough):
-            rehearse_casts(GRAPH, 40 * BATCH, 0.6, 2, executor=pool, progress=progress)
+            simulate_casts(GRAPH, 40 * CASTS_PER_BATCH, 0.6, 2, executor=pool, progress=progress)
         waits = run_jobs(work, list(range(1000)), pool)
         next(waits)
         waits.close()
         goes_on.set()
-    assert told == [(BATCH, 40 * BATCH)]
+    assert told == [(CASTS_PER_BATCH, 40 * CASTS_PER_BATCH)]
     assert begun in ([0], [0, 1])
 
 

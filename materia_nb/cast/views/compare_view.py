@@ -32,14 +32,14 @@ from materia_nb.engine.state import Usage, in_words
 from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.base import Issue
 from materia_nb.insight import diff
-from materia_nb.insight.compare import Comparison, Pair, Replay, StepComparison
-from materia_nb.insight.diff import LoadoutComparison, Side, shown
+from materia_nb.insight.compare import Comparison, Replay, StepComparison, StepPair
+from materia_nb.insight.diff import ComparedCast, LoadoutComparison, format_difference
 from materia_nb.insight.usage import format_work_time, step_time, step_usage
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
-    from materia_nb.insight.blame import Blamed
+    from materia_nb.insight.blame import BlameEntry
 
 _ALIKE_SHOWN: Final = 3
 """Of steps one after another that are alike, only so many are shown at each end."""
@@ -98,7 +98,7 @@ class CompareView(Shown, Comparison):
             names: what sockets are called; by their ids if left out.
         """
         rows: list[tuple[str, ...]] = []
-        for alike, pairs in groupby(self.pairs, lambda pair: pair.where == "both" and not pair.did):
+        for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.did):
             found = [_row(pair, names or {}) for pair in pairs]
             if alike and (more := len(found) - 2 * _ALIKE_SHOWN) > 1:
                 found[_ALIKE_SHOWN:-_ALIKE_SHOWN] = [("…", f"{more} steps alike", "", "")]
@@ -140,7 +140,7 @@ class CompareView(Shown, Comparison):
         others = [pair for pair in self.pairs if pair.did and pair.a is not first]
         for a, b, differs in others[:_LATER_SHOWN]:
             if a is not None and b is not None:
-                title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {', '.join(Pair(a, b, differs).did)}"
+                title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {', '.join(StepPair(a, b, differs).did)}"
                 yield Fold(title, StepCompareView(a, b, self._names).in_words(names), brief=0)
 
     def _blocks(self) -> list[Block]:
@@ -168,7 +168,7 @@ class StepCompareView(Shown, StepComparison):
             names: what sockets are called; by their ids if left out.
         """
         a, b = self.a, self.b
-        ways = [diff.went(one) or "" for one in (a, b)]
+        ways = [diff.step_target(one) or "" for one in (a, b)]
         rows = [
             ("step", *(f"{_numbered(one)}: {_place(one, names)}, visit {one.visit}" for one in (a, b))),
             ("went to", *(names.get(way, way) for way in ways)),
@@ -179,7 +179,10 @@ class StepCompareView(Shown, StepComparison):
         rows += [("answered", *(words or "at once" for words in came))] if any(came) else []
         said: list[Block] = [Table(_SPENT_COLUMNS, rows)]
         if self.answer:
-            said += [Heading("what came", small=True), _changed_value(diff.answer_of(a), diff.answer_of(b))]
+            said += [
+                Heading("what came", small=True),
+                _changed_value(diff.step_answer(a), diff.step_answer(b)),
+            ]
         if self.prompt:
             said.append(Heading("what was asked", small=True))
             said += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
@@ -228,7 +231,7 @@ def _changed_parts(
     a: Prompt | None, b: Prompt | None, which: Iterable[str], names: tuple[str, str] = ("", "")
 ) -> list[Block]:
     """Compare the named parts of two prompts by their words."""
-    left, right = (diff.texts_of_parts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
+    left, right = (diff.prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
 
 
@@ -328,10 +331,10 @@ class ReplaysView(TableOf[ReplayView[Any]]):
         return [one for one in self if one.first is not None]
 
 
-class BlameView(TableOf["Blamed"]):
+class BlameView(TableOf["BlameEntry"]):
     """What made a value of the state what it is, the latest change first; iterating gives the changes."""
 
-    def __init__(self, path: str, found: Sequence[Blamed]) -> None:
+    def __init__(self, path: str, found: Sequence[BlameEntry]) -> None:
         self.path = path
         rows = [
             (str(one.step), _who(one), one.item_key or "", _by(one), *_values(one.before, one.after))
@@ -341,13 +344,13 @@ class BlameView(TableOf["Blamed"]):
         super().__init__(found, columns, rows, f"nothing ever set {plain(path)}")
 
 
-def _who(one: Blamed) -> str:
+def _who(one: BlameEntry) -> str:
     if one.socket is not None:
         return f"{one.socket}, corrected by a person" if one.corrected else one.socket
     return {"edit": "a person", "P6": "the lanes"}.get(one.rule, "the start")
 
 
-def _by(one: Blamed) -> str:
+def _by(one: BlameEntry) -> str:
     words = {
         "R10": "its answer",
         "R11": "an assignment",
@@ -369,18 +372,18 @@ def compare_view(a: Any, b: Any) -> Compared:
     Raises:
         MateriaError: they are not of one kind (``compare``).
     """
-    if isinstance(a, Side) and isinstance(b, Side):
+    if isinstance(a, ComparedCast) and isinstance(b, ComparedCast):
         return CompareView(a, b)
     if isinstance(a, StepRecord) and isinstance(b, StepRecord):
         return StepCompareView(a, b)
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
     if isinstance(a, Prompt) and isinstance(b, Prompt):
-        return ValueCompareView(_changed_parts(a, b, diff.parts_that_differ(a, b)))
+        return ValueCompareView(_changed_parts(a, b, diff.differing_prompt_parts(a, b)))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         a, b = dict(a), dict(b)
         return ValueCompareView([] if same(a, b) else [_changed_tree(a, b)])
-    names = {Side: "a cast", StepRecord: "a step", Graph: "a loadout", Prompt: "a prompt"}
+    names = {ComparedCast: "a cast", StepRecord: "a step", Graph: "a loadout", Prompt: "a prompt"}
     raise MateriaError(
         f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared.",
         hint="compare two casts, steps, loadouts, prompts, or states",
@@ -399,10 +402,10 @@ def replayed_words(one: ReplayView[Any]) -> tuple[str, str, str]:
     return goes, one.first.place.removeprefix("step "), one.first.why
 
 
-def _row(pair: Pair, names: Mapping[str, str]) -> tuple[str, ...]:
+def _row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(_numbered(one) for one in (a, b) if one is not None))
-    words = f"only in {pair.where}" if pair.where != "both" else ", ".join(pair.did)
+    words = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.did)
     return " / ".join(numbers), _way(a, names), _way(b, names), words
 
 
@@ -410,7 +413,7 @@ def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
     """Say where a step was, where it went, and what it said, as the timeline does."""
     if step is None:
         return ""
-    place, way = _place(step, names), diff.went(step) or "failed"
+    place, way = _place(step, names), diff.step_target(step) or "failed"
     way = f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
     said = verdict_words(step, _SAID_CHARS)
     return f"{way}: {said}" if said else way
@@ -434,7 +437,7 @@ def _called(line: str, names: Mapping[str, str]) -> str:
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:
-    return shown(a, b, _VALUE_CHARS)
+    return format_difference(a, b, _VALUE_CHARS)
 
 
 def _only(found: Any) -> dict[Any, str]:

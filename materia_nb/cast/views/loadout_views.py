@@ -21,10 +21,10 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.estimate import Estimate, Prompts, Spread, Takes, estimate_cast
-from materia_nb.insight.explore import Exploration, played
-from materia_nb.insight.odds import Assumed, Chances, Odds, Rehearsal
-from materia_nb.insight.reachable_states import COMPLETE, HELD, MOST_STATES, Taken, strangers
+from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate, estimate_cast
+from materia_nb.insight.explore import Exploration, replay_witness
+from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
+from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES, EdgeRef, sockets_without_samples
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph, Route
@@ -222,7 +222,7 @@ class ExploreView(_View, Exploration):
         self,
         graph: Graph,
         items: Sequence[int] | int = range(4),
-        most: int = MOST_STATES,
+        most: int = MAX_STATES,
         *,
         progress: Progress = False,
         document: Mapping[str, JSON] | None = None,
@@ -260,7 +260,7 @@ class ExploreView(_View, Exploration):
         """
         if self._document is None:
             raise MateriaError("Its config is not known.", hint="use wb.explore", kind="no_test")
-        if others := strangers(self.graph):
+        if others := sockets_without_samples(self.graph):
             raise MateriaError(
                 f"The answers that were tried are not in the form that {', '.join(others)} wants.",
                 hint="cast.export.test writes a case of any protocol",
@@ -274,12 +274,14 @@ class ExploreView(_View, Exploration):
         for end, socket, witness in ends:
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
             names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a disk may not tell A from a
-            case = case_of(rules, played(rules, witness), self._document, relative_to(target, follows))
+            case = case_of(
+                rules, replay_witness(rules, witness), self._document, relative_to(target, follows)
+            )
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
         ways = ways_case(self, self._document, relative_to(target, follows))
         return [*written, write_case(target / "ways", ways)]
 
-    def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumed]) -> OddsView:
+    def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
         """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
         return OddsView(**vars(super().odds(satisfied, items, **assumed)))
 
@@ -322,7 +324,7 @@ class ExploreView(_View, Exploration):
         yield from _most(("way", "when", "to"), rows)
         yield Line(f"these are {word} taken")
 
-    def _never_row(self, taken: Taken) -> tuple[str, str, str]:
+    def _never_row(self, taken: EdgeRef) -> tuple[str, str, str]:
         if isinstance(taken, tuple):
             edge = self.graph.sockets[taken[0]].edges[taken[1] - 1]
             return f"edge {taken[1]} of {taken[0]}", edge.when, edge.to
@@ -379,7 +381,7 @@ def _without(sockets: Sequence[str]) -> str:
     return f", without {', '.join(sockets)}, of which none is given" if sockets else ""
 
 
-class RehearsalView(_View, Rehearsal):
+class RehearsalView(_View, Simulation):
     """A rehearsal that shows itself: ends, turns, and on the graph how often each way was taken."""
 
     @property
@@ -446,7 +448,7 @@ class EstimateView(_View, Estimate):
             [self._row(socket, takes) for socket, takes in self.sockets.items()],
         )
 
-    def _row(self, socket: str, takes: Takes) -> tuple[Cell, ...]:
+    def _row(self, socket: str, takes: UsageEstimate) -> tuple[Cell, ...]:
         cost = "not known" if takes.cost is None else _dollars(takes.cost)
         return socket, _range(takes.turns), _range(takes.input), _range(takes.output), cost
 

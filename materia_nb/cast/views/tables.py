@@ -31,7 +31,7 @@ from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain
-from materia_nb.insight.usage import SpentOn, format_seconds, format_work_time
+from materia_nb.insight.usage import UsageRow, format_seconds, format_work_time
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.store import file_snapshots
@@ -40,7 +40,7 @@ from materia_nb.store.file_snapshots import REPOSITORY, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.insight.jsonpath import FoundValue
+    from materia_nb.insight.jsonpath import OutputMatch
     from materia_nb.store.board import Quest
 
 
@@ -91,7 +91,7 @@ def known_words(value: float | None, form: str = "{}") -> str:
     return "unknown" if value is None else form.format(value)
 
 
-def found_view(found: Sequence[FoundValue]) -> Table:
+def found_view(found: Sequence[OutputMatch]) -> Table:
     """What a question found in the outputs of the steps, one match a row."""
     rows = [
         (
@@ -105,12 +105,12 @@ def found_view(found: Sequence[FoundValue]) -> Table:
     return Table(("step", "socket", "item", "value"), rows, "nothing found")
 
 
-class FoundView(TableOf[tuple[str, "FoundValue"]]):
+class FoundView(TableOf[tuple[str, "OutputMatch"]]):
     """What a question found in many casts; iterating gives (cast id, what was found) pairs."""
 
     def __init__(
         self,
-        found: Sequence[tuple[CastEntry | Snapshot, FoundValue]],
+        found: Sequence[tuple[CastEntry | Snapshot, OutputMatch]],
         problems: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.problems = tuple(problems)
@@ -127,12 +127,12 @@ def _named(one: CastEntry | Snapshot) -> str:
     return one.name if isinstance(one, CastEntry) else one.label_of().name
 
 
-class SpentView(TableOf[SpentOn]):
-    """Where time and money went; iterating gives :class:`~materia_nb.insight.usage.SpentOn` rows."""
+class SpentView(TableOf[UsageRow]):
+    """Where time and money went; iterating gives :class:`~materia_nb.insight.usage.UsageRow` rows."""
 
-    def __init__(self, by: Sequence[str], found: Sequence[SpentOn]) -> None:
+    def __init__(self, by: Sequence[str], found: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
-        whole = reduce(SpentOn.plus, found, SpentOn(("in all", *[""] * (len(by) - 1))))
+        whole = reduce(UsageRow.plus, found, UsageRow(("in all", *[""] * (len(by) - 1))))
         columns = _spent_columns(whole)
         rows = [
             (*(shorten(name, 60) for name in one.of), *(cell(one) for cell in columns.values()))
@@ -157,19 +157,19 @@ class SpentView(TableOf[SpentOn]):
         return data_frame(rows, (*self.by, *_SPENT_FIELDS))
 
 
-def _spent_columns(whole: SpentOn) -> dict[str, Callable[[SpentOn], str]]:
+def _spent_columns(whole: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
     """Return the columns that say something of any row, each with its cell; ``whole`` is the sum."""
     priced, left = bool(whole.usage.cost), whole.left.tokens != 0
     all_ = whole.usage.cost if priced else whole.usage.tokens
 
-    def share(one: SpentOn) -> str:
+    def share(one: UsageRow) -> str:
         part = one.usage.cost if priced else one.usage.tokens
         return "" if not all_ else known_words(part and part / all_, "{:.0%}")
 
-    def apart(name: str, one: SpentOn) -> str:
+    def apart(name: str, one: UsageRow) -> str:
         return known_words(getattr(one.usage, name))
 
-    columns: dict[str, Callable[[SpentOn], str] | None] = {
+    columns: dict[str, Callable[[UsageRow], str] | None] = {
         "visits": lambda one: str(one.visits),
         "turns": lambda one: str(one.turns),
         "tools": lambda one: str(one.calls),
@@ -188,7 +188,7 @@ def _spent_columns(whole: SpentOn) -> dict[str, Callable[[SpentOn], str]]:
     return {name: cell for name, cell in columns.items() if cell is not None}
 
 
-_SPENT_FIELDS: Final[Mapping[str, Callable[[SpentOn], object]]] = {
+_SPENT_FIELDS: Final[Mapping[str, Callable[[UsageRow], object]]] = {
     "visits": lambda one: one.visits,
     "turns": lambda one: one.turns,
     "tools": lambda one: one.calls,

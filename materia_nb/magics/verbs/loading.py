@@ -33,9 +33,9 @@ from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.compare import visit_before
-from materia_nb.insight.jsonpath import query_of
-from materia_nb.insight.odds import Chances, Likely, PerSocket
+from materia_nb.insight.compare import previous_visit
+from materia_nb.insight.jsonpath import compile_query
+from materia_nb.insight.odds import Chances, PerSocket, Probability
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
     VERBS,
@@ -516,7 +516,7 @@ def _failing(given: object) -> PerSocket:
     return cast("PerSocket", chances)
 
 
-def _chance(text: str) -> Likely:
+def _chance(text: str) -> Probability:
     yes, pair, nothing = text.partition("/")
     return (float(yes), float(nothing)) if pair else float(yes)
 
@@ -541,7 +541,7 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
     if visit:
         made = bench.current.steps
         step = made.at(_number(a))
-        return bench.compare(visit_before(made, step.number), step)
+        return bench.compare(previous_visit(made, step.number), step)
     if steps:
         return bench.compare(*(bench.current.steps.at(_number(-1 if one is None else one)) for one in (a, b)))
     return bench.compare(a, b or bench.current)
@@ -596,7 +596,7 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
     data = dict(current.state if step is None else current.steps.at(step).after.data)
     if path is None:
         return JsonView("state", data)
-    found = query_of(str(path))(data)
+    found = compile_query(str(path))(data)
     if not found:
         raise MateriaError(
             f"There is nothing at {path!r} in the state.",

@@ -13,7 +13,7 @@ from magics_helpers import line, text
 from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView, ReportView
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import rehearse_casts
+from materia_nb.insight.odds import simulate_casts
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.report import Problem, Report
 
@@ -36,7 +36,7 @@ def guarded_text():
 
 def all_of(graph):
     explored = ExploreView(graph, (0, 2))
-    return [explored, explored.odds(0.6, 2), RehearsalView(**vars(rehearse_casts(graph, 20, 0.6, 2)))]
+    return [explored, explored.odds(0.6, 2), RehearsalView(**vars(simulate_casts(graph, 20, 0.6, 2)))]
 
 
 def test_no_line_is_wider_than_a_notebook_shows(wb):
@@ -92,7 +92,7 @@ def test_hostile_names_of_loadouts_and_exits_stay_text(name):
 
 
 def test_a_rehearsal_draws_how_often_each_way_was_taken():
-    r = RehearsalView(**vars(rehearse_casts(build_graph(retry_loop(most=1)), 30, 1.0, 2)))
+    r = RehearsalView(**vars(simulate_casts(build_graph(retry_loop(most=1)), 30, 1.0, 2)))
     assert r.marks.visits["Build"] == 60
     assert r.marks.traversals["Build->Eval"] == 60
 

@@ -45,7 +45,7 @@ from materia_nb.cast.views.tables import (
     quests_view,
 )
 from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import rehearse_casts
+from materia_nb.insight.odds import simulate_casts
 from materia_nb.loadout import build_graph
 from materia_nb.store.board import Quest
 from protocol_helpers import envelope
@@ -401,7 +401,7 @@ def test_loadouts_and_what_they_can_do(tmp_path):
             (f"explore {title}", explored),
             (f"cut off {title}", ExploreView(graph, (0, 2), 3)),
             (f"odds {title}", explored.odds(0.6, 2, tokens=100, cost={"*": 0.1}, seconds=10.0)),
-            (f"rehearsal {title}", RehearsalView(**vars(rehearse_casts(graph, 20, 0.6, 2)))),
+            (f"rehearsal {title}", RehearsalView(**vars(simulate_casts(graph, 20, 0.6, 2)))),
         ]
     shown += [
         ("estimate", bench.estimate("T", casts=40)),
