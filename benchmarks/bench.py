@@ -310,7 +310,7 @@ def utility() -> None:
 
 
 def insight() -> None:
-    """Explore each bundled loadout, and rehearse one."""
+    """Explore each bundled loadout, and simulate one."""
     print("What is known before a cast: every way that a bundled loadout can go, with lists of 0 to 3\n")
     wb, rows = Workbench(ours.folder()), []
     for name in wb.loadouts:
@@ -319,25 +319,25 @@ def insight() -> None:
         rows.append([name, f"{explored.states:,}", f"{time.perf_counter() - begin:.2f}"])
     show(["loadout", "states", "seconds"], rows)
     print("  wanted: each under a second\n")
-    print("Rehearsals of Plan-Build-Eval with lists of three, a second (all give the same numbers)\n")
-    show(["on", "casts", "a second", "speed / one core"], list(_rehearsed(wb)))
+    print("Simulations of Plan-Build-Eval with lists of three, a second (all give the same numbers)\n")
+    show(["on", "casts", "a second", "speed / one core"], list(_simulated(wb)))
     print(f"  cores of this machine: {os.cpu_count()}\n")
 
 
 CASTS = 10_000
-"""How many casts are rehearsed by each."""
+"""How many casts are simulated by each."""
 
 
-def _rehearsed(wb: Workbench) -> Iterator[list[str]]:
+def _simulated(wb: Workbench) -> Iterator[list[str]]:
     from concurrent.futures import ProcessPoolExecutor
 
     from distributed import Client, LocalCluster
 
     def timed(executor: Executor | None) -> tuple[object, float]:
         if executor is not None:
-            wb.rehearse("Plan-Build-Eval", 1_000, 0.7, executor=executor)  # the workers import what they need
+            wb.simulate("Plan-Build-Eval", 1_000, 0.7, executor=executor)  # the workers import what they need
         begin = time.perf_counter()
-        found = wb.rehearse("Plan-Build-Eval", CASTS, 0.7, seed=2, executor=executor)
+        found = wb.simulate("Plan-Build-Eval", CASTS, 0.7, seed=2, executor=executor)
         return found, CASTS / (time.perf_counter() - begin)
 
     alone, slowest = timed(None)

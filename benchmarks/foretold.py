@@ -1,7 +1,7 @@
 """Whether what explore and odds say is true, in large numbers: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
 
-Three claims: what explore calls impossible never happens in rehearsals of random loadouts; every witness, cast, does
-what it says; exact odds and rehearsals agree within their error. The tests say so in small numbers at each run.
+Three claims: what explore calls impossible never happens in simulations of random loadouts; every witness, cast, does
+what it says; exact odds and simulations agree within their error. The tests say so in small numbers at each run.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 
 EACH = 20
-"""How many rehearsals one random loadout gets."""
+"""How many simulations one random loadout gets."""
 SMALL = 2_000
 """Random loadouts with more states are left out: what was not seen in full cannot be called impossible."""
 
 
-def never_happens(rehearsals: int) -> None:
-    """Draw random loadouts until so many rehearsals were made; raises when something impossible happened."""
+def never_happens(simulations: int) -> None:
+    """Draw random loadouts until so many simulations were made; raises when something impossible happened."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
     from drawn_loadouts import loadouts
 
-    counted = dict.fromkeys(("rehearsals", "loadouts", "with other protocols", "left out", "witnesses"), 0)
+    counted = dict.fromkeys(("simulations", "loadouts", "with other protocols", "left out", "witnesses"), 0)
     begin = time.perf_counter()
-    laps = rehearsals // EACH + 1
+    laps = simulations // EACH + 1
     folder = Path(tempfile.mkdtemp(prefix="foretold-"))
 
     @settings(
@@ -67,7 +67,7 @@ def never_happens(rehearsals: int) -> None:
         counted["loadouts"] += 1
         counted["with other protocols"] += mixed
         found = simulate_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
-        counted["rehearsals"] += EACH
+        counted["simulations"] += EACH
         impossible = {*explored.never, *explored.unreached}
         happened = {*found.taken, *(socket for socket, often in found.visits.items() if often)}
         most = explored.most_turns(items)
@@ -81,7 +81,7 @@ def never_happens(rehearsals: int) -> None:
 
     for number in count(1):  # some drawn loadouts have problems, so one round may not be enough
         seed(number)(one)()
-        if counted["rehearsals"] >= rehearsals:
+        if counted["simulations"] >= simulations:
             break
     rows = [[name, f"{number:,}"] for name, number in counted.items() if number]
     show(["nothing impossible happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
@@ -121,15 +121,15 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
     return len(asked)
 
 
-def agrees(rehearsals: int, names: Sequence[str]) -> None:
-    """Rehearse bundled loadouts so often, and lay the numbers beside the exact odds."""
+def agrees(simulations: int, names: Sequence[str]) -> None:
+    """Simulate bundled loadouts so often, and lay the numbers beside the exact odds."""
     wb = Workbench(tempfile.mkdtemp(prefix="foretold-"))
     rows, worst = [], 0.0
     with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
         for name in names:
             begin = time.perf_counter()
             odds = wb.explore(name, (3,)).odds(0.7, 3)
-            found = wb.rehearse(name, rehearsals, 0.7, 3, seed=1, executor=pool)
+            found = wb.simulate(name, simulations, 0.7, 3, seed=1, executor=pool)
             seconds = time.perf_counter() - begin
             error = max(pstdev(found.turns), 1e-9) / sqrt(found.n)
             off = [abs(fmean(found.turns) - odds.turns) / error if pstdev(found.turns) else 0.0]
@@ -155,7 +155,7 @@ def agrees(rehearsals: int, names: Sequence[str]) -> None:
                     f"{seconds:.0f}",
                 ]
             )
-    print(f"\nExact odds beside {rehearsals:,} rehearsals each, satisfied 0.7, lists of three\n")
+    print(f"\nExact odds beside {simulations:,} simulations each, satisfied 0.7, lists of three\n")
     show(["loadout", "complete", "exactly", "turns", "exactly", "errors off", "seconds"], rows)
     if worst > 5:
         sys.exit("they do not agree")
@@ -164,8 +164,8 @@ def agrees(rehearsals: int, names: Sequence[str]) -> None:
 def main() -> None:
     """Make the numbers that were asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--random", type=int, default=10_000, help="rehearsals of random loadouts")
-    parser.add_argument("--each", type=int, default=100_000, help="rehearsals of each loadout that is named")
+    parser.add_argument("--random", type=int, default=10_000, help="simulations of random loadouts")
+    parser.add_argument("--each", type=int, default=100_000, help="simulations of each loadout that is named")
     parser.add_argument("loadouts", nargs="*", default=["Plan-Build-Eval", "Teach-Rework", "Blackbelt"])
     given = parser.parse_args()
     if given.random:

@@ -21,7 +21,7 @@ from materia_nb.cast.views.loadout_views import (
     ExploreView,
     OddsView,
     PromptsView,
-    RehearsalView,
+    SimulationView,
     estimated,
     loadouts_view,
 )
@@ -154,7 +154,7 @@ class DryBench(Shown):
             loadout: which loadout; the chosen one by default. A design is taken as it is now.
             request: the request.
             items: how long every list is, or the work items themselves.
-            satisfied: the chance that an output says ``satisfied: true``; see :meth:`rehearse`.
+            satisfied: the chance that an output says ``satisfied: true``; see :meth:`simulate`.
             failed: the chance that an agent or process fails, where an edge waits for that.
             answer: how many tokens an answer has, for all or by socket or materia; the fewest possible if left out.
             model: count with the prices of this model, ``provider:model``, whoever answers.
@@ -192,7 +192,7 @@ class DryBench(Shown):
 
         return price
 
-    def rehearse(
+    def simulate(
         self,
         loadout: str | None = None,
         n: int = 1000,
@@ -203,7 +203,7 @@ class DryBench(Shown):
         *,
         failed: PerSocket = 0.0,
         progress: Progress = False,
-    ) -> RehearsalView:
+    ) -> SimulationView:
         """Cast a loadout many times in memory with stub agents that answer by chance.
 
         Args:
@@ -219,14 +219,14 @@ class DryBench(Shown):
             failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
                 materia.
             progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
-                and how many there are, and ends the rehearsal if it raises.
+                and how many there are, and ends the simulation if it raises.
 
         Raises:
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(loadout)
         made = simulate_casts(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
-        return RehearsalView(**vars(made))
+        return SimulationView(**vars(made))
 
     def prompts(
         self,

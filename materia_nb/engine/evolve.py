@@ -1,4 +1,4 @@
-"""How a session changes: the only place where one is made, live, resumed, forked, rehearsed and replayed alike.
+"""How a session changes: the only place where one is made, live, resumed, forked, simulated and replayed alike.
 
 :func:`evolve` folds one event into a session. What the engine makes of an event is worked out once: whoever decided that
 it happens lets it carry the transition (:class:`~materia_nb.engine.events.Transition`); an event from a journal carries

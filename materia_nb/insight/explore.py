@@ -254,7 +254,7 @@ class Exploration:
         if silent := [id_ for id_, here in self._rules.sockets.items() if is_not_asked(here)]:
             found.append(
                 f"{', '.join(silent)}: an edge, an exit or an advance reads satisfied, but its agent is not asked for "
-                "it. Odds and rehearsals have it say nothing, unless satisfied= names it."
+                "it. Odds and simulations have it say nothing, unless satisfied= names it."
             )
         if unrouted := self.unrouted:
             at = counted(len(unrouted), "socket")
@@ -525,7 +525,7 @@ def _not_known(what: str, graph: Graph, space: StateSpace, *hints: str) -> Mater
     hint = "; ".join([*hints, f"explore with {'fewer items, or with ' * lists}larger states="])
     return MateriaError(
         f"{what} is not known: the search stopped {space.stopped}.",
-        hint=f"{hint}; rehearse counts what casts by chance come to",
+        hint=f"{hint}; simulate counts what casts by chance come to",
         kind="not_explored",
     )
 

@@ -1,6 +1,6 @@
 """How likely each end of a cast is, and what it takes on average: a Markov chain over its states, solved exactly.
 
-Or, where there are too many states, by rehearsing: many casts in memory, answered by chance.
+Or, where there are too many states, by simulating: many casts in memory, answered by chance.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _by_scipy(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequ
     except ImportError:
         raise MateriaError(
             f"{len(known):,} states lead to one another, and scipy, which solves that, is not installed.",
-            hint='pip install "materia-nb[insight]", or rehearse instead',
+            hint='pip install "materia-nb[insight]", or simulate instead',
             kind="no_scipy",
         ) from None
     places = [(row, column, part) for row, line in enumerate(matrix) for column, part in line.items()]
@@ -215,7 +215,7 @@ class Odds:
         ends: the chance of each end, ``complete`` or the kind of a failure.
         turns: how many turns agents have, on average.
         visits: how often each socket is visited, on average.
-        moves: how ``complete`` and the turns move with each socket's chance.
+        sensitivity: how ``complete`` and the turns move with each socket's chance.
         tokens: what it takes on average, as far as that is given; None when nothing is.
         cost: the same in money.
         seconds: what it takes in time on average, by how many lanes run at once, from one to as many as there are items; None
@@ -233,7 +233,7 @@ class Odds:
     ends: Mapping[str, float]
     turns: float
     visits: Mapping[str, float]
-    moves: Mapping[str, Sensitivity]
+    sensitivity: Mapping[str, Sensitivity]
     tokens: float | None = None
     cost: float | None = None
     uncounted: tuple[str, ...] = ()
@@ -278,7 +278,7 @@ def compute_odds(
         dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))),
         left[0],
         visits,
-        _moves(space, chances, often, success, left),
+        _sensitivity(space, chances, often, success, left),
         _total(graph, visits, tokens),
         _total(graph, visits, cost),
         _lacking(graph, visits, tokens),
@@ -312,7 +312,7 @@ def weighted_moves(ways: list[Move], chance: Chance | None) -> Iterator[tuple[fl
             yield weight, way
 
 
-def _moves(
+def _sensitivity(
     space: StateSpace,
     chances: Mapping[str, Chance],
     often: list[float],
@@ -547,7 +547,7 @@ def simulate_casts(
         MateriaError: a chance is missing or none, or a socket takes no scripted answer (``no_answer``).
     """
     if n < 1:
-        raise MateriaError("A rehearsal needs casts.", hint="n from 1")
+        raise MateriaError("A simulation needs casts.", hint="n from 1")
     check_list_lengths(items)
     check_per_socket(graph, satisfied, failed)
     small = without_prompts(graph)
@@ -587,8 +587,8 @@ def simulate_casts(
 
 @lru_cache(maxsize=8)
 def ready(graph: bytes, items: int) -> tuple[Rules, PossibleAnswers]:
-    """Make a pickled loadout ready; a worker does it once for all batches of a rehearsal."""
-    rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the rehearsal that sent it
+    """Make a pickled loadout ready; a worker does it once for all batches of a simulation."""
+    rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the simulation that sent it
     return rules, PossibleAnswers(rules, (items,))
 
 

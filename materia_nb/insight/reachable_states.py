@@ -76,7 +76,7 @@ class ScriptedResult(NamedTuple):
         result: what happens to the visit.
         items: how long its lists are, None when it has none.
         asks: what it asks for instead of a route: ``pause`` or ``escalate``, which hold the cast for a person; such an
-            answer has no chance in odds and rehearsals.
+            answer has no chance in odds and simulations.
     """
 
     text: str

@@ -132,7 +132,7 @@ def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.Captur
 
 
 @pytest.mark.timeout(400)
-def test_a_loop_steps_by_magic_and_by_button_and_is_explored_and_rehearsed(lite: Lite):
+def test_a_loop_steps_by_magic_and_by_button_and_is_explored_and_simulated(lite: Lite):
     lite.open("03-loops.ipynb")
     lite.run_all()
     lite.cell(4).get_by_text("item WI-1 (Roses)").first.wait_for()
@@ -144,7 +144,7 @@ def test_a_loop_steps_by_magic_and_by_button_and_is_explored_and_rehearsed(lite:
     # The click may wait behind the first of these.
     assert "2" in [lite.run("print(len(cast.steps))").strip() for _ in range(3)]
     assert "states" in lite.run("wb.explore()")
-    assert "casts" in lite.run("wb.rehearse(n=50)")
+    assert "casts" in lite.run("wb.simulate(n=50)")
     lite.screenshot("lite-loop")
 
 

@@ -55,7 +55,7 @@ with counting("casts") as told:
 """
 
 
-def test_many_rehearsals_show_how_many_are_done(lab: Lab):
+def test_many_simulations_show_how_many_are_done(lab: Lab):
     lab.open(lab.notebook(COUNTING))
     lab.start_cell(0)
     lab.cell(0).get_by_text("3 of 1,000 casts").wait_for()

@@ -308,7 +308,7 @@ def test_what_a_search_that_was_cut_off_has_seen_is_so(document, most):
 
 @settings(max_examples=LAPS)
 @given(loadouts(), protocols, st.integers(0, 2), st.integers())
-def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, items, seed):
+def test_what_is_called_impossible_never_happens_in_simulations(document, name, items, seed):
     graph = rules_of(spoken(document, name)).graph
     e = Exploration(graph, range(3), SMALL)
     assume(e.complete_search)

@@ -1,4 +1,4 @@
-"""Exact odds, and rehearsals that must agree with them."""
+"""Exact odds, and simulations that must agree with them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from materia_nb.loadout import build_graph
 from realistic_loadouts import critics_in_a_loop, critics_in_a_row
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
-CASTS = int(os.environ.get("MATERIA_NB_REHEARSED", "200"))
-"""How many loadouts are solved, and how many rehearsals each is held against; set them for a long run."""
+CASTS = int(os.environ.get("MATERIA_NB_SIMULATED", "200"))
+"""How many loadouts are solved, and how many simulations each is held against; set them for a long run."""
 ERRORS = 6
 """How many standard errors may lie between a mean and what it is a mean of: less than one in a hundred million."""
 
@@ -53,7 +53,7 @@ def test_the_odds_of_one_retry():
 
 def test_how_the_odds_move_is_their_derivative():
     """complete = 1 - (1 - p)^2 and turns = 2 + 2 (1 - p)."""
-    moved = once(0.25).moves["Check"]
+    moved = once(0.25).sensitivity["Check"]
     assert (moved.complete, moved.turns) == pytest.approx((2 * 0.75, -2))
 
 
@@ -175,7 +175,7 @@ def test_without_scipy_a_large_knot_says_what_to_install(monkeypatch):
     assert "materia-nb[insight]" in error.value.hint
 
 
-# -- rehearsals --------------------------------------------------------------------------------
+# -- simulations --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
@@ -187,7 +187,7 @@ def test_the_numbers_are_the_same_whoever_works_on_them(pool):
     assert simulate_casts(graph, 600, 0.6, 2, seed=8) != alone
 
 
-def test_a_rehearsal_counts_every_visit_turn_and_retry():
+def test_a_simulation_counts_every_visit_turn_and_retry():
     r = simulate_casts(graph_of(retry_loop(most=2)), 50, 0.0, 3)
     assert r.ends == {"edge_traversals_exhausted": 50}
     assert set(r.turns) == {1 + 3 * 2}
@@ -222,7 +222,7 @@ def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
 
 @settings(max_examples=LAPS)
 @given(loadouts(), st.floats(0.05, 0.95), st.integers(0, 2), st.integers())
-def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
+def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
     graph = rules_of(document).graph
     e = Exploration(graph, (items,), 1_000)
     assume(e.complete_search)
@@ -294,6 +294,6 @@ def test_a_chance_that_is_not_a_number_is_refused_in_words(satisfied):
 def test_a_length_of_lists_that_is_not_one_is_refused_in_words(tmp_path, items):
     bench = Workbench(tmp_path)
     explored = bench.explore("Plan-Build-Eval", 1)
-    for ask in (bench.odds, bench.rehearse, lambda _, satisfied, items: explored.odds(satisfied, items)):
+    for ask in (bench.odds, bench.simulate, lambda _, satisfied, items: explored.odds(satisfied, items)):
         with pytest.raises(MateriaError, match="is not a length of the lists"):
             ask("Plan-Build-Eval", satisfied=0.8, items=items)

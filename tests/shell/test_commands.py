@@ -271,7 +271,7 @@ SAID = {
     "delete": "delete -1 --yes", "link": "link Asks Ask go", "quest add": "quest add rain", "quest move": "quest move 1 top",
     "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
     "estimate": "estimate Asks", "explore": "explore Asks", "explore odds": "explore odds Asks",
-    "explore prompts": "explore prompts Asks", "explore rehearse": "explore rehearse Asks --n 10",
+    "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
 }  # fmt: skip
 """What is written behind verbs that need something there."""
 REFUSED = {

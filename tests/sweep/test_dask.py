@@ -1,4 +1,4 @@
-"""Rehearsals, sweeps and the functions of lanes on two worker processes of Dask, of which one is killed in the middle."""
+"""Simulations, sweeps and the functions of lanes on two worker processes of Dask, of which one is killed in the middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loadouts and what is known of them before they are cast: the graph or its problems, fields, who answers; explored, odds, rehearsed."""
+"""Loadouts and what is known of them before they are cast: the graph or its problems, fields, who answers; explored, odds, simulated."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ class OddsView(_View, Odds):
             yield Table(("lanes at once", "takes on average"), times)
         rows = []
         for socket, visits in self.visits.items():
-            moved = self.moves.get(socket)
+            moved = self.sensitivity.get(socket)
             rows.append(
                 (
                     socket,
@@ -381,8 +381,8 @@ def _without(sockets: Sequence[str]) -> str:
     return f", without {', '.join(sockets)}, of which none is given" if sockets else ""
 
 
-class RehearsalView(_View, Simulation):
-    """A rehearsal that shows itself: ends, turns, and on the graph how often each way was taken."""
+class SimulationView(_View, Simulation):
+    """A simulation that shows itself: ends, turns, and on the graph how often each way was taken."""
 
     @property
     def marks(self) -> Marks:

@@ -435,8 +435,8 @@ def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
     raise MateriaError(f"{what}.", where=made.graph.name, hint=hint, more=[made.line], kind="over_limit")
 
 
-@verb("explore rehearse", example="%materia explore rehearse Plan-Build-Eval --n 200 --satisfied 0.7")
-def _rehearse(
+@verb("explore simulate", example="%materia explore simulate Plan-Build-Eval --n 200 --satisfied 0.7")
+def _simulate(
     call: Call,
     loadout: str | None = None,
     *,
@@ -454,7 +454,7 @@ def _rehearse(
     """
     yes, no_output = _chances(satisfied), _failing(failed)
     with counting("casts") as told:
-        return call.bench.rehearse(loadout, n, yes, items, seed, failed=no_output, progress=told)
+        return call.bench.simulate(loadout, n, yes, items, seed, failed=no_output, progress=told)
 
 
 @verb(

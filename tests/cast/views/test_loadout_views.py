@@ -10,7 +10,7 @@ import pytest
 from builders import asks, at, config, edge, exit_route, retry_loop
 from display_hostile import HOSTILE
 from magics_helpers import line, text
-from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView, ReportView
+from materia_nb.cast.views.loadout_views import ExploreView, ReportView, SimulationView
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import simulate_casts
@@ -36,7 +36,7 @@ def guarded_text():
 
 def all_of(graph):
     explored = ExploreView(graph, (0, 2))
-    return [explored, explored.odds(0.6, 2), RehearsalView(**vars(simulate_casts(graph, 20, 0.6, 2)))]
+    return [explored, explored.odds(0.6, 2), SimulationView(**vars(simulate_casts(graph, 20, 0.6, 2)))]
 
 
 def test_no_line_is_wider_than_a_notebook_shows(wb):
@@ -91,8 +91,8 @@ def test_hostile_names_of_loadouts_and_exits_stay_text(name):
         assert "\x1b" not in repr(view)
 
 
-def test_a_rehearsal_draws_how_often_each_way_was_taken():
-    r = RehearsalView(**vars(simulate_casts(build_graph(retry_loop(most=1)), 30, 1.0, 2)))
+def test_a_simulation_draws_how_often_each_way_was_taken():
+    r = SimulationView(**vars(simulate_casts(build_graph(retry_loop(most=1)), 30, 1.0, 2)))
     assert r.marks.visits["Build"] == 60
     assert r.marks.traversals["Build->Eval"] == 60
 
@@ -113,10 +113,10 @@ def test_explore_tells_of_the_chosen_loadout(shell):
     assert line(shell, "explore Ask --items 0-2,5").items == (0, 1, 2, 5)
 
 
-def test_odds_and_rehearse_take_chances(shell):
+def test_odds_and_simulate_take_chances(shell):
     o = line(shell, "explore odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
     assert (o.satisfied, o.items) == ({"Socket-3": 1, "Socket-4": 0.5}, 2)
-    r = line(shell, "explore rehearse Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
+    r = line(shell, "explore simulate Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
     assert (r.n, r.seed, r.ends) == (5, 3, {"complete": 5})
 
 

@@ -20,8 +20,8 @@ from materia_nb.cast.formatting import record_view
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.cast.views.loadout_views import (
     ExploreView,
-    RehearsalView,
     ReportView,
+    SimulationView,
     agents_view,
     fields_view,
     materia_view,
@@ -401,7 +401,7 @@ def test_loadouts_and_what_they_can_do(tmp_path):
             (f"explore {title}", explored),
             (f"cut off {title}", ExploreView(graph, (0, 2), 3)),
             (f"odds {title}", explored.odds(0.6, 2, tokens=100, cost={"*": 0.1}, seconds=10.0)),
-            (f"rehearsal {title}", RehearsalView(**vars(simulate_casts(graph, 20, 0.6, 2)))),
+            (f"simulation {title}", SimulationView(**vars(simulate_casts(graph, 20, 0.6, 2)))),
         ]
     shown += [
         ("estimate", bench.estimate("T", casts=40)),
