@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import queue
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -18,17 +17,15 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import takewhile
-from shutil import get_terminal_size
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from materia_nb.errors import MateriaError, named_error
-from materia_nb.platform import Stop
+from materia_nb.platform import THREADS, Stop
 
 Progress: TypeAlias = bool | Callable[[int, int], object]
-"""True for a bar on stderr; or a function that is called with the number done and the total."""
+"""True for a bar; or a function that is called with the number done and the total."""
 
-_WIDTH: Final = 30
 _STOP_CHECK_S: Final = 0.1
 """Seconds between two checks for a stop."""
 _Job = TypeVar("_Job")
@@ -177,47 +174,34 @@ def _worker_error(error: BaseException) -> WorkerError:
     )
 
 
-class TerminalBar:
-    """A bar with a label on the last line of stderr."""
-
-    def __init__(self) -> None:
-        self._length = 0
-
-    def draw(self, done: int, total: int, label: str) -> None:
-        """Draw the line again; without a total, the label alone."""
-        full = min(_WIDTH, _WIDTH * done // max(1, total))
-        bar = f"{'█' * full}{'░' * (_WIDTH - full)} " if total else ""
-        line = f"{bar}{label}"[: get_terminal_size().columns - 1]
-        sys.stderr.write(f"\r{line:<{self._length}}")
-        sys.stderr.flush()
-        self._length = len(line)
-
-    def close(self) -> None:
-        """End the line."""
-        sys.stderr.write("\n" if self._length else "")
-
-
 class ProgressBar:
-    """Reports how much is done: as a bar on stderr, to a function, or not at all.
+    """Reports progress: with a tqdm bar, to a function, or not at all.
 
     Args:
         progress: the way to report.
-        total: how much there is to do, as far as is known.
-        what: the plural noun of what is counted.
+        total: the number of things to do, as far as is known.
+        unit: the plural noun of what is counted.
     """
 
-    def __init__(self, progress: Progress, total: int, what: str) -> None:
-        self._progress, self.total, self._what = progress, total, what
-        self.done, self._bar = 0, TerminalBar()
+    def __init__(self, progress: Progress, total: int, unit: str) -> None:
+        self._progress, self.total, self.done = progress, total, 0
+        self._bar: Any = None
+        if progress is True and THREADS:  # tqdm watches its bars from a thread
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=total, unit=f" {unit}", leave=False, dynamic_ncols=True)
 
     def add(self, count: int = 1) -> None:
         """Report that ``count`` more are done."""
         self.done += count
         if callable(self._progress):
             self._progress(self.done, self.total)
-        elif self._progress:
-            self._bar.draw(self.done, self.total, f"{self.done:,} of {self.total:,} {self._what}")
+        elif self._bar is not None:
+            self._bar.total = self.total
+            self._bar.update(count)
 
     def close(self) -> None:
-        """End the line of the bar."""
-        self._bar.close()
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.total = None  # a bar below its total would stay, in red
+            self._bar.close()

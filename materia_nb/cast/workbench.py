@@ -94,7 +94,7 @@ class DryBench(Shown):
             items: how long the lists are that are tried.
             states: after how many states the search is cut off: then what was not seen is not known, and it says so. No
                 clock counts, so the same call finds the same on any machine; an interrupt ends it with what it has found.
-            progress: whether a bar is printed to stderr; or a function that is called with how many states were looked
+            progress: whether a bar is shown; or a function that is called with how many states were looked
                 at and how many are known so far. It is told of the odds of another length too.
 
         Raises:
@@ -218,7 +218,7 @@ class DryBench(Shown):
                 whose worker was lost is done here.
             failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
                 materia.
-            progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
+            progress: whether a bar is shown; or a function that is called with how many casts are done
                 and how many there are, and ends the simulation if it raises.
 
         Raises:

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import tqdm
+
 from materia_nb.cast import Cast
 from materia_nb.cast.formatting import way_words
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
@@ -37,7 +39,6 @@ from materia_nb.display.escape import ELLIPSIS, part, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
-from materia_nb.parallel import TerminalBar
 from materia_nb.platform import THREADS, Handle, call_later
 
 if TYPE_CHECKING:
@@ -269,123 +270,110 @@ def _forget(formatter: Any, module: str, name: str) -> None:
 
 
 SHOW_AFTER_S = 0.5
-"""Short runs show nothing, so that their cells hold only the result."""
+"""Seconds before a bar appears: the cell of a short run holds only the result."""
 _REDRAW_S = 0.1
-"""At most this often the bar is redrawn."""
+"""Seconds between two updates of the bar at least."""
+_BAR_FORMAT = "{desc} |{bar}|"
 _SAID = 60
-"""How much of what the agent says at the moment stands beside the bar."""
+"""Characters of what the agent says now that stand beside the bar."""
 
 
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
-    """Show work items done and the current socket while the block runs, if it takes long enough."""
-    bar = _bar(lambda: _told_of(cast))
-    if bar is None:
-        yield
-        return
-    ends = (cast.follow.changes(lambda _: bar.update()), cast.follow.text(bar.update))
-    try:
-        yield
-    finally:
-        for end in ends:
-            end()
-        bar.close()
+    """Show the work items done and the current socket while the block runs, if it takes long enough."""
+    with _progress_bar(lambda: _told_of(cast)) as update:
+        ends = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
+        try:
+            yield
+        finally:
+            for end in ends:
+                end()
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many of ``what`` are done while the block runs; it calls what it is given with the done and the total."""
-    counts = [0, 0]
-    bar = _bar(lambda: (counts[0], counts[1], f"{counts[0]:,} of {counts[1]:,} {what}"))
+def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a count while the block runs; yield the function that takes the number done and the total."""
+    counts = (0, 0)
 
-    def told(done: int, total: int) -> None:
-        counts[:] = done, total
-        if bar is not None:
-            bar.update()
+    def report(done: int, total: int) -> None:
+        nonlocal counts
+        counts = done, total
+        update()
 
+    with _progress_bar(lambda: (*counts, f"{counts[0]:,} of {counts[1]:,} {unit}")) as update:
+        yield report
+
+
+Status: TypeAlias = Callable[[], tuple[int, int, str]]
+"""Returns the number done, the total, 0 where it is unknown, and the words beside the bar."""
+
+
+@contextmanager
+def _progress_bar(status: Status) -> Iterator[Callable[[], None]]:
+    """Show a tqdm bar while the block runs, once it has taken long enough; yield the function that updates the bar."""
+    bar: Any = None
+    output: Any = None
+    drawn_at = 0.0
+    lock = threading.Lock()  # the timer, the cell and the threads of agents draw
+
+    def show() -> None:
+        nonlocal bar, output
+        done, total, words = status()
+        options = {"desc": words, "total": total or None, "initial": done, "leave": False}
+        with lock:
+            if _kernel() is None:
+                bar = tqdm.tqdm(**options, bar_format=_BAR_FORMAT)
+            else:
+                from IPython.display import display
+                from tqdm.notebook import tqdm_notebook
+
+                bar = tqdm_notebook(**options, bar_format=_BAR_FORMAT, display=False)
+                output = display(bar.container, display_id=True)
+
+    def update() -> None:
+        nonlocal drawn_at
+        if bar is None or time.monotonic() - drawn_at < _REDRAW_S:
+            return
+        drawn_at = time.monotonic()
+        done, total, words = status()
+        with lock:
+            if bar.disable:
+                return
+            if total and total != bar.total:
+                bar.reset(total)
+            bar.n = done
+            bar.set_description_str(words)
+
+    timer = call_later(SHOW_AFTER_S, show) if _is_watched() else None
     try:
-        yield told
+        yield update
     finally:
-        if bar is not None:
-            bar.close()
+        if timer is not None:
+            timer.cancel()
+        with lock:
+            if bar is not None:
+                bar.total = None  # a bar below its total would stay, in red
+                bar.close()
+            if output is not None:
+                output.update({}, raw=True)  # clear_output would also remove what the cell has printed
 
 
-HowFar: TypeAlias = Callable[[], tuple[int, int, str]]
-"""Tells how many are done, of how many, and the words beside the bar."""
+def _kernel() -> Any:
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else getattr(ipython.get_ipython(), "kernel", None)
 
 
-def _bar(told: HowFar) -> _Bar | None:
-    """Return a bar if a person may be looking: at a terminal, or at the cell as it runs.
+def _is_watched() -> bool:
+    """Return True if a person may be looking: at a terminal, or at the cell as it runs.
 
     A program that runs a notebook unattended (nbconvert, nbclient, papermill, nbval) says with each cell that nobody can be
     asked: the outputs that it stores or compares must not depend on how busy the machine is.
     """
-    ipython = sys.modules.get("IPython")
-    kernel = None if ipython is None else getattr(ipython.get_ipython(), "kernel", None)
+    kernel = _kernel()
     if kernel is None:
-        return _Bar(told, TerminalBar) if sys.stderr.isatty() else None
-    is_watched = kernel.get_parent("shell").get("content", {}).get("allow_stdin", True)
+        return sys.stderr.isatty()
     # Without threads, nothing can draw a bar while the cell runs.
-    return _Bar(told, _WidgetBar) if THREADS and is_watched else None
-
-
-class _Bar:
-    """A bar that appears when the run has taken long enough, from whichever thread."""
-
-    def __init__(self, told: HowFar, kind: type[TerminalBar | _WidgetBar]) -> None:
-        self._told, self._kind = told, kind
-        self._last = 0.0
-        self._shown: TerminalBar | _WidgetBar | None = None
-        self._closed = False
-        self._drawing = threading.Lock()
-        # A step may take long by itself, and nothing is told of it before its end.
-        self._timer = call_later(SHOW_AFTER_S, self._show)
-
-    def update(self) -> None:
-        """Bring the bar up to date, if it is there and was not drawn just now."""
-        with self._drawing:
-            if self._shown is not None and time.monotonic() - self._last >= _REDRAW_S:
-                self._draw(self._shown)
-
-    def close(self) -> None:
-        """Take the bar away, or see to it that none appears."""
-        self._timer.cancel()
-        with self._drawing:
-            self._closed = True
-            if self._shown is not None:
-                self._shown.close()
-
-    def _show(self) -> None:
-        with self._drawing:
-            if not self._closed:
-                self._shown = self._kind()
-                self._draw(self._shown)
-
-    def _draw(self, bar: TerminalBar | _WidgetBar) -> None:
-        self._last = time.monotonic()
-        bar.draw(*self._told())
-
-
-class _WidgetBar:
-    """A bar with a label below the cell that runs."""
-
-    def __init__(self) -> None:
-        import ipywidgets
-        from IPython.display import display
-
-        self._box = ipywidgets.HBox([ipywidgets.IntProgress(min=0, max=1), ipywidgets.Label()])
-        self._output: Any = display(self._box, display_id=True)
-
-    def draw(self, done: int, total: int, label: str) -> None:
-        """Change the bar and the label."""
-        bar, words = self._box.children
-        bar.max, bar.value, words.value = max(total, 1), done, label
-
-    def close(self) -> None:
-        """Remove the output; ``clear_output`` would also remove what the cell has printed."""
-        self._output.update({}, raw=True)
-        for widget in (*self._box.children, self._box):
-            widget.close()
+    return THREADS and bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
 
 
 def _told_of(cast: Cast) -> tuple[int, int, str]:

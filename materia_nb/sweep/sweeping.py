@@ -472,7 +472,7 @@ class Sweeps:
             most: how much all casts of the sweep may use together, those that were there included: ``"200000 tokens"``, ``"2.5 usd"``,
                 ``"600 seconds"`` or ``"100 turns"``. Then no more are begun, and those under way come to their end; the same
                 sweep with more goes on. What judges use is not counted.
-            progress: whether a bar is printed to stderr, below a line that estimates what the casts take; or a function
+            progress: whether a bar is shown, below a line that estimates what the casts take; or a function
                 that is called with how many casts are done and how many there are.
 
         Raises:
