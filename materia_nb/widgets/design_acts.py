@@ -49,7 +49,7 @@ from materia_nb.widgets.design_state import (
     design_messages,
     spots_in,
 )
-from materia_nb.widgets.messages import LongText, ShortText, WholeNumber
+from materia_nb.widgets.messages import LongText, ShortText, Token, WholeNumber
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 
 LIKELY: Final = 0.5
@@ -732,10 +732,21 @@ def reload(session: DesignState) -> str:
     return session.design.reload(session.bench.design(session.design.name))
 
 
-@act
+def _require_shown(session: DesignState, design: Token) -> None:
+    """Refuse to cast a design that has changed since it was shown, or the same one twice by a second click (R70)."""
+    if design != session.identity:
+        raise MateriaError(
+            "Nothing was done: the design has changed since this was shown.",
+            hint="look at the design as it is now, then cast it",
+            kind="outdated",
+        )
+
+
+@design_messages.guarded(_require_shown)
 def cast(session: DesignState, request: LongText) -> str:
     """Cast the design as it is now."""
     made = session.bench.cast(request, loadout=session.design)
+    session.casts_started += 1
     if session.cast_made is not None:
         session.cast_made(made)
     return f"cast {made.id} has begun"

@@ -104,6 +104,7 @@ def _bar_slice(session: DesignSession) -> DesignSlice:
     question = session.question
     return {
         "name": part(design.name),
+        "identity": session.identity,
         "changed": design.changed,
         "fresh": not design.began,
         "steps": len(design.steps),

@@ -18,6 +18,7 @@ from materia_nb.loadout.facts import Facts, Object, as_object, is_number
 from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.widgets.messages import MessageRegistry
 from materia_nb.widgets.selection import Selection, drawn_parts, parts
+from materia_nb.widgets.work_items import json_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +86,8 @@ class DesignState:
         self.proposed: DesignChange | None = None
         self._offered: set[tuple[Path, int]] = set()
         self.cast_made: Callable[[Cast], object] | None = None
+        self.casts_started = 0
+        self._identity: tuple[DesignChange, Object, str] | None = None
         self._parts: tuple[DesignChange, Object, list[tuple[str, Selection]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
 
@@ -97,6 +100,15 @@ class DesignState:
         if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
             self._parts = now, config, parts(self.design.document, self.design.graph())
         return self._parts[2]
+
+    @property
+    def identity(self) -> str:
+        """Identity of the design as it is shown, which the start of a cast names (R69); another one after each cast."""
+        now, config = self.design.now, self.design.config
+        if self._identity is None or self._identity[0] is not now or self._identity[1] is not config:
+            digest = json_digest([self.design.name, self.design.document, dict(self.design.definitions)])
+            self._identity = now, config, digest
+        return f"{self._identity[2]}.{self.casts_started}"
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:

@@ -28,7 +28,8 @@ from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.frontend import FrontWidget
-from materia_nb.widgets.messages import MessageRegistry, ShortText, WholeNumber
+from materia_nb.widgets.messages import MessageRegistry, ShortText, Token, WholeNumber
+from materia_nb.widgets.work_items import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
@@ -70,7 +71,17 @@ class Query(NamedTuple):
     down: bool = True
 
 
+def _require_shown(panel: CastExplorer, cast: ShortText, shown: Token) -> None:
+    panel.require_shown(cast, shown)
+
+
+def _require_both_shown(panel: CastExplorer, a: ShortText, b: ShortText, shown: tuple[Token, Token]) -> None:
+    for id_, identity in zip((a, b), shown, strict=True):
+        panel.require_shown(id_, identity)
+
+
 casts_messages: Final = MessageRegistry("ToCasts", "Messages to the panel of all casts.")
+_about_cast: Final = casts_messages.guarded(_require_shown)
 
 
 class CastExplorer(Panel):
@@ -140,12 +151,30 @@ class CastExplorer(Panel):
 
     def _rows_of(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
         now = time.time()
-        rows = []
-        for one in entries:
-            cast = self._casts.open_here(one.path)
-            owner = None if cast is not None else lock_owner(one.path)
-            rows.append(row_of(one, now, runs=cast is not None and cast.runner.busy(), owner=owner))
-        return rows
+        return [row_of(entry, now, self._writer(entry)) for entry in entries]
+
+    def _writer(self, entry: CastEntry) -> str | None:
+        """Return who writes a cast now: "" for this kernel, the owner of its lock, or None."""
+        cast = self._casts.open_here(entry.path)
+        if cast is not None:
+            return "" if cast.runner.busy() else None
+        return lock_owner(entry.path)
+
+    def require_shown(self, id_: str, shown: str) -> None:
+        """Refuse a message about a cast that has changed on disk since the list showed it (R70).
+
+        Raises:
+            MateriaError: the cast is not as it was shown (``outdated``).
+        """
+        entry = self._entry(id_)
+        if entry is None or shown == identity_of(cast_entry(entry.path), self._writer(entry)):
+            return
+        self.read()
+        raise MateriaError(
+            f"Nothing was done: the cast {id_} has changed since this list showed it.",
+            hint="look at its row as it is now, then press again",
+            kind="outdated",
+        )
 
     # -- what a person does -----------------------------------------------------------------
 
@@ -180,12 +209,12 @@ class CastExplorer(Panel):
         """Select a cast, by its id."""
         self._picked = cast
 
-    @casts_messages.message
+    @_about_cast
     def _open(self, cast: ShortText) -> None:
         """Show a cast below the list, read-only."""
         self._put_below(cast, self._casts.open(cast))
 
-    @casts_messages.message
+    @_about_cast
     def _resume(self, cast: ShortText) -> None:
         """Show a cast below the list, to continue it."""
         self._put_below(cast, self._casts.resume(cast))
@@ -207,7 +236,7 @@ class CastExplorer(Panel):
         self._renewing = False
         self._renew(path)
 
-    @casts_messages.message
+    @_about_cast
     def _fork(self, cast: ShortText) -> None:
         """Start another cast from where a cast is now, and show it below the list."""
         entry = self._entry(cast)
@@ -216,7 +245,7 @@ class CastExplorer(Panel):
         self._put_below(fork.id, fork)
         self.read()
 
-    @casts_messages.message
+    @casts_messages.guarded(_require_both_shown)
     def _compare(self, a: ShortText, b: ShortText) -> None:
         """Show how two casts differ, below the list."""
         self._close_cast()
@@ -233,7 +262,7 @@ class CastExplorer(Panel):
         entry = self._entry(id_)
         return plain(entry.name or f"{entry.request} ({id_})") if entry is not None else id_
 
-    @casts_messages.message
+    @_about_cast
     def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
         """Give a cast a name, and tags: words that begin with ``#``."""
         words = text.split()
@@ -242,7 +271,7 @@ class CastExplorer(Panel):
         self._casts.label(cast, tag=tags, name=name or None)
         self.read()
 
-    @casts_messages.message
+    @_about_cast
     def _delete(self, cast: ShortText) -> None:
         """Delete a cast; the page has asked for confirmation."""
         if self._below is not None and self._below.cast.id == cast:
@@ -321,10 +350,28 @@ class CastExplorer(Panel):
             else "",
             "cost": _cost_of_all(shown),
             "at": at,
-            "picked": None if picked is None else _acts_of(picked),
+            "picked": None if picked is None else self._acts_of(picked),
             "below": below,
             "compared": [one.as_json() for one in self._compared],
             "notice": self._said,
+        }
+
+    def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
+        """Return which commands a cast allows, and why it cannot be resumed."""
+        whole = entry.status != "broken"
+        if entry.status == "complete":
+            why = "it is complete"
+        else:
+            why = "it was recorded elsewhere: it can be opened read-only"
+        return {
+            "id": entry.id,
+            "shown": identity_of(entry, self._writer(entry)),
+            "words": clip_plain(plain(entry.name or entry.request or entry.id), 120),
+            "name": entry.name,
+            "whole": whole,
+            "resumes": whole and entry.ours and entry.status != "complete",
+            "forks": whole and entry.ours,
+            "why": why,
         }
 
     def _look_at(self) -> None:
@@ -426,20 +473,6 @@ def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
     return plain(f"{'✓' if satisfied else '✗'} {value.get('context') or ''}".strip())
 
 
-def _acts_of(entry: CastEntry) -> dict[str, Any]:
-    """What can be done with a cast, and why not what cannot."""
-    whole = entry.status != "broken"
-    resumes = whole and entry.ours and entry.status != "complete"
-    why = (
-        "it is complete"
-        if entry.status == "complete"
-        else "it was recorded elsewhere: it can be opened read-only"
-    )
-    words = clip_plain(plain(entry.name or entry.request or entry.id), 120)
-    told = {"id": entry.id, "words": words, "name": entry.name}
-    return {**told, "whole": whole, "resumes": resumes, "forks": whole and entry.ours, "why": why}
-
-
 def in_order(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:
     """Sort casts by a column; those that are alike in it stay in the order in which they came."""
     keys: Mapping[str, Any] = {
@@ -453,28 +486,33 @@ def in_order(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastE
     return sorted(entries, key=keys[by], reverse=down)
 
 
-def row_of(entry: CastEntry, now: float, *, runs: bool = False, owner: str | None = None) -> list[Any]:
-    """Return what the page is told of a cast.
+def identity_of(entry: CastEntry, writer: str | None) -> str:
+    """Return the identity of a cast as the list shows it (R69); one that is being written now is only its directory."""
+    state = [entry.status, entry.steps, entry.last_event] if writer is None else []
+    return json_digest([str(entry.path), state])
+
+
+def row_of(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]:
+    """Return what the page shows of a cast.
 
     Args:
-        entry: which.
+        entry: the cast.
         now: seconds since the epoch.
-        runs: whether a step of it runs in this kernel.
-        owner: who else writes it now, in words.
+        writer: who writes the cast now: "" for this kernel, else in words; None for nobody.
 
     Returns:
-        Id; tone, word and more words of how it stands; name, request, tags, loadout; when, and the same exactly; steps; remarks;
-        cost.
+        Id; tone, word and more words of its status; name, request, tags, loadout; when, and the same exactly; steps; remarks;
+        cost; identity.
     """
     tone, word, more = _STATES[entry.status]
-    if runs:
+    if writer == "":
         tone, word, more = "working", "working", "a step runs in this kernel"
-    elif owner is not None:
-        more = f"open elsewhere: {owner}"
+    elif writer is not None:
+        more = f"open elsewhere: {writer}"
     elif entry.status == "broken":
         more = entry.problem or ""
-    remarks = ", ".join(entry.remarks) or entry.failure or (f"open in {owner}" if owner and not runs else "")
-    begun, last = when_words(entry.started, now), when_words(entry.last_event, now)
+    remarks = ", ".join(entry.remarks) or entry.failure or (f"open in {writer}" if writer else "")
+    started, written = when_words(entry.started, now), when_words(entry.last_event, now)
     return [
         entry.id,
         [tone, word, clip_plain(plain(more), 300)],
@@ -482,10 +520,11 @@ def row_of(entry: CastEntry, now: float, *, runs: bool = False, owner: str | Non
         plain(entry.request or ""),
         [plain(tag) for tag in entry.tags],
         plain(entry.loadout or ""),
-        [begun, f"began {begun}, last written {last}" if begun else "not known"],
+        [started, f"started {started}, last written {written}" if started else "not known"],
         "" if entry.steps is None else str(entry.steps),
         clip_plain(plain(remarks), 200),
         cost_words(entry.cost, entry.unpriced),
+        identity_of(entry, writer),
     ]
 
 

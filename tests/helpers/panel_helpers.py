@@ -8,3 +8,13 @@ from typing import Any
 def from_page(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
     """Return a message of a page: it brings the identity of the frame that the page shows."""
     return {"kind": kind, "seen": panel.front.surface["seen"], **values}
+
+
+def from_list(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
+    """Return a message of the list of casts: about a cast, it brings the identity that the list shows of it."""
+    shown = {row[0]: row[-1] for row in panel.front.casts["rows"]}
+    if "a" in values:
+        return {"kind": kind, "shown": [shown.get(values[name], "") for name in "ab"], **values}
+    if "cast" in values and kind != "select":
+        return {"kind": kind, "shown": shown.get(values["cast"], ""), **values}
+    return {"kind": kind, **values}

@@ -149,7 +149,7 @@ def test_panels_of_one_loadout_show_the_same_edits(wb):
     one.close()
     assert DesignPanel(wb, wb.design()).session is cast.designing.session
     # A cast that is begun shows in the panel that began it.
-    hear(other, "cast", request="another tool")
+    hear(other, "cast", request="another tool", design=other.session.identity)
     assert len(other.view.children) == 2
     assert cast.designing is not None
 
@@ -174,7 +174,7 @@ def test_a_panel_has_few_widgets_and_closing_frees_them(wb):
 
 
 def test_a_cast_from_here_is_shown_below(wb, panel):
-    hear(panel, "cast", request="a tool")
+    hear(panel, "cast", request="a tool", design=panel.session.identity)
     assert len(panel.view.children) == 2
     assert wb.current.graph.name == "Plan-Build-Eval"
 

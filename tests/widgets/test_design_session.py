@@ -455,13 +455,26 @@ def test_a_design_is_cast_as_it_is_now_saved_or_not(wb, session):
     do(session, "add", materia="Narrate")
     do(session, "connect", **{"from": "Socket-5", "to": "Socket-6"})
     put(session, "materia", "Plan", "prompt", "Plan it shortly.")
-    do(session, "cast", request="a small tool")
+    shown = session.identity
+    do(session, "cast", request="a small tool", design=shown)
+    assert "has changed since" in refused(session, "cast", request="a small tool", design=shown), (
+        "a second click"
+    )
     [cast] = made
     assert "Socket-6" in cast.graph.sockets
     assert cast.graph.sockets["Socket-1"].materia.prompt == "Plan it shortly."
     assert "Socket-6" not in wb.graph("Plan-Build-Eval").sockets
     do(session, "delete", what=["socket", "Socket-1"])
-    assert "cannot be cast" in refused(session, "cast", request="again")
+    assert "cannot be cast" in refused(session, "cast", request="again", design=session.identity)
+
+
+def test_a_design_that_has_changed_since_it_was_shown_is_not_cast(wb, session):
+    shown = design_slice(session)["bar"]["identity"]
+    do(session, "set", of=["materia", "Plan"], field="prompt", value="Plan it shortly.")
+    assert "has changed since" in refused(session, "cast", request="a tool", design=shown)
+    assert not wb.casts()
+    do(session, "undo")
+    do(session, "cast", request="a tool", design=shown)
 
 
 def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):

@@ -11,6 +11,7 @@ from materia_nb.display.blocks import Heading, Line
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.widgets.explorer import FIRST, CastExplorer, glance, in_order, row_of
 from materia_nb.widgets.failure_panel import end_blocks
+from panel_helpers import from_list
 
 HOSTILE = "\x1b[31m<img src=x>"
 
@@ -42,14 +43,15 @@ def panel(wb, casts):
     made = wb.casts.show()
     assert isinstance(made, CastExplorer)
     made.wait(30)
+    made.refresh()
     yield made
     made.close()
 
 
 def told(panel, *messages):
     """What the page is told when it has sent these."""
-    for one in messages:
-        panel.on_message(one)
+    for message in messages:
+        panel.on_message(from_list(panel, **message))
     panel.wait(30)
     panel.refresh()
     return panel.front.casts
@@ -63,7 +65,7 @@ def test_what_is_listed_says_how_each_stands(panel):
     now = told(panel)
     rows = {row[2] or row[3]: row for row in now["rows"]}
     assert now["counts"] == {"all": 3, "waits": 0, "failed": 1, "tagged": 1}
-    _, stands, name, request, tags, loadout, when, steps, _, cost = rows["breakfast"]
+    _, stands, name, request, tags, loadout, when, steps, _, cost, _ = rows["breakfast"]
     assert (stands[:2], name, request, tags, loadout) == (
         ["done", "complete"],
         "breakfast",
@@ -106,9 +108,27 @@ def test_a_cast_is_opened_labelled_compared_and_deleted(panel, casts, wb):
     assert "the readme" in requests(told(panel))
     entry = next(one for one in wb.casts() if one.id == readme)
     assert (entry.name, entry.tags) == ("the readme", ("later", "rain"))
-    told(panel, {"kind": "resume", "cast": readme}, {"kind": "delete", "cast": readme})
+    told(panel, {"kind": "resume", "cast": readme})
+    panel._renew(casts[1].run_dir)  # what a timer does
+    told(panel)
+    told(panel, {"kind": "delete", "cast": readme})
     assert not casts[1].run_dir.exists(), "what is shown below is closed before it is deleted"
     assert told(panel)["total"] == 2
+
+
+@pytest.mark.parametrize("kind", ["open", "resume", "fork", "label", "delete", "compare"])
+def test_a_cast_that_has_changed_since_it_was_listed_is_left_alone(panel, casts, wb, kind):
+    failed, other = casts[2], casts[0]
+    about = {"a": other.id, "b": failed.id} if kind == "compare" else {"cast": failed.id}
+    message = from_list(panel, kind, **about, **({"text": "gone"} if kind == "label" else {}))
+    with wb.casts.writing(failed.run_dir) as cast:
+        cast.retry()
+    count = len(wb.casts())
+    panel.guarded(panel.on_message)(message)
+    assert panel.front.casts["notice"]["words"].startswith("Nothing was done")
+    after = told(panel)
+    assert (len(wb.casts()), after["below"], after["compared"]) == (count, "", [])
+    panel.on_message({**message, **from_list(panel, kind, **about)})  # as the list shows it now
 
 
 def looked_at(panel, id_):
@@ -197,12 +217,12 @@ def test_an_order_keeps_what_is_alike(wb, casts):
 
 def test_a_cast_that_somebody_writes_is_said_to_be(wb, casts):
     (entry, *_) = wb.casts()
-    assert row_of(entry, 0, runs=True)[1][:2] == ["working", "working"]
-    assert "open elsewhere: a kernel" in row_of(entry, 0, owner="a kernel")[1][2]
+    assert row_of(entry, 0, "")[1][:2] == ["working", "working"]
+    assert "open elsewhere: a kernel" in row_of(entry, 0, "a kernel")[1][2]
 
 
 def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
-    panel.guarded(panel.on_message)({"kind": "open", "cast": "2020-01-01"})
+    panel.guarded(panel.on_message)(from_list(panel, "open", cast="2020-01-01"))
     assert told(panel)["notice"]["tone"] == "bad"
     assert "There is no cast" in told(panel)["notice"]["words"]
 

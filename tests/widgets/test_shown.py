@@ -25,7 +25,7 @@ from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.explorer import glance, row_of
 from materia_nb.widgets.failure_panel import end_blocks
 from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
-from panel_helpers import from_page
+from panel_helpers import from_list, from_page
 
 
 @pytest.fixture(autouse=True)
@@ -334,7 +334,8 @@ DESIGNING = [
 
 def told_of_design(session):
     told = dict(flat(blocks_as_json(design_slice(session))))
-    told.pop("bar.question.number", None)
+    for identity in ("bar.question.number", "bar.identity"):
+        told.pop(identity, None)
     return told
 
 
@@ -520,7 +521,7 @@ def test_the_panel_of_all_casts(tmp_path, project):
             m("look", by="nothing"),
         ]
         for kind, values in messages:
-            panel.guarded(panel.on_message)({"kind": kind, **values})
+            panel.guarded(panel.on_message)(from_list(panel, kind, **values))
             panel.wait(30)
             panel.refresh()
             after = dict(panel.front.casts)

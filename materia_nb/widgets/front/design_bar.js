@@ -18,6 +18,7 @@ export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {})
 /** @param {HTMLElement} host @param {ToldByDesign} send @param {() => MenuEntry[]} [around] what the surface adds to the menu @returns {Part} */
 export function designBarPart(host, send, around = () => []) {
   const act = afterForms(host, send);
+  let shown = "";
   const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
   const words = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
   const line = h("div", { class: "mnb-d-ask", hidden: true });
@@ -30,7 +31,7 @@ export function designBarPart(host, send, around = () => []) {
   tidy.prepend(icon("layout"));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
   const cast = button("Cast it", "begin a cast of it as it is now, saved or not; what it would take is said first", () => {
-    ask("Cast it for", "what is asked for", (request) => act("cast", { request }));
+    ask("Cast it for", "what is asked for", (request) => act("cast", { request, design: shown }));
     line.append(estimate);
     act("estimate");
   }, { class: "mnb-b mnb-main" });
@@ -55,6 +56,7 @@ export function designBarPart(host, send, around = () => []) {
     update({ bar }) {
       if (!bar) return;
       const { note, question } = bar, alert = note.sign === "alert";
+      shown = bar.identity;
       setText(name, bar.name);
       setText(estimate, bar.estimate);
       name.title = bar.name;

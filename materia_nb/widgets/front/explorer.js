@@ -19,7 +19,7 @@ const SIGNS = { wants: "person", failed: "warning", paused: "pause", aborted: "a
 /** Which way a click on the head of a column sorts: as it says most first, then the other way. @param {{by?: string, down?: boolean}} look @param {string} by */
 export const sortedBy = (look, by) => (look.by === by ? !look.down : ["when", "steps", "cost"].includes(by));
 
-/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, remarks: string, cost: string]} CastRow */
+/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, remarks: string, cost: string, shown: string]} CastRow */
 
 /** @param {{model: Model, el: HTMLElement}} props */
 export function castsView({ model, el }) {
@@ -28,7 +28,9 @@ export function castsView({ model, el }) {
   let data = {};
   /** @type {Map<number, CastRow>} */
   let rows = new Map();
-  let asked = new Set(), dragged = "", typing = 0, lookedAt = 0;
+  let asked = new Set(), typing = 0, lookedAt = 0;
+  /** @type {CastRow|undefined} */
+  let dragged;
   const look = (/** @type {Told} */ changed) => send("look", { words: field.value, only: data.only, by: data.by, down: data.down, ...changed });
   const field = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find: words, loadout:…, tag:…", "aria-label": "find casts by name, request, loadout or tag", oninput: () => {
     clearTimeout(typing);
@@ -48,10 +50,11 @@ export function castsView({ model, el }) {
     menu: (index, at) => (pick(index), openMenu(at, entries(), { label: "this cast" })),
   });
   const picked = () => data.picked ?? null;
+  const aboutPicked = () => ({ cast: picked().id, shown: picked().shown });
   const what = h("strong", { class: "mnb-cut" });
-  const open = button("Open", "show it below, read-only", () => send("open", { cast: picked().id }), { class: "mnb-b mnb-main" });
-  const resume = button("Resume", "show it below, to continue it", () => send("resume", { cast: picked().id }));
-  const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", { cast: picked().id }));
+  const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
+  const resume = button("Resume", "show it below, to continue it", () => send("resume", aboutPicked()));
+  const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", aboutPicked()));
   const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
   const label = button("Label…", "give it a name, and tags", () => askLabel());
   const remove = button("Delete…", "take it from the disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
@@ -78,16 +81,16 @@ export function castsView({ model, el }) {
     { words: "Compare…", act: () => choose() }, { words: "Label…", act: () => askLabel() }, { words: "Delete…", act: () => askDelete(), tone: "bad" },
   ];
   const choose = () => {
-    const { id } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
-    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0] }) })), { label: "compare with", sought: true });
+    const { id, shown } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
+    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0], shown: [shown, row[10]] }) })), { label: "compare with", sought: true });
   };
   const askLabel = () => {
-    const { id, name } = picked();
-    askLine(line, { words: "name, and #tags", value: name }, (text) => text && send("label", { cast: id, text }));
+    const { name } = picked(), about = aboutPicked();
+    askLine(line, { words: "name, and #tags", value: name }, (text) => text && send("label", { ...about, text }));
   };
   const askDelete = () => {
-    const { id, words } = picked();
-    openMenu(remove, [{ words: `Delete “${words}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", { cast: id }) }, { words: "Keep it", act: () => {} }]);
+    const { words } = picked(), about = aboutPicked();
+    openMenu(remove, [{ words: `Delete “${words}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", about) }, { words: "Keep it", act: () => {} }]);
   };
   /** Ask for the rows about one, by the portion, that scrolling asks once for each. @param {number} index */
   const fetchRows = async (index) => {
@@ -120,26 +123,26 @@ export function castsView({ model, el }) {
 
   // A row is dragged onto another to compare the two.
   const rowAt = (/** @type {Event} */ event) => /** @type {HTMLElement|null} */ (targetOf(event)?.closest(".mnb-gridrow") ?? null);
-  const idAt = (/** @type {HTMLElement|null} */ row) => rows.get(Number(row?.dataset.index))?.[0] ?? "";
+  const castAt = (/** @type {HTMLElement|null} */ row) => rows.get(Number(row?.dataset.index));
   const onto = (/** @type {HTMLElement|null} */ row) => grid.node.querySelectorAll(".mnb-onto").forEach((one) => one !== row && one.classList.remove("mnb-onto"));
   grid.node.addEventListener("pointerdown", (event) => setAttr(rowAt(event) ?? el, "draggable", rowAt(event) ? "true" : null));
   grid.node.addEventListener("dragstart", (event) => {
-    dragged = idAt(rowAt(event));
-    event.dataTransfer?.setData("text/plain", dragged);
+    dragged = castAt(rowAt(event));
+    event.dataTransfer?.setData("text/plain", dragged?.[0] ?? "");
   });
   grid.node.addEventListener("dragover", (event) => {
-    const row = rowAt(event), id = idAt(row);
+    const row = rowAt(event), cast = castAt(row);
     onto(row);
-    if (!dragged || !id || id === dragged) return;
+    if (!dragged || !cast || cast[0] === dragged[0]) return;
     event.preventDefault();
     row?.classList.add("mnb-onto");
   });
   grid.node.addEventListener("drop", (event) => {
-    const id = idAt(rowAt(event));
+    const cast = castAt(rowAt(event));
     event.preventDefault();
-    if (dragged && id && id !== dragged) send("compare", { a: dragged, b: id });
+    if (dragged && cast && cast[0] !== dragged[0]) send("compare", { a: dragged[0], b: cast[0], shown: [dragged[10], cast[10]] });
   });
-  grid.node.addEventListener("dragend", () => (onto(null), (dragged = "")));
+  grid.node.addEventListener("dragend", () => (onto(null), (dragged = undefined)));
   onKeys(grid.node, { Enter: (event) => (event.target === grid.node && picked() ? open.click() : false), Delete: () => picked() && askDelete() });
   el.addEventListener("pointerenter", () => {
     if (Date.now() - lookedAt > 5000) send("refresh");

@@ -157,17 +157,17 @@ export interface ToCasts {
   /** Select a cast, by its id. */
   select: { cast: string };
   /** Show a cast below the list, read-only. */
-  open: { cast: string };
+  open: { cast: string; shown: string };
   /** Show a cast below the list, to continue it. */
-  resume: { cast: string };
+  resume: { cast: string; shown: string };
   /** Start another cast from where a cast is now, and show it below the list. */
-  fork: { cast: string };
+  fork: { cast: string; shown: string };
   /** Show how two casts differ, below the list. */
-  compare: { a: string; b: string };
+  compare: { a: string; b: string; shown: [string, string] };
   /** Give a cast a name, and tags: words that begin with ``#``. */
-  label: { cast: string; text: string };
+  label: { cast: string; shown: string; text: string };
   /** Delete a cast; the page has asked for confirmation. */
-  delete: { cast: string };
+  delete: { cast: string; shown: string };
   /** Show nothing below the list. */
   shut: {};
   /** Remove the notice over the list. */
@@ -241,7 +241,7 @@ export interface ToDesign {
   /** Choose one of the answers to the question; another number is none of them. A question that is named must be the current one. */
   answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
-  cast: { request: string };
+  cast: { design: string; request: string };
   /** Change condition or target of an edge; what is None stays, and so do its other fields */
   change_edge: { source: string; place: unknown; when?: string | null; to?: string | null };
   /** Change an exit route; what is None stays, its id too, which is a stable name */

@@ -72,7 +72,7 @@ type Items = {
 type DesignBar = {
   name: string; changed: boolean; steps: number; fresh: boolean; problems: number; hints: number; undo: string|null;
   redo: string|null; home: string; why?: string; left: string; note: {sign: string, words: string};
-  question?: {number: number, words: string, choices: string[]}|null; estimate: string;
+  question?: {number: number, words: string, choices: string[]}|null; estimate: string; identity: string;
 };
 
 // palette.js
