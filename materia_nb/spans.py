@@ -286,9 +286,9 @@ class _Told:
             for span in (self._whole, visit):
                 if span is not None:
                     span.error, span.attributes["error.type"] = why, kind
-        codes = [str(one.get("code")) for one in event.remarks or () if one.get("code")]
+        codes = [str(one.get("code")) for one in event.warnings or () if one.get("code")]
         if codes:
-            self._whole.attributes["materia.remarks"] = tuple(dict.fromkeys(codes))
+            self._whole.attributes["materia.warnings"] = tuple(dict.fromkeys(codes))
         self._close(event.ts)
 
     def _tell(self, event: ev.Event) -> None:

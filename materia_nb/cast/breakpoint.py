@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
-from materia_nb.engine.remarks import hollow_fields, latest_repeats, repeats
+from materia_nb.engine.cast_warnings import hollow_fields, latest_repeats, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step

@@ -179,7 +179,7 @@ class Cast:
 
     @property
     def now(self) -> Snapshot:
-        """The cast as it is now: its prompt, who is waited for, what is asked for, usage, remarks ... It never changes."""
+        """The cast as it is now: its prompt, who is waited for, what is asked for, usage, warnings ... It never changes."""
         return self.runner.snapshot()
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:

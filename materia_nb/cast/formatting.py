@@ -30,7 +30,7 @@ STEP_FIELDS: Final = (
 )
 """The columns of ``cast.steps.frame()``."""
 CAST_FIELDS: Final = (
-    *("cast", "loadout", "request", "status", "remarks", "steps", "cost", "started", "last_event"),
+    *("cast", "loadout", "request", "status", "warnings", "steps", "cost", "started", "last_event"),
     *("ours", "locked_by", "problem", "path"),
 )
 """The columns of ``wb.casts().frame()``."""
@@ -286,7 +286,7 @@ class CastList(Listed[CastEntry]):
             {
                 **{name: getattr(one, name, None) for name in CAST_FIELDS},
                 "cast": one.id,
-                "remarks": ", ".join(one.remarks),
+                "warnings": ", ".join(one.warnings),
                 "started": _time(one.started),
                 "last_event": _time(one.last_event),
                 "path": str(one.path),
@@ -485,7 +485,7 @@ def cost_words(cost: float | None, unpriced: int) -> str:
 def sought(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
     """Return the casts in which each word of ``query`` is found, case aside.
 
-    A word is looked for in name, request, loadout, tags, verdict, note, status, remarks, failure and id;
+    A word is looked for in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
     ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` look in that alone.
     """
     wanted = [word.partition(":") for word in query.casefold().split()]

@@ -15,6 +15,7 @@ from materia_nb.cast.breakpoint import Breakpoint, BreakpointSet
 from materia_nb.cast.formatting import StepList, nth, steps_of
 from materia_nb.display.escape import part
 from materia_nb.engine import decide, entering
+from materia_nb.engine.cast_warnings import CastWarning, find_warnings
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import governing
@@ -22,7 +23,6 @@ from materia_nb.engine.items import Standing, standing, standings
 from materia_nb.engine.labels import Label
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
@@ -323,9 +323,9 @@ class Snapshot:
         return entered.at.item if entered.status == "waiting" and entered.at else None
 
     @cached_property
-    def remarks(self) -> tuple[Remark, ...]:
+    def warnings(self) -> tuple[CastWarning, ...]:
         """What is odd about a complete cast, since complete is not the same as good; empty while it is not (R45)."""
-        return remarks_of(self.rules, self.session)
+        return find_warnings(self.rules, self.session)
 
     @property
     def conversation(self) -> tuple[Message, ...]:

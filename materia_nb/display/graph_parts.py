@@ -35,7 +35,7 @@ class Marks:
         progress: items done and in all, by loop id.
         breakpoints: ids of sockets with a breakpoint.
         break_routes: the routes with a breakpoint.
-        remarks: codes of the remarks on a complete cast by socket id (R45).
+        warnings: codes of the warnings on a complete cast by socket id (R45).
         budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
         in_item: whether these are counted for the current item.
         answers: who answers, in a word or two, by socket id; a process needs no word.
@@ -62,7 +62,7 @@ class Marks:
     progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
     breakpoints: frozenset[str] = frozenset()
     break_routes: frozenset[Route] = frozenset()
-    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
     in_item: bool = False
     answers: Mapping[str, str] = field(default_factory=_nothing)
@@ -367,7 +367,7 @@ def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = 
 def _noted(socket_id: str, marks: Marks) -> str:
     if failed := marks.lanes_failed.get(socket_id):
         return f"{counted(len(failed), 'lane')} failed"
-    return ", ".join(marks.remarks.get(socket_id, ()))
+    return ", ".join(marks.warnings.get(socket_id, ()))
 
 
 def state_label(socket_id: str, marks: Marks) -> str:
@@ -395,11 +395,11 @@ def reachable_keys(entry: str, found: Iterable[Link]) -> set[str]:
 
 
 def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has remarks."""
+    """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has warnings."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
     words += f" · {counted(loops, 'loop')}" if loops else ""
-    return words + (" · complete, with remarks" if marks.remarks else "")
+    return words + (" · complete, with warnings" if marks.warnings else "")
 
 
 TITLE_SIZE: Final = 13.0

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing, streams
 from materia_nb.engine import events as ev
+from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.events import Events, Transition
@@ -21,7 +22,6 @@ from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import reworded
-from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
     Edit,
@@ -61,8 +61,8 @@ FOLDER: Final = "folder:"
 """What stands before the path of a folder outside the project in which a person lets a cast work (P8)."""
 
 
-MOST_REMARKS: Final = 200
-"""How many remarks the last event of a cast holds at most; the cast itself has all."""
+MAX_WARNINGS: Final = 200
+"""How many warnings the last event of a cast holds at most; the cast itself has all."""
 
 
 class Answer(NamedTuple):
@@ -99,9 +99,9 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
     ended, *_ = _events(session, step, ts)
     assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
     ended = ended.replace(step=step.state.steps)
-    made = [one.as_json() for one in remarks_of(rules, evolve(rules, session, ended))]
-    in_all = len(made) if len(made) > MOST_REMARKS else None
-    return (ended.replace(remarks=tuple(made[:MOST_REMARKS]) or None, remarks_in_all=in_all),)
+    made = [one.as_json() for one in find_warnings(rules, evolve(rules, session, ended))]
+    in_all = len(made) if len(made) > MAX_WARNINGS else None
+    return (ended.replace(warnings=tuple(made[:MAX_WARNINGS]) or None, warnings_in_all=in_all),)
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:

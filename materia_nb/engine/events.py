@@ -156,8 +156,8 @@ class CastEnd(Event, type="cast_end"):
     step: int | None = None
     worked: int | None = None
     usage: Mapping[str, JSON] = NOTHING
-    remarks: tuple[Mapping[str, JSON], ...] | None = None
-    remarks_in_all: int | None = None
+    warnings: tuple[Mapping[str, JSON], ...] | None = None
+    warnings_in_all: int | None = None
 
 
 class CastRecast(AboutEvent, type="cast_recast"):

@@ -231,7 +231,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
-    """Put first that the answer was cut off; one that is whole enough to be taken has it as a remark."""
+    """Put first that the answer was cut off; one that is whole enough to be taken has it as a warning."""
     blank = not text.strip()
     what = "there is no answer" if blank else "this is not all of it"
     issue = Issue(

@@ -230,7 +230,7 @@ class Decision(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on the output, such as prose around its object."""
+        """Notes on the output, such as prose around its object."""
         return self.said.notes
 
     @property

@@ -477,12 +477,12 @@ def _turns(one: StepRecord, other: StepRecord) -> str:
 
 
 def _places(found: list[ValueChange], root: str) -> str:
-    remarks = [
+    warnings = [
         f"{f'{root}.{one.path}' if one.path else root} is {_both(one.a, one.b)}"
         for one in sorted(found, key=lambda one: one.path.rpartition(".")[2] != "satisfied")[:_PLACES]
     ]
     more = [f"and {len(found) - _PLACES} more"] if len(found) > _PLACES else []
-    return "; ".join(remarks + more)
+    return "; ".join(warnings + more)
 
 
 def _way_words(name: str, decision: Decision | None) -> str:

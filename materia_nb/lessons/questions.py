@@ -389,13 +389,13 @@ class Patient(Shown):
         found = _cast(self.card, document)
         if found.ends != "complete":
             return [f"It ends as {found.ends}: {found.said}"]
-        remarks = [f"The cast says of itself: {one}" for one in found.remarks]
+        warnings = [f"The cast says of itself: {one}" for one in found.warnings]
         for socket, count in wanted.visits.items():
             came = found.visits.get(socket, 0)
             if came != count:
                 times = "once" if came == 1 else f"{came} times"
-                remarks.append(f"{socket} is visited {times}; it should be {count}.")
-        return remarks
+                warnings.append(f"{socket} is visited {times}; it should be {count}.")
+        return warnings
 
 
 class _Course(NamedTuple):
@@ -404,13 +404,13 @@ class _Course(NamedTuple):
     ends: str
     said: str
     visits: Mapping[str, int]
-    remarks: list[str]
+    warnings: list[str]
 
 
 def _cast(card: Card, document: dict[str, JSON]) -> _Course:
     with cast_once(document, card.request, card.answers) as (cast, ends):
         failure = "" if cast.failure is None else cast.failure.message
-        odd = [str(one) for one in cast.now.remarks if one.code != "empty-loop"]
+        odd = [str(one) for one in cast.now.warnings if one.code != "empty-loop"]
         return _Course(ends, failure, dict(cast.now.engine.visits), odd)
 
 

@@ -80,7 +80,7 @@ class CastEntry:
         ours: whether this engine wrote it; else it is a recording, which cannot be resumed.
         locked_by: who is writing it now, in words; None when nobody is.
         problem: what is wrong with a broken one.
-        remarks: the codes of the remarks on one that is complete, each once (R45).
+        warnings: the codes of the warnings on one that is complete, each once (R45).
         name: what a person calls it, empty for nothing.
         tags: what it was tagged with.
         verdict: what a person thinks of it: good, bad or unsure; empty for nothing.
@@ -101,7 +101,7 @@ class CastEntry:
     ours: bool = False
     locked_by: str | None = None
     problem: str | None = None
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     name: str = ""
     tags: tuple[str, ...] = ()
     verdict: str = ""
@@ -112,8 +112,8 @@ class CastEntry:
 
     @property
     def outcome(self) -> str:
-        """The status, and whether a complete cast has remarks, and which."""
-        return f"{self.status}, with remarks: {', '.join(self.remarks)}" if self.remarks else self.status
+        """The status, and whether a complete cast has warnings, and which."""
+        return f"{self.status}, with warnings: {', '.join(self.warnings)}" if self.warnings else self.status
 
 
 def list_casts(root: Path) -> list[CastEntry]:
@@ -405,7 +405,7 @@ def _readable_entry(path: Path) -> CastEntry:
         last_event=events[-1]["ts"] if events else begun["ts"],
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
-        remarks=_remarks(events) if status == "complete" else (),
+        warnings=_warnings(events) if status == "complete" else (),
         failure=_failure(events) if status in ("failed", "aborted") else "",
         cost=written.cost if written else None,
         unpriced=written.unpriced if written else 0,
@@ -499,8 +499,8 @@ def _failure(events: list[dict[str, JSON]]) -> str:
     return short(str(next(ends, None) or "").strip().partition("\n")[0], _REQUEST_CHARS)
 
 
-def _remarks(events: list[dict[str, JSON]]) -> tuple[str, ...]:
-    ends = (event["data"].get("remarks") for event in reversed(events) if event["type"] == "cast_end")
+def _warnings(events: list[dict[str, JSON]]) -> tuple[str, ...]:
+    ends = (event["data"].get("warnings") for event in reversed(events) if event["type"] == "cast_end")
     found = next(ends, None)
     if not isinstance(found, list):
         return ()

@@ -63,9 +63,9 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
     if not now.writable:
         return Pill("gone", f"{status} · only to look at", detail=now.live.continuing)
     if status == "complete":
-        remarks = now.remarks
-        words = "done, with remarks" if remarks else "done"
-        return Pill("done", words, detail="; ".join(map(str, remarks[:3])))
+        warnings = now.warnings
+        words = "done, with warnings" if warnings else "done"
+        return Pill("done", words, detail="; ".join(map(str, warnings[:3])))
     if failure is not None:
         socket, lane = now.failed_at
         where = f" · {part(lane, 40)}" if lane else ""

@@ -431,8 +431,8 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     if entry.status == "complete" and rows:
         heading = Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True)
         said += [heading, Code(clip_plain(output, 4_000))]
-    remarks = last.get("remarks") if entry.remarks else None
-    for one in remarks[:_LAST] if isinstance(remarks, list) else ():
+    warnings = last.get("warnings") if entry.warnings else None
+    for one in warnings[:_LAST] if isinstance(warnings, list) else ():
         said.append(Line(clip_plain(str(one.get("message") if isinstance(one, dict) else one), 600), "warn"))
     return said, [
         Heading("last steps", small=True),
@@ -446,8 +446,8 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
         return [
-            Heading(f"Complete, with remarks{steps}", tone="warn")
-            if entry.remarks
+            Heading(f"Complete, with warnings{steps}", tone="warn")
+            if entry.warnings
             else Heading(f"Complete{steps}", tone="good")
         ]
     if entry.status in ("failed", "broken", "aborted"):
@@ -501,7 +501,7 @@ def row_of(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]
         writer: who writes the cast now: "" for this kernel, else in words; None for nobody.
 
     Returns:
-        Id; tone, word and more words of its status; name, request, tags, loadout; when, and the same exactly; steps; remarks;
+        Id; tone, word and more words of its status; name, request, tags, loadout; when, and the same exactly; steps; warnings;
         cost; identity.
     """
     tone, word, more = _STATES[entry.status]
@@ -511,7 +511,7 @@ def row_of(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]
         more = f"open elsewhere: {writer}"
     elif entry.status == "broken":
         more = entry.problem or ""
-    remarks = ", ".join(entry.remarks) or entry.failure or (f"open in {writer}" if writer else "")
+    warnings = ", ".join(entry.warnings) or entry.failure or (f"open in {writer}" if writer else "")
     started, written = when_words(entry.started, now), when_words(entry.last_event, now)
     return [
         entry.id,
@@ -522,7 +522,7 @@ def row_of(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]
         plain(entry.loadout or ""),
         [started, f"started {started}, last written {written}" if started else "not known"],
         "" if entry.steps is None else str(entry.steps),
-        clip_plain(plain(remarks), 200),
+        clip_plain(plain(warnings), 200),
         cost_words(entry.cost, entry.unpriced),
         identity_of(entry, writer),
     ]

@@ -35,11 +35,11 @@ from materia_nb.widgets.state_tree import changed_blocks
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.engine.remarks import Remark
+    from materia_nb.engine.cast_warnings import CastWarning
     from materia_nb.handoff import Issue
 
 _STDERR: Final = 4_000
-_REMARKS: Final = 8
+_MAX_WARNINGS: Final = 8
 _CONCLUSION: Final = 20
 _OF_LANES: Final = ("recast", "resend", "revive", "answer")
 """What is offered in a lane that failed; but for an answer it goes for all lanes that did. The rest is offered for the cast."""
@@ -183,15 +183,15 @@ def checked_by_hand(now: Snapshot, text: str) -> list[Issue]:
 
 
 def end_blocks(now: Snapshot) -> list[Block]:
-    """Tell the final output of a complete cast, the remarks, what changed in the state, what it took; empty where it is not."""
+    """Tell the final output of a complete cast, the warnings, what changed in the state, what it took; empty where it is not."""
     if now.status != "complete":
         return []
-    remarks = now.remarks
+    warnings = now.warnings
     counts = loop_progress(now).values()
     done, total = (sum(one) for one in zip(*counts, strict=True)) if counts else (0, 0)
     items = f": {done} of {counted(total, 'item')} done" if total else ""
-    heading = f"Complete{', with remarks' if remarks else ''}{items}, after {steps_words(now)}"
-    parts: list[Block] = [Heading(heading, tone="warn" if remarks else "good")]
+    heading = f"Complete{', with warnings' if warnings else ''}{items}, after {steps_words(now)}"
+    parts: list[Block] = [Heading(heading, tone="warn" if warnings else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:
         parts += [Heading("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
@@ -202,21 +202,23 @@ def end_blocks(now: Snapshot) -> list[Block]:
         parts.append(Code(words))
         if plain(record.output or "").strip() != words.strip():
             parts.append(Fold("as it was written", [Code(record.output or "")]))
-    if remarks:
-        parts.append(Heading("remarks", small=True))
+    if warnings:
+        parts.append(Heading("warnings", small=True))
         alike: dict[str, list[str]] = {}
-        for one in remarks:
-            alike.setdefault(one.code, []).append(clip_plain(_remark_words(now, one), 600))
+        for one in warnings:
+            alike.setdefault(one.code, []).append(clip_plain(_warning_words(now, one), 600))
         for code, said in alike.items():
             parts += lines(said[:1], "warn")
-            rest = said[1:_REMARKS] + ([f"and {len(said) - _REMARKS} more"] if len(said) > _REMARKS else [])
+            rest = said[1:_MAX_WARNINGS] + (
+                [f"and {len(said) - _MAX_WARNINGS} more"] if len(said) > _MAX_WARNINGS else []
+            )
             parts += [Fold(f"{len(said) - 1} more of {code}", lines(rest))] if rest else []
     changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
     return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
 
 
-def _remark_words(now: Snapshot, one: Remark) -> str:
-    """A remark with the name of its socket, and the step that it is about."""
+def _warning_words(now: Snapshot, one: CastWarning) -> str:
+    """A warning with the name of its socket, and the step that it is about."""
     socket = one.socket or ""
     about = one.message.removeprefix(f"{socket} ") if socket else one.message
     who = f"{now.names.get(socket, socket)} " if about != one.message else ""

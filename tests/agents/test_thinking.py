@@ -281,7 +281,7 @@ def test_an_answer_of_which_nothing_is_left_is_no_draft_and_no_text(tmp_path):
 
 
 @pytest.mark.parametrize("document, text", [(judged(), ANSWER), (h.one_config(), "half a sent")])
-def test_a_cut_answer_that_can_be_taken_is_taken_with_a_remark(tmp_path, document, text):
+def test_a_cut_answer_that_can_be_taken_is_taken_with_a_warning(tmp_path, document, text):
     with serving(says(text, finish="length")) as server:
         cast = h.start(tmp_path, document, agent(server))
         assert cast.run() == "complete"

@@ -124,7 +124,7 @@ def test_casts_are_sought_by_each_word_in_any_field_or_in_one(tmp_path):
     entries = [
         entry("2026-a", name="First", request="the rain", loadout="Essay", tags=("wet",), status="complete"),
         entry("2026-b", request="the first sun", loadout="Review", status="failed", failure="no agent"),
-        entry("2026-c", note="rain again", verdict="bad", status="complete", remarks=("odd",)),
+        entry("2026-c", note="rain again", verdict="bad", status="complete", warnings=("odd",)),
     ]
 
     def ids(query):

@@ -42,7 +42,7 @@ def test_there_are_eleven_patterns_and_ten_mistakes():
 def test_a_pattern_has_no_hint_and_comes_to_its_end_as_it_should(card, project):
     assert (card.report.problems, card.report.hints) == ((), ())
     cast = cast_of(card, card.document, project)
-    assert (cast.status, cast.now.remarks) == ("complete", ())
+    assert (cast.status, cast.now.warnings) == ("complete", ())
 
 
 @each(MISTAKES)
@@ -52,7 +52,7 @@ def test_a_mistake_is_what_its_diagnosis_says_and_is_mended_by_its_mend(card, pr
     assert wrong.code in [one.code for one in found]
     mended = cast_of(card, card.mended, project)
     assert mended.status == "complete"
-    assert {one.code for one in mended.now.remarks} <= {"empty-loop"}
+    assert {one.code for one in mended.now.warnings} <= {"empty-loop"}
     if card.graph is None:
         return
     cast = cast_of(card, card.document, project)

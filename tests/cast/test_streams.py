@@ -113,7 +113,7 @@ def test_each_item_is_worked_on_once(tmp_path, limit):
     )
     cast.run()
     assert sorted(built) == [f"WI-{n}" for n in range(1, 7)]
-    assert cast.now.remarks == ()
+    assert cast.now.warnings == ()
     assert cast.now.standings == ["done"] * 6
 
 
@@ -521,12 +521,12 @@ def test_items_stand_as_their_lanes_have_come(tmp_path):
     assert cast.now.standings == ["being worked on", "open", "done"]
 
 
-def test_what_is_odd_in_a_lane_is_remarked(tmp_path):
+def test_what_is_odd_in_a_lane_is_warned(tmp_path):
     config = streams_config()
     sockets = config["loadouts"]["T"]["sockets"]
     sockets["Socket-4"] |= {"edges": [{"when": "always", "to": "Socket-3"}], "advance": {}}
     cast = run(tmp_path, config, Check=lambda: h.NO)
-    found = [one for one in cast.now.remarks if one.code == "unanswered-verdict"]
+    found = [one for one in cast.now.warnings if one.code == "unanswered-verdict"]
     assert cast.status == "complete"
     assert len(found) == 3
     assert "in lane" in found[0].message

@@ -41,7 +41,7 @@ def test_a_program_that_says_nothing_of_tokens_makes_them_unknown(tmp_path):
     assert json.loads((cast.run_dir / "usage.json").read_text()) == report
     assert cast.steps.frame is not None
     assert all(row["tokens"] is None for row in map(cast.steps._row, cast.steps))
-    assert cast.now.remarks == ()
+    assert cast.now.warnings == ()
 
 
 def test_what_is_known_is_added_up_and_the_rest_counted_apart(tmp_path):
@@ -76,17 +76,17 @@ def test_nothing_is_unknown_where_nobody_was_asked(tmp_path):
     assert cast.now.usage[:5] == (0, 0, 0.0, 0, 0)
 
 
-def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_remark(tmp_path):
+def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_warning(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3) | {"budget": {"maxTokens": 20, "maxCostUsd": 1}}, program())
     assert cast.run() == "complete"
     blind = [line["data"]["of"] for line in h.lines_of(cast) if line["type"] == "budget_blind"]
     assert blind == ["tokens", "cost"]
-    remarks = cast.now.remarks
-    assert [(one.code, one.socket, one.step) for one in remarks] == [("budget-blind", "Socket-1", 1)] * 2
-    assert "of 3 turns" in remarks[0].message
+    warnings = cast.now.warnings
+    assert [(one.code, one.socket, one.step) for one in warnings] == [("budget-blind", "Socket-1", 1)] * 2
+    assert "of 3 turns" in warnings[0].message
     assert "unknown of 20" in repr(StatusView(cast.now))
-    assert open_cast(cast.run_dir).now.remarks == remarks
-    assert h.lines_of(cast)[-1]["data"]["remarks"][0]["code"] == "budget-blind"
+    assert open_cast(cast.run_dir).now.warnings == warnings
+    assert h.lines_of(cast)[-1]["data"]["warnings"][0]["code"] == "budget-blind"
 
 
 def test_a_budget_in_money_warns_and_stops_and_can_be_raised(tmp_path):

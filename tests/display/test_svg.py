@@ -186,18 +186,18 @@ def test_the_sign_of_a_failed_card_stands_beside_how_often_it_was_visited():
     assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
 
 
-def test_a_card_whose_last_verdict_was_not_satisfied_has_a_cross_and_a_remark_no_ring():
+def test_a_card_whose_last_verdict_was_not_satisfied_has_a_cross_and_a_warning_no_ring():
     graph = graphs.rework()
     marks = Marks(
         visits={"Socket-4": 1, "Socket-5": 1},
         sent_back=frozenset({"Socket-5"}),
-        remarks={"Socket-4": ("same-again",)},
+        warnings={"Socket-4": ("same-again",)},
     )
     drawn = graph_svg(graph, marks)
     assert ICONS["cross"] in drawn
     assert ICONS["warning"] in drawn
     assert ICONS["check"] not in drawn
-    plain = graph_svg(graph, replace(marks, remarks={}))
+    plain = graph_svg(graph, replace(marks, warnings={}))
     assert drawn.count('stroke-width="2.2"') == plain.count('stroke-width="2.2"')
 
 

@@ -146,7 +146,7 @@ def test_the_end_tells_what_is_odd_about_the_cast():
     cast = Folded(document).answers(say(satisfied=True)).do(decide.enter)
     end = cast.events[-1]
     assert (end.ok, end.step) == (True, 1)
-    assert [one["code"] for one in end.remarks] == ["no-edge-matched"]
+    assert [one["code"] for one in end.warnings] == ["no-edge-matched"]
 
 
 def test_a_file_that_an_output_names_and_is_not_there_is_told_behind_it():

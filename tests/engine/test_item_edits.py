@@ -16,10 +16,10 @@ from builders import YES, Folded, items, retry_loop
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import loop_progress, status_lines
 from materia_nb.engine import decide, events, evolve
+from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import from_json, to_json
 from materia_nb.engine.item_edits import ListEdit, governing, lay_out, origins_of
 from materia_nb.engine.items import standing, standings
-from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
@@ -275,7 +275,7 @@ class Played:
             return
         named = {
             (one.item, one.message)
-            for one in remarks_of(self.rules, self.session)
+            for one in find_warnings(self.rules, self.session)
             if one.code == "never-worked-on"
         }
         for walk in self.walks():
@@ -363,7 +363,7 @@ def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(
     assert at_c.run() == "complete"
     assert "".join(dict.fromkeys(label for *_, label in at_c.route[before:] if label)) == worked_on
     assert at_c.now.standings == ["done"] * len(given)
-    assert at_c.now.remarks == ()
+    assert at_c.now.warnings == ()
 
 
 def test_r46_between_two_of_its_sockets_an_item_stays_the_one_being_worked_on(tmp_path):
@@ -426,7 +426,7 @@ def test_r45_r46_items_that_a_person_adds_too_late_are_named(tmp_path):
     cast.edit.items(h.items(*"abX"))
     assert cast.now.standings == ["done", "done", "open"]
     cast.run()
-    assert [(one.code, one.item, one.socket) for one in cast.now.remarks] == [
+    assert [(one.code, one.item, one.socket) for one in cast.now.warnings] == [
         ("never-worked-on", "WI-3", "Socket-2")
     ]
     assert cast.now.standings == ["done", "done", "passed over"]

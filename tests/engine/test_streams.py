@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
+from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import Unfit
 from materia_nb.engine.evolve import begin_session, evolve, fold
-from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending
 from materia_nb.engine.state import Failure, Pin, Usage
@@ -310,7 +310,7 @@ def test_an_end_that_leaves_items_of_a_lane_fails_it():
     assert lane.error == "The lane 'ui' went on to end with 1 item left."
 
 
-def test_remarks_of_lanes_name_the_lane():
+def test_warnings_of_lanes_name_the_lane():
     class Repeats(InOrder):
         def answer(self, due):
             text, usage = super().answer(due)
@@ -321,5 +321,5 @@ def test_remarks_of_lanes_name_the_lane():
         for command, *rest in ((decide.enter,), (decide.answer, decide.Answer("told")), (decide.enter,)):
             cast.do(command, *rest)
         assert cast.session.state.status == "complete"
-        found = [(one.code, one.message.partition(":")[0]) for one in remarks_of(cast.rules, cast.session)]
+        found = [(one.code, one.message.partition(":")[0]) for one in find_warnings(cast.rules, cast.session)]
         assert found == [("same-again", f"in lane {name}") for name in wanted]

@@ -257,8 +257,8 @@ def test_casts_are_filtered_by_all_that_is_given(tmp_path):
 
     entries = [
         entry("a", name="first", tags=("x", "y"), verdict="good", loadout="T", status="complete"),
-        entry("b", tags=("x",), verdict="bad", loadout="T", status="failed", remarks=()),
-        entry("c", loadout="U", status="complete", remarks=("odd", "late")),
+        entry("b", tags=("x",), verdict="bad", loadout="T", status="failed", warnings=()),
+        entry("c", loadout="U", status="complete", warnings=("odd", "late")),
     ]
 
     def ids(**wanted):
@@ -271,7 +271,7 @@ def test_casts_are_filtered_by_all_that_is_given(tmp_path):
     assert ids(verdict="bad") == "b"
     assert ids(loadout="T", status="complete") == "a"
     assert ids(status="complete") == "ac"
-    assert [one.outcome for one in entries] == ["complete", "failed", "complete, with remarks: odd, late"]
+    assert [one.outcome for one in entries] == ["complete", "failed", "complete, with warnings: odd, late"]
 
 
 def test_only_casts_that_were_written_to_are_read_again(tmp_path, root):

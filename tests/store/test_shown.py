@@ -272,9 +272,9 @@ def test_how_a_cast_stands_after_each_event(tmp_path):
         {"ok": True},
         {"ok": False, "error": "why\nmore"},
         {"ok": False, "kind": "aborted", "error": " Aborted "},
-        {"ok": True, "remarks": [{"code": "a"}, {"code": "a"}, {"code": 7}, "x", {"code": "b" * 80}]},
+        {"ok": True, "warnings": [{"code": "a"}, {"code": "a"}, {"code": 7}, "x", {"code": "b" * 80}]},
         {"ok": 1},
-        {"remarks": {}},
+        {"warnings": {}},
     ]
     events = [(kind, {}) for kind in kinds] + [("cast_end", end) for end in ends]
     events += [("cast_revive", {"kind": kind}) for kind in ("budget", "edge_traversals_exhausted", "other")]
@@ -307,7 +307,7 @@ def test_how_a_cast_stands_after_each_event(tmp_path):
                         "loadout",
                         "started",
                         "last_event",
-                        "remarks",
+                        "warnings",
                         "failure",
                         "ours",
                         "outcome",

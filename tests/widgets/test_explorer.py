@@ -227,7 +227,7 @@ def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
     assert "There is no cast" in told(panel)["notice"]["words"]
 
 
-def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_remark(wb):
+def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_warning(wb):
     agents = {
         "Plan": lambda: {"workItems": [{"title": "Outline", "context": "Three headings."}]},
         "Build": lambda: "Wrote it.",
@@ -238,7 +238,7 @@ def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_r
     cast = wb.cast("rain", loadout="Plan-Build-Eval", agents=agents)
     assert cast.run() == "complete"
     said = [one.text for one in end_blocks(cast.now) if isinstance(one, Heading | Line)]
-    assert said[0] == "Complete, with remarks: 1 of 1 item done, after 7 steps"
+    assert said[0] == "Complete, with warnings: 1 of 1 item done, after 7 steps"
     assert any(
         one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said
     )

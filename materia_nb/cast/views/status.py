@@ -20,9 +20,9 @@ from materia_nb.display.geometry import fit_text
 from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import CARD_FONT, graph_block
+from materia_nb.engine.cast_warnings import CastWarning
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
-from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
@@ -42,7 +42,7 @@ _CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
 _STEPS_SHOWN: Final = 12
 _LOOPS_SHOWN: Final = 4
-_REMARKS_SHOWN: Final = 8
+_WARNINGS_SHOWN: Final = 8
 _CHANGED_SHOWN: Final = 12
 _OUTPUT_CHARS: Final = 160
 
@@ -92,10 +92,10 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     lines = [
         *_standing(cast),
         *_lanes(cast),
-        *_remarks(cast.remarks),
+        *_warnings(cast.warnings),
         *cast.messages,
         *_pinned(cast),
-        *_remarked(cast),
+        *_warned(cast),
     ]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
@@ -155,7 +155,7 @@ def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> st
 def _standing(cast: Snapshot) -> list[str]:
     """How far a cast is, and what it has used."""
     now = cast.engine
-    stands = f"{now.status}, with remarks," if cast.remarks else now.status
+    stands = f"{now.status}, with warnings," if cast.warnings else now.status
     lines = [f"{cast.graph.name}: {stands} after {steps_words(cast)}"]
     label = cast.label_of().words
     if loops := _loops(cast):
@@ -187,11 +187,11 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
             yield f"lane {shorten(name, 60)}: {lane.status}{at}{wants}, {lane.done} of {len(lane.indexes)} items done"
 
 
-def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
+def _warnings(odd: Sequence[CastWarning]) -> Iterator[str]:
     """What is odd about a complete cast (R45)."""
-    yield from (f"remark: {one}" for one in odd[:_REMARKS_SHOWN])
-    if len(odd) > _REMARKS_SHOWN:
-        yield f"and {len(odd) - _REMARKS_SHOWN} more remarks (cast.now.remarks)"
+    yield from (f"warning: {one}" for one in odd[:_WARNINGS_SHOWN])
+    if len(odd) > _WARNINGS_SHOWN:
+        yield f"and {len(odd) - _WARNINGS_SHOWN} more warnings (cast.now.warnings)"
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
@@ -221,7 +221,7 @@ def tried_words(cast: Snapshot) -> str:
     return f"tried {tries} times" if tries > 1 else ""
 
 
-def _remarked(cast: Snapshot) -> Iterator[str]:
+def _warned(cast: Snapshot) -> Iterator[str]:
     """What is odd about a recording, and about the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
     if cast.engine.status in ("waiting", "failed"):
@@ -386,7 +386,7 @@ def marks_of(cast: Snapshot) -> Marks:
         progress=loop_progress(cast),
         breakpoints=frozenset(one.socket for one in cast.breakpoints if one.socket and one.kind != "edge"),
         break_routes=_break_routes(cast),
-        remarks=_codes(cast),
+        warnings=_codes(cast),
         budgets=edges_used(cast.rules, cast.engine),
         in_item=now.at is not None and now.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
@@ -426,9 +426,9 @@ def _break_routes(cast: Snapshot) -> frozenset[Route]:
 
 
 def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
-    """The codes of the remarks by socket."""
+    """The codes of the warnings by socket."""
     codes: dict[str, dict[str, None]] = {}
-    for one in cast.remarks:
+    for one in cast.warnings:
         codes.setdefault(one.socket or "", {})[one.code] = None
     return {socket: tuple(found) for socket, found in codes.items()}
 

@@ -140,7 +140,7 @@ class HandoffView(Shown):
 
 
 def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
-    """Say what a step handed on: each output as its protocol means it, issues, remarks, requirements, assignments."""
+    """Say what a step handed on: each output as its protocol means it, issues, warnings, requirements, assignments."""
     said: list[Block] = [] if step.turns else [Line("no output yet", "quiet")]
     for number, turn in enumerate(step.turns, start=1):
         inside = _turn_blocks(cast, step, turn)
@@ -159,7 +159,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     if decision is not None:
         # Some things are found odd only when the output is applied, such as an update that was not allowed.
         read = {one.code for one in step.reading.warnings} if step.reading else set()
-        said += _remarks([one for one in decision.warnings if one.code not in read])
+        said += _warnings([one for one in decision.warnings if one.code not in read])
     if wanted:
         said.append(Table(("required", "what it must be"), list(wanted.items())))
     if decision is not None and decision.assigned:
@@ -183,7 +183,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
     if reading is None:
         return blocks
     blocks += lines([f"note: {note}" for note in reading.notes], "quiet")
-    blocks += _remarks(reading.warnings)
+    blocks += _warnings(reading.warnings)
     if reading.issues:
         word = "not done yet" if reading.accepted else "issue"
         blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
@@ -208,9 +208,9 @@ def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
 
-def _remarks(warnings: Sequence[Issue]) -> list[Block]:
+def _warnings(warnings: Sequence[Issue]) -> list[Block]:
     """What is odd about an output without being a reason to refuse it."""
-    return [Table(("where", "remark"), [(one.path, one.message) for one in warnings])] if warnings else []
+    return [Table(("where", "warning"), [(one.path, one.message) for one in warnings])] if warnings else []
 
 
 def _answered_by(turn: TurnRecord) -> list[str]:

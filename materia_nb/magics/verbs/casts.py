@@ -350,21 +350,21 @@ def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> An
         again: items to work on again: numbers, keys or titles with commas between them
         abandon: give up the item being worked on and continue with the next
     """
-    remarks: list[str] = []
+    warnings: list[str] = []
     if call.body is not None:
         given = _value(call.body)
         if not isinstance(given, list):
             raise MateriaError(
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
-        remarks += call.cast.edit.items(given, abandon=abandon)
+        warnings += call.cast.edit.items(given, abandon=abandon)
     elif abandon:
-        remarks += call.cast.edit.abandon()
+        warnings += call.cast.edit.abandon()
     if again:
         titles = [item_label(one, "") for one in call.cast.now.work_items]
         named = [str(again)] if again in titles else [one.strip() for one in str(again).split(",")]
-        remarks += call.cast.edit.again(*named)
-    return items_view(call.cast.now, remarks)
+        warnings += call.cast.edit.again(*named)
+    return items_view(call.cast.now, warnings)
 
 
 @verb("edit set", cell="may", example="%materia edit set plan.approved true")

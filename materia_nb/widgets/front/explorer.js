@@ -10,7 +10,7 @@ import { makeTalk, markWhenGone } from "./wire.js";
 const PORTION = 200;
 const TEMPLATE = "92px minmax(150px,3fr) minmax(90px,1.3fr) 124px 48px minmax(60px,1.6fr) 72px";
 /** The columns: what they are called, whether the list can be sorted by them, their class. @type {[name: string, sorts: boolean, look?: string][]} */
-const COLUMNS = [["state", true], ["request", true], ["loadout", true], ["when", true], ["steps", true, "mnb-r"], ["remarks", false], ["cost", true, "mnb-r"]];
+const COLUMNS = [["state", true], ["request", true], ["loadout", true], ["when", true], ["steps", true, "mnb-r"], ["warnings", false], ["cost", true, "mnb-r"]];
 /** @type {[name: string, words: string][]} */
 const CHIPS = [["all", "All"], ["waits", "Waits"], ["failed", "Failed"], ["tagged", "Tagged"]];
 /** @type {Record<string, Parameters<typeof icon>[0]>} */
@@ -19,7 +19,7 @@ const SIGNS = { wants: "person", failed: "warning", paused: "pause", aborted: "a
 /** Which way a click on the head of a column sorts: as it says most first, then the other way. @param {{by?: string, down?: boolean}} look @param {string} by */
 export const sortedBy = (look, by) => (look.by === by ? !look.down : ["when", "steps", "cost"].includes(by));
 
-/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, remarks: string, cost: string, shown: string]} CastRow */
+/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, warnings: string, cost: string, shown: string]} CastRow */
 
 /** @param {{model: Model, el: HTMLElement}} props */
 export function castsView({ model, el }) {
@@ -109,12 +109,12 @@ export function castsView({ model, el }) {
     if (!row) {
       return { cells: ["…", "", "", "", "", "", ""], key: `? ${index}` };
     }
-    const [id, [tone, word, more], name, request, tags, loadout, [when, exactly], steps, remarks, price] = row;
+    const [id, [tone, word, more], name, request, tags, loadout, [when, exactly], steps, warnings, price] = row;
     return {
       cells: [
         h("span", { class: `mnb-stands mnb-tone-${tone}`, title: more || word }, icon(SIGNS[tone] ?? "more", 14), ` ${word}`),
         h("span", { title: `${request}\n${id}` }, name && [h("strong", {}, name), " "], h("span", { class: name ? "mnb-dim" : "" }, request || "no request"), tags.map((tag) => h("span", { class: "mnb-mark" }, tag))),
-        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: remarks }, remarks), price || h("span", { class: "mnb-dim", title: "its cost was not reported" }, "–"),
+        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: warnings }, warnings), price || h("span", { class: "mnb-dim", title: "its cost was not reported" }, "–"),
       ],
       class: id === data.below ? "mnb-here" : "",
       key: JSON.stringify([row, id === data.below]),

@@ -125,7 +125,7 @@ def test_links_lead_out_of_no_folder(tmp_path):
     assert file_within("x.md", project, elsewhere) is None, "no link from the project reaches it"
 
 
-def test_a_refused_envelope_says_why_and_remarks_stand_apart(tmp_path):
+def test_a_refused_envelope_says_why_and_warnings_stand_apart(tmp_path):
     cast = start(
         tmp_path,
         "envelope",
@@ -135,8 +135,8 @@ def test_a_refused_envelope_says_why_and_remarks_stand_apart(tmp_path):
     text, html = shown(cast)
     assert re.search(r"where +issue +what to do", text)
     assert ">issue<" in html
-    assert re.search("remark\n.*\n.*It is verified with a concern of severity HIGH.", text)
-    assert ">remark<" in html
+    assert re.search("warning\n.*\n.*It is verified with a concern of severity HIGH.", text)
+    assert ">warning<" in html
     assert "not done yet" not in text
 
 
@@ -201,13 +201,13 @@ def test_a_refused_status_is_not_on_the_way(tmp_path):
     assert statuses_of(cast) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
 
 
-def test_an_update_that_was_not_allowed_is_a_remark(tmp_path):
+def test_an_update_that_was_not_allowed_is_a_warning(tmp_path):
     update = {"update_contracts": [{"contract": "secrets", "payload": {"a": 1}}]}
     cast = start(tmp_path, "agent-contract", [block({**contract(), **update})])
     cast.run(steps=2)
     text, html = shown(cast)
-    assert re.search("(?s)remark\n.*secrets", text)
-    assert html.count(">remark<") == 1
+    assert re.search("(?s)warning\n.*secrets", text)
+    assert html.count(">warning<") == 1
 
 
 def test_the_diagram_marks_the_way_and_nothing_else():

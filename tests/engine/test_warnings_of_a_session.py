@@ -6,14 +6,14 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
-from materia_nb.engine.remarks import FEWER, hollow_fields, latest_repeats, remarks_of, repeats
+from materia_nb.engine.cast_warnings import FEWER, find_warnings, hollow_fields, latest_repeats, repeats
 
 
 def said(cast):
-    """The remarks once the cast is complete, by code, with what they are about."""
+    """The warnings once the cast is complete, by code, with what they are about."""
     return {
         one.code: (one.socket, one.step, one.item, one.message)
-        for one in remarks_of(cast.rules, cast.session)
+        for one in find_warnings(cast.rules, cast.session)
     }
 
 
@@ -89,13 +89,13 @@ def test_how_much_an_answer_says_is_counted_without_white_space_around_it(refuse
 
 
 @pytest.mark.parametrize("most", [0, 1])
-def test_of_many_remarks_the_end_holds_the_first_and_says_how_many_there_are(monkeypatch, most):
-    monkeypatch.setattr(decide, "MOST_REMARKS", most)
+def test_of_many_warnings_the_end_holds_the_first_and_says_how_many_there_are(monkeypatch, most):
+    monkeypatch.setattr(decide, "MAX_WARNINGS", most)
     cast = Folded(config({"A": at("P", edge("B")), "B": asks(edge("A", "not_satisfied"), edge("end"))}))
     cast.answers("a", say(satisfied=False), "a", say(satisfied=True)).do(decide.enter)
-    end, made = cast.events[-1], remarks_of(cast.rules, cast.session)
-    assert list(end.remarks or ()) == [one.as_json() for one in made][:most]
-    assert end.remarks_in_all == (len(made) if len(made) > most else None)
+    end, made = cast.events[-1], find_warnings(cast.rules, cast.session)
+    assert list(end.warnings or ()) == [one.as_json() for one in made][:most]
+    assert end.warnings_in_all == (len(made) if len(made) > most else None)
 
 
 def test_a_decision_says_which_item_it_was_about():

@@ -18,7 +18,7 @@ from materia_nb.store.catalogue import cast_entry
 
 
 def odd(tmp_path, sockets, answers, loops=None, **fields):
-    """Cast agents M, and G which generates, until the end; then its remarks."""
+    """Cast agents M, and G which generates, until the end; then its warnings."""
     materia = {"M": h.agent(), "G": h.agent(generator=True)}
     cast = h.start(tmp_path, h.config(sockets, materia, loops), scripted(answers), **fields)
     assert cast.run() == "complete"
@@ -31,13 +31,13 @@ def scripted(answers):
 
 
 def codes(cast):
-    return [(one.code, one.socket, one.step, one.item) for one in cast.now.remarks]
+    return [(one.code, one.socket, one.step, one.item) for one in cast.now.warnings]
 
 
 def test_r45_a_cast_that_went_well_has_none(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": h.items("a")}, "b", h.YES, "told"]))
-    assert (cast.run(), cast.now.remarks) == ("complete", ())
-    assert "remarks" not in h.lines_of(cast)[-1]["data"]
+    assert (cast.run(), cast.now.warnings) == ("complete", ())
+    assert "warnings" not in h.lines_of(cast)[-1]["data"]
     assert status_lines(cast.now)[0].startswith("T: complete after 4 steps")
 
 
@@ -45,7 +45,7 @@ def test_r45_an_empty_plan_is_told_with_the_sockets_that_never_ran(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": []}]))
     assert cast.run() == "complete"
     assert codes(cast) == [("empty-loop", "Socket-2", 1, None)]
-    assert cast.now.remarks[0].sockets == ("Socket-4",)
+    assert cast.now.warnings[0].sockets == ("Socket-4",)
     assert cast.status == "complete"
 
 
@@ -54,14 +54,14 @@ def test_r45_an_empty_loop_names_no_socket_that_ran(tmp_path):
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, scripted([{"workItems": []}, "told"]))
     cast.run()
-    assert [(one.code, one.step, one.sockets) for one in cast.now.remarks] == [("empty-loop", 2, ())]
+    assert [(one.code, one.step, one.sockets) for one in cast.now.warnings] == [("empty-loop", 2, ())]
 
 
 def test_r45_a_list_that_was_worked_off_before_is_no_empty_loop(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-4"] = h.at("Tell", ("always", "Socket-2"))
     cast = h.start(tmp_path, document, scripted([{"workItems": h.items("a")}, "b", h.YES, "t"]))
-    assert (cast.run(), cast.now.remarks) == ("complete", ())
+    assert (cast.run(), cast.now.warnings) == ("complete", ())
 
 
 def walk(*edges, advance, exits):
@@ -103,9 +103,9 @@ def test_a_member_without_an_edge_ends_the_cast_with_items_left(tmp_path):
     loops = {"L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": exits}}
     cast = odd(tmp_path, sockets, [PLAN, h.YES, "x"], loops)
     assert codes(cast) == [("items-left", "Socket-3", 3, "WI-1")]
-    assert "1 item left" in cast.now.remarks[0].message
+    assert "1 item left" in cast.now.warnings[0].message
     assert (
-        odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.remarks
+        odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.warnings
         == ()
     )
 
@@ -119,7 +119,7 @@ def test_r45_an_item_that_was_left_unsatisfied_is_told_although_others_went_well
 def test_r45_an_exit_for_it_answers(tmp_path):
     exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
     sockets, loops = walk(AGAIN, advance="always", exits=exits)
-    assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.remarks == ()
+    assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
 
 
 def test_r45_a_retry_that_works_on_the_next_item_does_not_answer(tmp_path):
@@ -132,7 +132,7 @@ def test_r45_a_retry_that_works_on_the_next_item_does_not_answer(tmp_path):
 def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="satisfied", exits=[("always", "Socket-3")])
-    assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.remarks == ()
+    assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.warnings == ()
 
 
 def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
@@ -162,7 +162,7 @@ def test_r45_one_socket_with_a_guarded_edge_that_does_not_match(tmp_path):
 
 def test_r45_a_verdict_that_others_followed_is_not_the_last_of_the_cast(tmp_path):
     sockets = {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
-    assert odd(tmp_path, sockets, [h.NO, "x"]).now.remarks == ()
+    assert odd(tmp_path, sockets, [h.NO, "x"]).now.warnings == ()
 
 
 def test_r45_a_foreach_outside_loops_that_is_worked_off_has_none(tmp_path):
@@ -170,7 +170,7 @@ def test_r45_a_foreach_outside_loops_that_is_worked_off_has_none(tmp_path):
         "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at("M", AGAIN, foreach={"items": "state.workItems"}, advance={"when": "always"}),
     }
-    assert odd(tmp_path, sockets, [PLAN, "x", "y"]).now.remarks == ()
+    assert odd(tmp_path, sockets, [PLAN, "x", "y"]).now.warnings == ()
 
 
 @pytest.fixture
@@ -182,34 +182,34 @@ def empty(tmp_path):
 
 def test_r45_every_view_says_so_and_names_them(empty):
     lines = status_lines(empty.now)
-    assert lines[0].startswith("T: complete, with remarks, after 1 step")
-    assert lines[1].startswith("remark: empty-loop: loop L was passed over")
+    assert lines[0].startswith("T: complete, with warnings, after 1 step")
+    assert lines[1].startswith("warning: empty-loop: loop L was passed over")
     picture = empty._repr_mimebundle_()
-    assert all(word in picture["image/svg+xml"] for word in ("with remarks", "empty-loop"))
+    assert all(word in picture["image/svg+xml"] for word in ("with warnings", "empty-loop"))
     page = cast_page_html(empty.now)
-    assert all(word in page for word in ("complete, with remarks", "empty-loop", "Socket-4 never ran"))
+    assert all(word in page for word in ("complete, with warnings", "empty-loop", "Socket-4 never ran"))
 
 
 def test_r45_the_journal_and_the_list_of_casts_have_them(empty):
     end = h.lines_of(empty)[-1]["data"]
     assert end["ok"] is True
-    assert [(one["code"], one["socket"], one["sockets"]) for one in end["remarks"]] == [
+    assert [(one["code"], one["socket"], one["sockets"]) for one in end["warnings"]] == [
         ("empty-loop", "Socket-2", ["Socket-4"])
     ]
     entry = cast_entry(empty.run_dir)
-    assert (entry.status, entry.remarks) == ("complete", ("empty-loop",))
-    assert "complete, with remarks: empty-loop" in repr(casts_view([entry]))
+    assert (entry.status, entry.warnings) == ("complete", ("empty-loop",))
+    assert "complete, with warnings: empty-loop" in repr(casts_view([entry]))
 
 
 def test_r45_opened_again_they_are_the_same(empty):
     opened = open_cast(empty.run_dir)
-    assert opened.now.remarks == empty.now.remarks
+    assert opened.now.warnings == empty.now.warnings
     assert opened.now.differences == ()
 
 
 def test_r45_they_go_when_the_cast_goes_on_from_an_earlier_step(empty):
     empty.back(0)
-    assert empty.now.remarks == ()
+    assert empty.now.warnings == ()
 
 
 def test_r45_why_tells_of_the_loop_that_was_passed_over_behind_a_step(empty):
@@ -231,8 +231,8 @@ def test_r64_an_output_that_is_the_same_again_for_the_same_item(tmp_path):
     cast = reworked(tmp_path, "b ", h.NO, " b", no, "other", h.YES, "b", h.YES, "told")
     assert cast.run() == "complete"
     assert codes(cast) == [("same-again", "Socket-2", 4, "WI-1"), ("same-again", "Socket-3", 5, "WI-1")]
-    assert "for item WI-1" in cast.now.remarks[0].message
-    assert [one["code"] for one in h.lines_of(cast)[-1]["data"]["remarks"]] == ["same-again"] * 2
+    assert "for item WI-1" in cast.now.warnings[0].message
+    assert [one["code"] for one in h.lines_of(cast)[-1]["data"]["warnings"]] == ["same-again"] * 2
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
@@ -294,21 +294,21 @@ def entered_twice(tmp_path, first, second):
 
 def test_r67_a_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
     cast = entered_twice(tmp_path, ["a"], [])
-    assert [(one.code, one.socket) for one in cast.now.remarks] == [("empty-loop", "Socket-2")]
+    assert [(one.code, one.socket) for one in cast.now.warnings] == [("empty-loop", "Socket-2")]
 
 
 def test_r67_entries_that_came_in_behind_the_cursor_are_never_worked_on(tmp_path):
     cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
-    assert [(one.code, one.socket, one.item) for one in cast.now.remarks] == [
+    assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [
         ("never-worked-on", "Socket-2", "1")
     ]
-    assert "c (1) was never worked on: the list was replaced behind its cursor" in str(cast.now.remarks[0])
+    assert "c (1) was never worked on: the list was replaced behind its cursor" in str(cast.now.warnings[0])
 
 
 @pytest.mark.parametrize("second", [["a", "b"], ["a"]])
-def test_r67_a_list_whose_entries_were_worked_on_has_no_such_remark(tmp_path, second):
-    remarks = entered_twice(tmp_path, ["a", "b"], second).now.remarks
-    assert {one.code for one in remarks} <= {
+def test_r67_a_list_whose_entries_were_worked_on_has_no_such_warning(tmp_path, second):
+    warnings = entered_twice(tmp_path, ["a", "b"], second).now.warnings
+    assert {one.code for one in warnings} <= {
         "same-again"
     }  # which is about the agent that gives the list again
 
@@ -317,14 +317,14 @@ def test_r67_a_list_whose_entries_were_worked_on_has_no_such_remark(tmp_path, se
 @given(
     first=st.lists(st.sampled_from("abc"), max_size=4), second=st.lists(st.sampled_from("abc"), max_size=4)
 )
-def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_remark(first, second):
+def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(first, second):
     with TemporaryDirectory() as folder:
         cast = entered_twice(Path(folder), first, second)
         visited = {(step.item_key, step.at.item.value) for step in cast.steps if step.at.item is not None}
-        reported = {one.item for one in cast.now.remarks}
+        reported = {one.item for one in cast.now.warnings}
         missing = [place for place, row in enumerate(cast.state["rows"]) if (str(place), row) not in visited]
         assert all(str(place) in reported for place in missing)
-        assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.remarks}
+        assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.warnings}
 
 
 def test_r65_a_loop_without_exits_is_never_exhausted_unmatched(tmp_path):
@@ -333,4 +333,4 @@ def test_r65_a_loop_without_exits_is_never_exhausted_unmatched(tmp_path):
         "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", advance={"when": "always"}),
     }
     loops = {"L": {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}}
-    assert odd(tmp_path, sockets, [{"workItems": h.items("a")}, h.YES], loops).now.remarks == ()
+    assert odd(tmp_path, sockets, [{"workItems": h.items("a")}, h.YES], loops).now.warnings == ()

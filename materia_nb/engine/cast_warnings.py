@@ -16,7 +16,7 @@ from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 
-_RemarkCode: TypeAlias = Literal[
+_WarningCode: TypeAlias = Literal[
     "unanswered-verdict",
     "no-edge-matched",
     "exhausted-unmatched",
@@ -29,7 +29,7 @@ _RemarkCode: TypeAlias = Literal[
 ]
 
 
-_CODES: Final[tuple[_RemarkCode, ...]] = get_args(_RemarkCode)
+_CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
@@ -37,7 +37,7 @@ FEWER: int = 10
 """An accepted answer is hollow with fewer than one in so many of the characters that a refused one had in a field."""
 
 
-class Remark(NamedTuple):
+class CastWarning(NamedTuple):
     """One thing to know about a cast that is complete.
 
     Attributes:
@@ -49,7 +49,7 @@ class Remark(NamedTuple):
         sockets: of an empty loop, the sockets that only its exits lead to and that were not visited otherwise.
     """
 
-    code: _RemarkCode
+    code: _WarningCode
     message: str
     socket: str | None = None
     step: int | None = None
@@ -65,7 +65,7 @@ class Remark(NamedTuple):
         return {name: value for name, value in given.items() if value not in (None, [])}
 
 
-def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
+def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
     """Return what is odd about a cast if it is complete, what is of its lanes behind (R45)."""
     if session.state.status != "complete":
         return ()
@@ -91,10 +91,10 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
     )
 
 
-def _of_lanes(rules: Rules, session: Session) -> Iterator[Remark]:
+def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
     for streams in session.streams:
         for lane in streams.lanes.values():
-            for one in remarks_of(rules, lane.session):
+            for one in find_warnings(rules, lane.session):
                 yield one._replace(message=f"in lane {lane.name}: {one.message}")
 
 
@@ -168,35 +168,35 @@ def _size(value: JSON) -> int:
     return len(value.strip()) if isinstance(value, str) else 0 if value is None else len(compact(value))
 
 
-def _spoken(rules: Rules, session: Session) -> Iterator[Remark]:
+def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
     again = {step.number for step in repeats(rules, session)}
     for step in session.steps:
         about = (step.socket, step.number, step.item_key)
         of_item = f" for item {step.item_key}" if step.item_key is not None else ""
         if step.number in again:
             message = f"{step.socket} said{of_item} in visit {step.visit} what it had said before"
-            yield Remark("same-again", message, *about)
+            yield CastWarning("same-again", message, *about)
         if fields := hollow_fields(rules, step):
             message = (
                 f"{step.socket} was taken after a refusal, and says of {', '.join(fields)} less than a tenth of what "
                 "the refused answer said"
             )
-            yield Remark("hollow-answer", message, *about)
+            yield CastWarning("hollow-answer", message, *about)
 
 
 def _of_the_way(
     rules: Rules, decisions: Iterable[Decision], item_of: Callable[[Decision], ItemId | None]
-) -> tuple[Remark, ...]:
-    """Read the remarks off the decisions of a cast that is complete, in one pass.
+) -> tuple[CastWarning, ...]:
+    """Read the warnings off the decisions of a cast that is complete, in one pass.
 
     Args:
         rules: what the cast ran by.
         decisions: in order, those on the way into the sockets and to the end among them.
         item_of: which item a decision was about, as the lists are now; None for one that is gone.
     """
-    found: list[Remark] = []
-    open_verdicts: dict[ItemId, Remark] = {}
-    last: Remark | None = None
+    found: list[CastWarning] = []
+    open_verdicts: dict[ItemId, CastWarning] = {}
+    last: CastWarning | None = None
     empty: list[tuple[Decision, Passed]] = []
     visited: set[str] = set()
     for one in decisions:
@@ -221,10 +221,10 @@ def _of_the_way(
     found += open_verdicts.values()
     found += [last] if last is not None else []
     found += _empty_loops(rules, empty, visited)
-    return tuple(sorted(found, key=lambda remark: (remark.step or 0, _CODES.index(remark.code))))
+    return tuple(sorted(found, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
 
 
-def _items_left(rules: Rules, session: Session) -> Iterator[Remark]:
+def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
     """Say that a cast ended within a loop, at a socket without an edge, before the list of that loop came to its end (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
@@ -237,10 +237,10 @@ def _items_left(rules: Rules, session: Session) -> Iterator[Remark]:
     )
     if left > 0:
         message = f"{last.socket} has no edge, so the cast ended there with {counted(left, 'item')} left"
-        yield Remark("items-left", message, last.socket, last.step, last.item_key)
+        yield CastWarning("items-left", message, last.socket, last.step, last.item_key)
 
 
-def _never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) -> Iterator[Remark]:
+def _never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) -> Iterator[CastWarning]:
     """Name the items that no visit of a complete cast was about (R46).
 
     Of lists that came to their end, and of those that a person changed, whose dotted paths are ``edited``.
@@ -263,10 +263,10 @@ def _never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) ->
                 message = (
                     f"{item.label} ({item.key}) was never worked on: the cast came to its end without it"
                 )
-                yield Remark("never-worked-on", message, entry_of(rules, walk), None, item.key)
+                yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
 
 
-def _never_visited(rules: Rules, session: Session, decisions: Sequence[Decision]) -> Iterator[Remark]:
+def _never_visited(rules: Rules, session: Session, decisions: Sequence[Decision]) -> Iterator[CastWarning]:
     """Name the entries of a list that was replaced behind its cursor, so that its loop found nothing to do (R67).
 
     An entry was worked on if a visit had an equal item, or one with the same title, at its place.
@@ -288,7 +288,7 @@ def _never_visited(rules: Rules, session: Session, decisions: Sequence[Decision]
                 message = (
                     f"{item.label} ({item.key}) was never worked on: the list was replaced behind its cursor"
                 )
-                yield Remark("never-worked-on", message, entry_of(rules, walk), None, item.key)
+                yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
 
 
 def _identities(entry: JSON) -> set[str]:
@@ -296,7 +296,7 @@ def _identities(entry: JSON) -> set[str]:
     return {compact(entry)} | ({f"title {title}"} if isinstance(title, str) else set())
 
 
-def _unanswered(rules: Rules, one: Decision) -> Remark | None:
+def _unanswered(rules: Rules, one: Decision) -> CastWarning | None:
     """Say that an output was not satisfied and that nothing was done about it."""
     if one.result is not Result.NO or one.by in ("person", "detour", "return", "failure"):
         return None
@@ -311,25 +311,27 @@ def _unanswered(rules: Rules, one: Decision) -> Remark | None:
     message = (
         f"the last output{about}, of {one.socket}, says satisfied: false, and no edge or exit answered that"
     )
-    return Remark("unanswered-verdict", message, one.socket, one.step, one.item_key)
+    return CastWarning("unanswered-verdict", message, one.socket, one.step, one.item_key)
 
 
-def _unmatched(rules: Rules, one: Decision) -> list[Remark]:
+def _unmatched(rules: Rules, one: Decision) -> list[CastWarning]:
     if one.by != "implied end" or one.socket is None:
         return []
     about = (one.socket, one.step, one.item_key)
     socket, loops = rules.graph.sockets[one.socket], rules.graph.loops
     if not one.exhausted and socket.edges:
         return [
-            Remark("no-edge-matched", f"no edge of {one.socket} matched, so the cast ended there", *about)
+            CastWarning(
+                "no-edge-matched", f"no edge of {one.socket} matched, so the cast ended there", *about
+            )
         ]
     if one.exhausted and any(loops[loop].routes for loop in socket.loops):
         message = f"{one.socket} exhausted its list and no exit matched, so the cast ended there"
-        return [Remark("exhausted-unmatched", message, *about)]
+        return [CastWarning("exhausted-unmatched", message, *about)]
     return []
 
 
-def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: set[str]) -> list[Remark]:
+def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: set[str]) -> list[CastWarning]:
     behind: dict[str, tuple[str, ...]] = {}
     found = []
     for decision, passed in empty:
@@ -341,7 +343,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
         what = f"loop {passed.loop}" if passed.loop is not None else passed.socket
         skipped = f"; {', '.join(never)} never ran" if never else ""
         message = f"{what} was passed over, because its list is empty{skipped}"
-        found.append(Remark("empty-loop", message, passed.socket, decision.step, None, never))
+        found.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, never))
     return found
 
 
@@ -360,11 +362,11 @@ def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
     return reachable_from([graph.entry], ways)
 
 
-def _blind(state: CastState) -> tuple[Remark, ...]:
+def _blind(state: CastState) -> tuple[CastWarning, ...]:
     """Say what the budget of a cast could not count (R56)."""
     missing = {one.of: one.missing(state.usage) for one in BOUNDS}
     return tuple(
-        Remark(
+        CastWarning(
             "budget-blind",
             f"nobody reported the {one.of} of {counted(missing[one.of], 'turn')}, so the budget could not count them",
             one.socket,
