@@ -102,7 +102,7 @@ class Reading(NamedTuple):
         error: None if accepted, ``not_json`` or ``contract`` if refused.
         issues: every reason for a refusal; an accepted output has one only if it is
             well formed but reports that the work is not done.
-        notes: remarks on an accepted output, such as prose around the object.
+        notes: warnings on an accepted output, such as prose around the object.
         satisfied: true, false, or None if the output has no verdict.
         context: text for the next socket, if any.
         work_items: the work items, if there are any.

@@ -145,7 +145,7 @@ _CHOICES: Final = {"type": ("atom", "decision", "negative"), "class": ("anchor",
 
 
 class Suggestions(NamedTuple):
-    """The well-formed suggestions, every value a text, and remarks on the others."""
+    """The well-formed suggestions, every value a text, and warnings on the others."""
 
     suggestions: list[dict[str, str]]
     warnings: list[str]

@@ -84,7 +84,7 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
             *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
-        warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
+        warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
     hopeless = not found.agent_status or status not in contract_fields.PLAN_STATUSES
@@ -191,7 +191,7 @@ def _consolidation(contract: contract_fields.Contract, *, demanded: bool) -> lis
     return _wrong({"consolidation_report": _CONSOLIDATION}, given) if needed else []
 
 
-def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
+def _approval_warnings(request: Mapping[str, JSON]) -> Iterator[Issue]:
     yield from _wrong({"approval_request": _BETTER_REQUEST}, {"approval_request": dict(request)})
     own_id = request.get("approval_id")
     if not is_missing(own_id) and not is_approval_id(own_id):

@@ -266,7 +266,7 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
     """Turn status and recommendation into a route or an action; the envelope must be valid."""
-    return _decided(envelope, facts)._replace(warnings=tuple(_remarks(envelope, facts)))
+    return _decided(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
 
 
 def _decided(envelope: Envelope, facts: TurnFacts) -> Reading:
@@ -309,7 +309,7 @@ def _at_cap(facts: TurnFacts) -> bool:
     return facts.rounds >= facts.most_rounds
 
 
-def _remarks(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
+def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
     status, wish, can_help = envelope.status, envelope.recommendation, envelope.can_help
     if status == "UNVERIFIED" and not envelope.concerns:
         yield issue_of("UNVERIFIED_WITHOUT_CONCERNS")

@@ -168,7 +168,7 @@ def test_4_two_repairs_then_a_person():
         ("pytest", [], False),
     ],
 )
-def test_4_commands_without_output_are_remarked(commands, outputs, told):
+def test_4_commands_without_output_are_warned_about(commands, outputs, told):
     value = contract(evidence_report__commands_run=commands, evidence_report__verbatim_outputs=outputs)
     assert warnings(value) == (["verbatim_outputs_missing"] if told else [])
     assert read(value).accepted
@@ -305,7 +305,7 @@ def test_1_what_an_agent_is_given_has_five_sections():
     assert json.loads(json.dumps(given)) == given
 
 
-def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
+def test_10_updates_of_sections_that_may_not_be_written_are_warned_about():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
     given = told(writable_sections=["stack"])
     assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]

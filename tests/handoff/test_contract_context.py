@@ -77,7 +77,7 @@ def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
 # -- section 9: memories ------------------------------------------------------------------
 
 
-def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
+def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_warning():
     found = contract_fields.memorialize_suggestions(
         [
             {"description": 1, "body": ["b"], "slug": None, "type": "Atom"},

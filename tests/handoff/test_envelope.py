@@ -200,7 +200,7 @@ def test_3_meta_is_filled_compared_and_demanded_of_a_file():
         ("\ud800", False),
     ],
 )
-def test_3_a_time_that_is_no_iso_8601_is_remarked(text, fine):
+def test_3_a_time_that_is_no_iso_8601_is_warned_about(text, fine):
     reading = read(envelope(meta={"timestamp": text}))
     assert reading.accepted
     assert codes(reading.warnings) == ([] if fine else ["TIMESTAMP_NOT_ISO8601"])
