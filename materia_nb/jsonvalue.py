@@ -1,4 +1,4 @@
-"""JSON values: their type, dotted paths into them, and changes that copy only what they change."""
+"""JSON values: dotted paths, read-only containers, and changes that copy only the changed parts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from materia_nb.errors import MateriaError, did_you_mean, one_of_words
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict with str keys.
 
-Values are never changed in place anywhere in this package; a change makes a new
-value that shares every untouched part with the old one.
+No code of this package changes a value in place. A change makes a new value that shares
+all unchanged parts with the old one.
 """
 
 
@@ -29,26 +29,26 @@ class _Missing:
 
 
 _INDEX_DIGITS: Final = 18
-"""No list is longer; Python refuses to read numbers of several thousand digits."""
+"""Maximum number of digits of a list index; Python refuses to parse numbers with thousands of digits."""
 
-_POINTLESS: Final = 1e21
-"""From here on numbers are written with an exponent, which says itself that there is no fraction."""
+_EXPONENT_FROM: Final = 1e21
+"""Numbers from here on are written with an exponent, so they need no decimal point."""
 
 MISSING: Final = _Missing()
-"""Stands for "there is no value here", which null (None) is not."""
+"""The absence of a value, as opposed to null (None)."""
 
 
 def refuse_change(*_: object, **__: object) -> NoReturn:
-    """Refuse to change what is given out (R47)."""
+    """Raise the error for a change of a read-only value (casts and loadouts return read-only values, R47)."""
     raise MateriaError(
-        "What a cast or a loadout gives out cannot be changed in place.",
+        "Values of a cast or a loadout cannot be changed in place.",
         hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy make a copy of your own",
         kind="frozen",
     )
 
 
 class FrozenDict(dict[Any, JSON]):
-    """An object that can only be read, else a dict like any other; a copy of it can be changed (R47)."""
+    """A read-only dict; a copy of it can be changed (R47)."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class FrozenDict(dict[Any, JSON]):
 
 
 class FrozenList(list[JSON]):
-    """A list that can only be read, else a list like any other; a copy of it can be changed (R47)."""
+    """A read-only list; a copy of it can be changed (R47)."""
 
     __slots__ = ()
 
@@ -89,15 +89,15 @@ for _kind, _names in (
 
 
 def frozen(value: JSON) -> JSON:
-    """Return a value whose objects and lists can only be read; what is so already is shared, not copied.
+    """Return a read-only version of a value; parts that are read-only already are shared, not copied.
 
     Raises:
-        MateriaError: it is nested too deeply to be written.
+        MateriaError: the value is nested too deeply.
     """
     try:
         return value if type(value) in _READ_ONLY else _frozen(value)
     except RecursionError as error:
-        raise too_deep_to_write() from error
+        raise nested_too_deeply() from error
 
 
 _READ_ONLY: Final = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
@@ -105,18 +105,18 @@ _READ_ONLY: Final = frozenset({str, int, float, bool, type(None), FrozenDict, Fr
 
 def _frozen(value: JSON) -> JSON:
     if isinstance(value, dict):
-        made = FrozenDict(value)
-        for key, one in value.items():
-            if type(one) not in _READ_ONLY:
-                dict.__setitem__(made, key, _frozen(one))
-        return made
+        result = FrozenDict(value)
+        for key, child in value.items():
+            if type(child) not in _READ_ONLY:
+                dict.__setitem__(result, key, _frozen(child))
+        return result
     if isinstance(value, list):
-        return FrozenList([one if type(one) in _READ_ONLY else _frozen(one) for one in value])
+        return FrozenList([child if type(child) in _READ_ONLY else _frozen(child) for child in value])
     return value
 
 
 def thawed(value: JSON) -> JSON:
-    """Return a copy of a value that can be changed."""
+    """Return a copy of a value whose dicts and lists can be changed."""
     if isinstance(value, dict):
         return {key: thawed(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -130,7 +130,7 @@ def split_path(path: str) -> list[str]:
 
 
 def get_path(value: JSON, segments: Sequence[str]) -> JSON:
-    """Follow segments through objects by key and arrays by index; MISSING when one is not there."""
+    """Return the value at a path of object keys and list indices, or MISSING."""
     for segment in segments:
         if isinstance(value, dict):
             if segment not in value:
@@ -148,20 +148,20 @@ def get_path(value: JSON, segments: Sequence[str]) -> JSON:
 
 
 def set_path(value: JSON, segments: Sequence[str], new: JSON) -> FrozenDict:
-    """Return ``value`` with ``new`` at the path; scalars and lists on the way become objects (R11)."""
+    """Return ``value`` with ``new`` at the path; scalars and lists along the path are replaced by objects (R11)."""
     parents = []
     for segment in segments:
         parents.append(value if isinstance(value, dict) else {})
         value = parents[-1].get(segment)
-    made = new
+    result = new
     for parent, segment in zip(reversed(parents), reversed(segments), strict=True):
-        made = FrozenDict({**parent, segment: made})
-    assert isinstance(made, FrozenDict)  # noqa: S101 - a path has segments
-    return made
+        result = FrozenDict({**parent, segment: result})
+    assert isinstance(result, FrozenDict)  # noqa: S101 - a path has segments
+    return result
 
 
 def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
-    """Return ``value`` without what the path names; unchanged when there is nothing there."""
+    """Return ``value`` without the value at the path; a path that does not exist changes nothing."""
     if not segments or not isinstance(value, dict) or segments[0] not in value:
         return value
     if len(segments) == 1:
@@ -185,26 +185,26 @@ def same(a: JSON, b: JSON) -> bool:
     return bool(a == b)
 
 
-def without_points(value: JSON) -> JSON:
-    """Return ``value`` with whole floats as whole numbers, below 1e21 as other JSON writers do (R37)."""
+def whole_floats_as_integers(value: JSON) -> JSON:
+    """Return ``value`` with whole floats below 1e21 as integers, as other JSON writers write them (R37)."""
     if isinstance(value, float):
-        if not value.is_integer() or abs(value) >= _POINTLESS:
+        if not value.is_integer() or abs(value) >= _EXPONENT_FROM:
             return value
-        return int(Decimal(repr(value)))  # as it is named: int alone gives digits that nobody wrote
+        return int(Decimal(repr(value)))  # int(value) alone would add digits that nobody wrote
     if isinstance(value, list):
-        return [without_points(child) for child in value]
+        return [whole_floats_as_integers(child) for child in value]
     if isinstance(value, dict):
-        return {key: without_points(child) for key, child in value.items()}
+        return {key: whole_floats_as_integers(child) for key, child in value.items()}
     return value
 
 
 def compact(value: JSON) -> str:
-    """Write JSON on one line without spaces, keeping non-ASCII text readable."""
+    """Return JSON on one line without spaces and without escapes of non-ASCII text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pretty(value: JSON) -> str:
-    """Write JSON with an indent of two, keeping non-ASCII text readable; what is nested too deeply, on one line."""
+    """Return JSON indented by two and without escapes of non-ASCII text; a deeply nested value is on one line."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=2)
     except RecursionError:
@@ -212,45 +212,45 @@ def pretty(value: JSON) -> str:
 
 
 def json_copy(value: JSON) -> JSON:
-    """Return a value as it would be read from JSON.
+    """Return a copy of a value, written as JSON and read back.
 
     Raises:
-        MateriaError: it is not JSON (``not_json``), or nested too deeply.
+        MateriaError: it is not JSON (``not_json``), or nested too deeply (``invalid_document``).
     """
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except RecursionError as error:
-        raise too_deep_to_write() from error
+        raise nested_too_deeply() from error
     except (TypeError, ValueError) as error:
         raise MateriaError(
             f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
         ) from error
 
 
-def too_deep_to_write() -> MateriaError:
-    """Return the error for a value that has too many levels to be written."""
+def nested_too_deeply() -> MateriaError:
+    """Return the error for a value that has too many levels to be written as JSON."""
     return MateriaError(
         "A value is nested too deeply to be written as JSON.",
-        hint="look at what was assigned to the state",
+        hint="check the value that was assigned to the state",
         kind="invalid_document",
     )
 
 
 def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool = False) -> JSON:
-    """Return ``value`` with ``new`` at a path, or without it when ``new`` is MISSING.
+    """Return ``value`` with ``new`` at a path, or without the value there if ``new`` is MISSING.
 
-    Lists stay lists: a number within them replaces an element, or with ``inserts`` puts ``new`` before it; the one behind
-    the last adds one.
+    A list index replaces the element, or with ``inserts`` inserts ``new`` before it; the length of the list as an index
+    appends ``new``.
 
     Raises:
-        MateriaError: the path leads through something that has no parts, or past the end of a list (``path``).
+        MateriaError: the path leads through a scalar or past the end of a list (``path``).
     """
     name, rest = segments[0], segments[1:]
     if isinstance(value, list):
-        return _in_list(value, name, rest, new, inserts=inserts)
+        return _replaced_in_list(value, name, rest, new, inserts=inserts)
     if not isinstance(value, dict):
         raise MateriaError(
-            f"There is nothing inside {value!r:.80}.", where=name, hint="set the whole value", kind="path"
+            f"{value!r:.80} has no parts.", where=name, hint="set the whole value", kind="path"
         )
     if rest:
         if name not in value and new is MISSING:
@@ -263,19 +263,21 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     return {**value, name: new}
 
 
-def _in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool) -> list[JSON]:
-    place = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
-    adds = not rest and new is not MISSING
-    if not 0 <= place < len(value) + adds:
+def _replaced_in_list(
+    value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool
+) -> list[JSON]:
+    index = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
+    can_append = not rest and new is not MISSING
+    if not 0 <= index < len(value) + can_append:
         raise MateriaError(
             f"The list has no element {name!r}.",
             hint=f"its elements are numbered from 0; there are {len(value)}",
             kind="path",
         )
-    head, tail = value[:place], value[place + 1 :]
+    head, tail = value[:index], value[index + 1 :]
     if rest:
-        return [*head, replaced(value[place], rest, new, inserts=inserts), *tail]
-    return [*head, *tail] if new is MISSING else [*head, new, *(value[place:] if inserts else tail)]
+        return [*head, replaced(value[index], rest, new, inserts=inserts), *tail]
+    return [*head, *tail] if new is MISSING else [*head, new, *(value[index:] if inserts else tail)]
 
 
 def _nothing_at(name: str, value: Iterable[str]) -> MateriaError:
@@ -283,16 +285,16 @@ def _nothing_at(name: str, value: Iterable[str]) -> MateriaError:
 
 
 def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
-    """Return what a JSON Patch (RFC 6902) makes of ``value``: it may ``add``, ``remove``, ``replace`` and ``move``.
+    """Return ``value`` after a JSON Patch (RFC 6902) with the operations ``add``, ``remove``, ``replace`` and ``move``.
 
     Raises:
-        MateriaError: a change does not fit, or is none of these (``path``).
+        MateriaError: an operation is unknown, or its path does not exist (``path``).
     """
     for change in patch:
         op, path = change["op"], pointer_keys(change["path"])
-        if op not in _CHANGES:
+        if op not in _OPERATIONS:
             raise MateriaError(
-                f"{op!r:.80} is not a change of a value.", hint=one_of_words(_CHANGES), kind="path"
+                f"{op!r:.80} is not a patch operation.", hint=f"use {one_of_words(_OPERATIONS)}", kind="path"
             )
         new = MISSING if op in ("remove", "move") else change["value"]
         if op == "move":
@@ -304,7 +306,7 @@ def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
     return value
 
 
-_CHANGES: Final = ("add", "remove", "replace", "move")
+_OPERATIONS: Final = ("add", "remove", "replace", "move")
 _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
 
@@ -312,4 +314,4 @@ def pointer_keys(pointer: JSON) -> list[str]:
     """Return the keys of a JSON Pointer, or raise MateriaError (``path``) if it is not one."""
     if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
         raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
-    return [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]
+    return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]

@@ -27,7 +27,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
-from materia_nb.file_io import read_own_table, replace_file
+from materia_nb.file_io import read_package_toml, replace_file
 from materia_nb.jsonvalue import JSON, compact, thawed
 from materia_nb.loadout.vocabulary import jsonpath_fault
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
@@ -488,7 +488,7 @@ def _in_tuples(given: Any) -> Any:
 
 _READERS: Final[Mapping[str, ReadsStdout]] = {"aider": read_aider}
 """What reads stdout that is not JSON, by the names that the table has for it."""
-_TABLE: Final = read_own_table(__file__, "presets.toml")
+_TABLE: Final = read_package_toml(__file__, "presets.toml")
 PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, given) for name, given in _TABLE.items()}
 """The presets by name."""
 

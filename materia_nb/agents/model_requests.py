@@ -40,7 +40,7 @@ from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.engine.followup import cut_to
 from materia_nb.errors import named_error, scrubbed
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.jsontext import one_line
 
 _SHOWN: Final = 300
@@ -63,7 +63,7 @@ class CutOff(Exception):
     """A stream ended before the answer did."""
 
 
-_TABLE: Final = read_own_table(__file__, "failures.toml")
+_TABLE: Final = read_package_toml(__file__, "failures.toml")
 _KINDS: Final = {name: (row["kind"], row["what"], row["hint"]) for name, row in _TABLE.items()}
 """The kind of each error, what is said of it with the model's name, and the way on."""
 

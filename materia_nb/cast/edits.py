@@ -31,7 +31,7 @@ from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.insight.suggestions import Suggestion, suggestion_at, with_memory_entry
-from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
+from materia_nb.jsonvalue import JSON, MISSING, json_copy, nested_too_deeply, replaced, split_path
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
 from materia_nb.platform import HeldInterrupts
@@ -166,7 +166,7 @@ class Edits:
         try:
             made = replaced(before, segments, value)
         except RecursionError as error:
-            raise too_deep_to_write() from error
+            raise nested_too_deeply() from error
         wanted = within_lists(self._runner.rules, before, segments, removed=value is MISSING)
         if segments[0] == "workItems" and "workItems" in made:
             known = wanted.get("workItems")

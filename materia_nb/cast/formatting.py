@@ -12,7 +12,7 @@ from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.insight import diff
 from materia_nb.insight.jsonpath import OutputMatch, query_outputs
@@ -393,7 +393,7 @@ def failure_words(kind: str) -> str:
     return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["words"])
 
 
-FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_own_table(__file__, "failures.toml")
+FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_package_toml(__file__, "failures.toml")
 """Every kind of failure of ours: its words, and the acts that mend it."""
 OTHER_FAILURE: Final = "agent_error"
 """The kind that stands for any that is not ours."""

@@ -28,7 +28,7 @@ from materia_nb.display.escape import Html, html_heading, html_join, html_panel
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.file_io import read_own, replace_file
+from materia_nb.file_io import read_package_text, replace_file
 from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, Report, build_graph, check_config
@@ -221,9 +221,9 @@ def gallery() -> Gallery:
 
 
 def _card(kind: CardKind, path: Path) -> Card:
-    given = json.loads(read_own(path))
+    given = json.loads(read_package_text(path))
     name = path.name.removesuffix(_CARD)
-    document = json.loads(read_own(path.with_name(f"{name}.json")))
+    document = json.loads(read_package_text(path.with_name(f"{name}.json")))
     diagnosis = given.get("diagnosis")
     return Card(
         name,
@@ -327,7 +327,7 @@ _MARKED: Final[Mapping[str, JSON]] = {
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
     """Fill in the notebook of its kind: markdown with code in fences, and ``$name`` for what a card has."""
-    words, *rest = _FENCED.split(read_own(_FOLDER / f"{card.kind}.md"))
+    words, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
     given, castable = _given(card), card.graph is not None
     yield markdown_cell(Template(words.strip()).substitute(given))
     for mark, code, words in zip(rest[::3], rest[1::3], rest[2::3], strict=True):

@@ -16,7 +16,7 @@ from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import Failure
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
@@ -42,7 +42,7 @@ class FailureKind(NamedTuple):
     note: str = ""
 
 
-_TABLES: Final = read_own_table(__file__, "repairs.toml")
+_TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
 ACTS: Final = {name: Act(**row) for name, row in _TABLES["acts"].items()}
 """Every way on, in the order in which they are offered where a kind has no other."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from json.encoder import encode_basestring
 from typing import Final
 
-from materia_nb.jsonvalue import JSON, pretty, without_points
+from materia_nb.jsonvalue import JSON, pretty, whole_floats_as_integers
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
@@ -51,7 +51,7 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
     if isinstance(value, str):
         text = encode_basestring(middle(value, STRING_CHARS))
     elif not isinstance(value, (dict, list)) or not value:
-        text = pretty(without_points(value))
+        text = pretty(whole_floats_as_integers(value))
     else:
         inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
         if len(value) * (len(inner) + 3) > left:  # each member takes a line

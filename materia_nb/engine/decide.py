@@ -48,7 +48,7 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.handoff.runtime_rules import Approval, Grant, answer_note
-from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import Budget
 
@@ -577,7 +577,7 @@ def edit_state(
         patch = edit.patch_between(before.data, laid.data)
         inverse = edit.patch_between(laid.data, before.data)
     except RecursionError as error:
-        raise too_deep_to_write() from error
+        raise nested_too_deeply() from error
     if not patch and not laid.said and laid.state == before:
         return ()
     lists = {path: one.as_json() for path, one in laid.lists.items()}

@@ -30,9 +30,9 @@ from materia_nb.jsonvalue import (
     compact,
     frozen,
     get_path,
+    nested_too_deeply,
     pointer_keys,
     same,
-    too_deep_to_write,
     with_patch,
 )
 
@@ -250,7 +250,7 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
     try:
         made: Mapping[str, JSON] = with_patch(data, patch)
     except RecursionError as error:
-        raise too_deep_to_write() from error
+        raise nested_too_deeply() from error
     except (MateriaError, LookupError, TypeError) as error:
         raise MateriaError(
             f"A change of the state does not fit the state that it was made in: {error}.",

@@ -21,7 +21,7 @@ from materia_nb.jsonvalue import (
     remove_path,
     set_path,
     split_path,
-    without_points,
+    whole_floats_as_integers,
 )
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import Iterator
@@ -140,7 +140,7 @@ def template_text(value: JSON) -> str:
 def _pretty(value: JSON) -> str:
     # Outputs have bounded nesting, but a state that is assigned into itself grows with each step.
     try:
-        return pretty(without_points(value))
+        return pretty(whole_floats_as_integers(value))
     except RecursionError:
         raise MateriaError(
             "The state is nested too deeply to be written into a prompt.",
@@ -350,7 +350,7 @@ def item_label(value: JSON, key: str) -> str:
         for field in ("title", "name"):
             given = value.get(field)
             if given is not None:
-                return given if isinstance(given, str) else compact(without_points(given))
+                return given if isinstance(given, str) else compact(whole_floats_as_integers(given))
     return key
 
 

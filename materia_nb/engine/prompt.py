@@ -16,7 +16,7 @@ from materia_nb.engine.prompt_context import (
 )
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import Issue
-from materia_nb.jsonvalue import JSON, pretty, without_points
+from materia_nb.jsonvalue import JSON, pretty, whole_floats_as_integers
 from materia_nb.loadout.graph import PromptForm
 
 _EXCERPT_CHARS: Final = 600
@@ -134,7 +134,9 @@ def work_prompt(
     reasons = tuple(entry.reason for entry in told.reasons())
     after = []
     if given:
-        after.append(PromptPart("given", told.quoted(pretty(without_points(dict(given)))), quotes=True))
+        after.append(
+            PromptPart("given", told.quoted(pretty(whole_floats_as_integers(dict(given)))), quotes=True)
+        )
     if told.visit.mode == "draft":
         after.append(PromptPart("draft", _DRAFT_TEXT))
     elif wanted:

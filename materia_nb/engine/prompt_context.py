@@ -21,7 +21,15 @@ from materia_nb.engine.bounded import (
 from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut_to, records, shown_to
 from materia_nb.engine.items import item_label, list_at, quoted, standing, state_path
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
-from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, without_points
+from materia_nb.jsonvalue import (
+    JSON,
+    MISSING,
+    get_path,
+    pretty,
+    remove_path,
+    split_path,
+    whole_floats_as_integers,
+)
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import CastContext, Graph, PromptForm, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, YES_OR_NO
@@ -289,7 +297,7 @@ class PromptContext(NamedTuple):
             for alias in one.walk.paths:
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
-            written = _one_line(value if isinstance(value, str) else pretty(without_points(value)))
+            written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
             yield f"Within {one.item.key}: {cut_to(written, STRING_CHARS)}"
 
     def _list_inside(
@@ -511,7 +519,7 @@ class PromptContext(NamedTuple):
         lines = [f"{of} said {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
         rest = self._left_of(state.last_json, last)
         if rest:
-            text, note = bounded(pretty(without_points(rest)), room.output)
+            text, note = bounded(pretty(whole_floats_as_integers(rest)), room.output)
             if text:
                 lines += ["It said, too:" if lines else f"Of {of}:", self.quoted(text)]
             else:
@@ -551,7 +559,7 @@ class PromptContext(NamedTuple):
             value = remove_path(value, path)
         tells = (("item", item.key),)
         if not isinstance(value, dict):
-            text = value if isinstance(value, str) else pretty(without_points(value))
+            text = value if isinstance(value, str) else pretty(whole_floats_as_integers(value))
             return PromptPart("item", f"{item.key}:\n{self.quoted(text)}", tells=tells)
         if not value:
             return PromptPart("item", "", "your own prompt tells it")
@@ -562,7 +570,9 @@ class PromptContext(NamedTuple):
             if isinstance(context, str):
                 lines.append(self.quoted(context))
             return PromptPart("item", "\n".join(lines), tells=tells)
-        return PromptPart("item", f"{item.key}:\n{self.quoted(pretty(without_points(value)))}", tells=tells)
+        return PromptPart(
+            "item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=tells
+        )
 
     def reasons(self) -> list[FollowUp]:
         """Return why the work came back, oldest first (R22), what is settled by now too."""
@@ -587,7 +597,7 @@ class PromptContext(NamedTuple):
             value = {name: given for name, given in value.items() if name != "workItems"}
             if not value:
                 return PromptPart("before", "", "the list is told already")
-            text = pretty(without_points(value))
+            text = pretty(whole_floats_as_integers(value))
         else:
             text = before.text
         text, note = bounded(text, room.answer)
@@ -662,8 +672,8 @@ def _context_of(item: JSON) -> str:
         if set(rest) <= {"context"}:
             context = rest.get("context")
             return context if isinstance(context, str) else ""
-        return pretty(without_points(rest))
-    return "" if isinstance(item, str) else pretty(without_points(item))
+        return pretty(whole_floats_as_integers(rest))
+    return "" if isinstance(item, str) else pretty(whole_floats_as_integers(item))
 
 
 def _one_line(text: str) -> str:

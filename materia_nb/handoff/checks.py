@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import Issue, Requirements
 from materia_nb.jsonvalue import JSON, MISSING, get_path
 from materia_nb.loadout.graph import Socket
@@ -125,7 +125,7 @@ class RefusedAnswer(MateriaError):
         super().__init__(message, more=lines, kind=kind)
 
 
-_ISSUES: Final = read_own_table(__file__, "issues.toml")
+_ISSUES: Final = read_package_toml(__file__, "issues.toml")
 
 
 def issue_of(code: str, detail: object = None, **values: object) -> Issue:

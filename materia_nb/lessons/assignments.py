@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from materia_nb.cast.gallery import code_cell, markdown_cell, notebook
 from materia_nb.display.blocks import Table
 from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.file_io import read_own, read_plain, replace_file
+from materia_nb.file_io import read_package_text, read_plain, replace_file
 from materia_nb.lessons import checks
 from materia_nb.lessons.variants import TOPICS, exercise, right_answers
 from materia_nb.loadout.config_files import write_text
@@ -116,7 +116,7 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
         for name, path in targets.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(assignment(name), ensure_ascii=False, indent=1) + "\n")
-            _copy_recordings(path.parent, read_own(path))
+            _copy_recordings(path.parent, read_package_text(path))
         config = folder / "nbgrader_config.py"
         if not config.exists():
             write_text(config, _CONFIG)
@@ -188,7 +188,7 @@ def _exercise_cells() -> Iterator[dict[str, Any]]:
 
 def _read_notebook(path: Path) -> dict[str, Any]:
     """Read a notebook of the package as JSON."""
-    book: dict[str, Any] = json.loads(read_own(path))
+    book: dict[str, Any] = json.loads(read_package_text(path))
     return book
 
 

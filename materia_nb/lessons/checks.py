@@ -28,7 +28,7 @@ from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
 from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import append_line, read_own_table, read_plain
+from materia_nb.file_io import append_line, read_package_toml, read_plain
 from materia_nb.insight.why import STOP, resolve_target
 from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.loadout import Graph
@@ -76,7 +76,7 @@ def _sorting(n: Any) -> list[str]:
 
 
 def _read() -> dict[str, dict[str, Ask]]:
-    lessons = read_own_table(__file__, "misreadings.toml")
+    lessons = read_package_toml(__file__, "misreadings.toml")
     return {
         lesson: {
             name: Ask(given["form"], dict(given.get("explained", [])), given.get("varies", True))

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, cast, get_args
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import brief
 
@@ -134,7 +134,7 @@ class Described:
         return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
-_TABLE: Final = read_own_table(__file__, "vocabulary.toml")
+_TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
 
 
 def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:

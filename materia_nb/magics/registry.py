@@ -20,7 +20,7 @@ from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean, one_of_words, usage_error
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.magics.cast_display import running
 
 _Completes: TypeAlias = Literal[
@@ -132,7 +132,7 @@ class Verb:
 VERBS: Final[dict[str, Verb]] = {}
 """Every verb by name."""
 
-_WORDS: Final = read_own_table(__file__, "words.toml")
+_WORDS: Final = read_package_toml(__file__, "words.toml")
 GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 """The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]

@@ -28,7 +28,7 @@ import click
 from materia_nb import __version__
 from materia_nb.cast.workbench import DryBench, Workbench
 from materia_nb.errors import MateriaError, counted, usage_error
-from materia_nb.file_io import read_own, read_plain, replace_file
+from materia_nb.file_io import read_package_text, read_plain, replace_file
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import (
@@ -107,7 +107,7 @@ def available_bundles() -> list[Bundle]:
 
 def notebook_title(notebook: Path) -> str:
     """Return the first heading of a notebook, or its file name without a suffix."""
-    for cell in json.loads(read_own(notebook))["cells"]:
+    for cell in json.loads(read_package_text(notebook))["cells"]:
         for line in "".join(cell["source"]).splitlines():
             if cell["cell_type"] == "markdown" and line.startswith("# "):
                 return line[2:].strip()

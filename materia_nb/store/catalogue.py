@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from materia_nb.engine.labels import as_listed
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
-from materia_nb.file_io import reading
+from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.file_snapshots import forget_cast
 from materia_nb.store.files import CastLock, disk, lock_owner
@@ -371,7 +371,7 @@ def cast_entry(path: Path) -> CastEntry:
 
 
 def _readable_entry(path: Path) -> CastEntry:
-    with reading(path / "events.jsonl") as handle:
+    with open_for_reading(path / "events.jsonl") as handle:
         size = os.fstat(handle).st_size
         head = _first_line(os.pread(handle, _PIECE, 0), lambda: os.pread(handle, _LONGEST, _PIECE))
         begun = _event(head)
@@ -415,7 +415,7 @@ def _readable_entry(path: Path) -> CastEntry:
 
 def last_events(path: Path) -> list[dict[str, Any]]:
     """Return the events at the end of a journal, as far as 64 KB reach; raises OSError where it cannot be read."""
-    with reading(path / "events.jsonl") as handle:
+    with open_for_reading(path / "events.jsonl") as handle:
         start = max(os.fstat(handle).st_size - 65_536, 0)
         lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
     return [event for line in lines if (event := _event(line)) is not None]

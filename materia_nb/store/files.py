@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_file, open_plain, read_plain
-from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
 
@@ -105,7 +105,7 @@ def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
     except RecursionError as error:
         if indented:
             return json_bytes(value)  # what is written on one line may be nested deeper
-        raise too_deep_to_write() from error
+        raise nested_too_deeply() from error
 
 
 def _indented(value: JSON, line: str) -> str:

@@ -21,7 +21,7 @@ from materia_nb.engine.events import VERSION, Event, Output, SocketRecommitted, 
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
-from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, without_collecting
 from materia_nb.store.files import (
     NO_FILE,
@@ -392,7 +392,7 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
         except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
             body = json_bytes(form)[:-1]
         except RecursionError as error:
-            raise too_deep_to_write() from error
+            raise nested_too_deeply() from error
         except (TypeError, ValueError) as error:
             raise MateriaError(
                 f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"

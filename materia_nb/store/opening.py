@@ -24,7 +24,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import files_after, output_name
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted
-from materia_nb.file_io import BESIDE, read_plain
+from materia_nb.file_io import TEMPORARY_NAME, read_plain
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_object, is_object
 from materia_nb.loadout.graph import END
@@ -436,7 +436,7 @@ def _artifacts(files: RunDir) -> Iterator[str]:
         folders.sort()
         for name in sorted(names):
             path = Path(folder) / name
-            if stat.S_ISREG(path.lstat().st_mode) and not BESIDE.fullmatch(name):
+            if stat.S_ISREG(path.lstat().st_mode) and not TEMPORARY_NAME.fullmatch(name):
                 yield path.relative_to(files.path).as_posix()
 
 

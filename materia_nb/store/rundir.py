@@ -34,7 +34,14 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import BESIDE, append_line, read_plain, reading, replace_file, sync_folder
+from materia_nb.file_io import (
+    TEMPORARY_NAME,
+    append_line,
+    open_for_reading,
+    read_plain,
+    replace_file,
+    sync_folder,
+)
 from materia_nb.handoff.base import HandoffProtocol, Reading
 from materia_nb.handoff.runtime_rules import names
 from materia_nb.jsonvalue import JSON
@@ -109,7 +116,7 @@ class RunDir:
     def sweep(self) -> None:
         """Take away what a process that was killed had not renamed yet. To be called by who holds the lock."""
         for folder, _, files in os.walk(self.path):
-            for name in filter(BESIDE.fullmatch, files):
+            for name in filter(TEMPORARY_NAME.fullmatch, files):
                 with suppress(OSError):
                     os.unlink(f"{folder}/{name}")  # noqa: PTH108 - of a folder as text
 
@@ -322,7 +329,7 @@ def manifest_head(path: Path) -> dict[str, str]:
     What it does not say is left out; where it cannot be read, all is.
     """
     try:
-        with reading(path / "manifest.json") as handle:
+        with open_for_reading(path / "manifest.json") as handle:
             found = _HEAD.findall(os.pread(handle, _LONGEST_HEAD, 0))
     except OSError:
         return {}

@@ -18,7 +18,7 @@ from materia_nb.engine import decide, events, evolve
 from materia_nb.engine.events import from_json, to_json
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import without_points
+from materia_nb.jsonvalue import whole_floats_as_integers
 from materia_nb.loadout import build_graph, read_config
 from materia_nb.loadout.layers import BUNDLED
 from materia_nb.loadout.vocabulary import TAKEN
@@ -181,7 +181,10 @@ class PromptContext:
         places = [place for place in range(len(old)) if rng.random() < 0.8]
         for _ in range(rng.choice([0, 1, 2])):
             places.insert(rng.randint(0, len(places)), None)
-        new = [self.items(1)[0] if place is None else dict(without_points(old[place])) for place in places]
+        new = [
+            self.items(1)[0] if place is None else dict(whole_floats_as_integers(old[place]))
+            for place in places
+        ]
         renamed = None
         if new and rng.random() < 0.3:
             at = rng.randrange(len(new))
@@ -226,7 +229,7 @@ class PromptContext:
     def nothing_stale(self, prompt):
         parts = [part for part in prompt.parts if not (self.own().output and part.name == "task")]
         there = {mark for part in parts for mark in marks(part)}
-        held = set(MARK.findall(json.dumps(without_points(dict(self.state.data)))))
+        held = set(MARK.findall(json.dumps(whole_floats_as_integers(dict(self.state.data)))))
         said = set()
         for step in self.session.steps:
             said |= set(MARK.findall(step.output or ""))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.file_io import read_own_table
+from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 
 __all__ = ["MOST_TEXT", "MoreTools", "Tool", "ToolResult", "Toolbox", "choose_tools"]
@@ -123,7 +123,7 @@ def _tool(name: str, told: dict[str, Any]) -> Tool:
     return Tool(name, told["description"], parameters, told.get("changes", False))
 
 
-_TABLE: Final = read_own_table(__file__, "tools.toml")
+_TABLE: Final = read_package_toml(__file__, "tools.toml")
 TOOLS: Final = {name: _tool(name, told) for name, told in _TABLE.items()}
 """Every tool by its name."""
 
