@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.engine.item_edits import entry_of
@@ -10,7 +10,7 @@ from materia_nb.engine.items import item_at, list_at, walked_by
 from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
-from materia_nb.engine.state import BOUNDS, CastState, ItemId
+from materia_nb.engine.state import BOUNDS, CastState, ItemId, Place
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.regions import reachable_from
@@ -78,13 +78,13 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
         later = (one for one in session.edits if one.step > decision.step - (one.before.next is not None))
         return moved_by(rules, later, decision.item)
 
-    edited = {path for one in session.edits for path in one.lists}
-    found = _of_the_way(rules, decisions, item_of)
+    items_left = tuple(_items_left(rules, session))
+    iterators = [rules.graph.sockets[one.socket or ""].iterator for one in items_left]
+    counted_cursor = iterators[0].cursor if iterators and iterators[0] is not None else None
     return (
-        *found,
-        *_items_left(rules, session),
-        *_never_worked_on(rules, session.state, edited),
-        *_never_visited(rules, session, decisions),
+        *_of_the_way(rules, decisions, item_of),
+        *items_left,
+        *_never_worked_on(rules, session, decisions, counted_cursor),
         *_spoken(rules, session),
         *_blind(session.state),
         *_of_lanes(rules, session),
@@ -240,55 +240,55 @@ def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
         yield CastWarning("items-left", message, last.socket, last.step, last.item_key)
 
 
-def _never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) -> Iterator[CastWarning]:
-    """Name the items that no visit of a complete cast was about (R46).
+def _never_worked_on(
+    rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
+) -> Iterator[CastWarning]:
+    """Yield the entries of lists that no visit worked on (R46, R67), of loops that were entered or that a person edited.
 
-    Of lists that came to their end, and of those that a person changed, whose dotted paths are ``edited``.
+    An entry behind its cursor was worked on unless it was skipped, or the list was replaced so that its loop found nothing to
+    do; then, and ahead of the cursor, a visit must have had an equal item, or one with the same title, at its place. The items
+    left at ``counted_cursor`` are counted by another warning.
     """
+    state, edited = session.state, {path for edit in session.edits for path in edit.lists}
+    skipped_sockets = (skip.socket for one in decisions for skip in one.passed if not skip.empty)
+    replaced = {walk.iterator.cursor for socket in skipped_sockets if (walk := rules.sockets[socket].walk)}
     for path, walks in rules.lists.items():
         begun = [walk for walk in walks if walk.iterator.cursor in state.cursors]
-        by_hand = ".".join(path) in edited
-        for walk in begun or (walks[:1] if by_hand else ()):
+        for walk in begun or (walks[:1] if ".".join(path) in edited else ()):
             cursor = walk.iterator.cursor
-            outer = state.within.get(cursor, ())
-            reached = state.cursors.get(cursor, 0)
+            if cursor == counted_cursor:
+                continue
+            reached, outer = state.cursors.get(cursor, 0), state.within.get(cursor, ())
             items = list_at(walk.iterator.items, state)
-            for place in range(len(items)):
-                id_ = (cursor, place, outer)
-                behind = place < reached
-                if id_ in state.items or (state.passed.get(id_) is not False if behind else not by_hand):
+            own = (
+                range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes
+            )
+            visited: dict[int, set[str]] | None = None
+            for index in own:
+                item = item_at(walk, items, index, outer)
+                skipped_unentered = state.passed.get((cursor, index, outer))
+                if item is None or item.id in state.items or item.id in state.joined or skipped_unentered:
                     continue
-                item = item_at(walk, items, place, outer)
-                assert item is not None  # noqa: S101 - it is in the list
-                message = (
-                    f"{item.label} ({item.key}) was never worked on: the cast came to its end without it"
-                )
+                why = "the cast came to its end without it"
+                if index < reached and skipped_unentered is None:
+                    if session.edits or cursor not in replaced:
+                        continue
+                    why = "the list was replaced behind its cursor"
+                if skipped_unentered is None:
+                    visited = _visited_identities(session, cursor, outer) if visited is None else visited
+                    if not visited.get(index, set()).isdisjoint(_identities(items[index])):
+                        continue
+                message = f"{item.label} ({item.key}) was never worked on: {why}"
                 yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
 
 
-def _never_visited(rules: Rules, session: Session, decisions: Sequence[Decision]) -> Iterator[CastWarning]:
-    """Name the entries of a list that was replaced behind its cursor, so that its loop found nothing to do (R67).
-
-    An entry was worked on if a visit had an equal item, or one with the same title, at its place.
-    """
-    sockets = dict.fromkeys(passed.socket for one in decisions for passed in one.passed if not passed.empty)
-    walks = {walk.iterator.cursor: walk for socket in sockets if (walk := rules.sockets[socket].walk)}
-    for cursor, walk in walks.items() if not session.edits else ():
-        outer = session.state.within.get(cursor, ())
-        entries = list_at(walk.iterator.items, session.state)
-        visited: dict[int, set[str]] = {}
-        for item in (step.at.item for step in session.steps):
-            if item is not None and item.id[::2] == (cursor, outer):
-                visited.setdefault(item.id[1], set()).update(_identities(item.value))
-        for place, entry in enumerate(entries[: session.state.cursors.get(cursor, 0)]):
-            item = item_at(walk, entries, place, outer)
-            if item is None or session.state.passed.get(item.id) is False:
-                continue  # passed over, which is said of it already
-            if visited.get(place, set()).isdisjoint(_identities(entry)):
-                message = (
-                    f"{item.label} ({item.key}) was never worked on: the list was replaced behind its cursor"
-                )
-                yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
+def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> dict[int, set[str]]:
+    """Return what identifies the items that visits worked on, by their index in the list of a cursor."""
+    visited: dict[int, set[str]] = {}
+    for item in (step.at.item for step in session.steps):
+        if item is not None and (item.cursor, item.outer) == (cursor, outer):
+            visited.setdefault(item.position, set()).update(_identities(item.value))
+    return visited
 
 
 def _identities(entry: JSON) -> set[str]:

@@ -141,7 +141,10 @@ def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
         {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
     ]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
-    assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
+    assert codes(cast) == [
+        ("unanswered-verdict", "Socket-2", 2, "WI-1"),
+        ("never-worked-on", "Socket-2", None, "WI-2"),
+    ]
 
 
 def test_r45_a_new_plan_makes_the_verdicts_on_the_old_items_moot(tmp_path):
@@ -326,6 +329,26 @@ def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(firs
         missing = [place for place, row in enumerate(cast.state["rows"]) if (str(place), row) not in visited]
         assert all(str(place) in reported for place in missing)
         assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.warnings}
+
+
+def test_r67_items_ahead_of_the_cursor_of_a_loop_that_was_left_are_never_worked_on(tmp_path):
+    """An ordinary edge leaves the loop after the first of three items."""
+    sockets, loops = walk(("satisfied", "Socket-4"), AGAIN, advance="always", exits=[])
+    plan = {"workItems": h.items("a", "b", "c")}
+    cast = odd(tmp_path, sockets, [plan, h.YES, "x"], loops)
+    assert [(one.code, one.item) for one in cast.now.warnings] == [
+        ("never-worked-on", "WI-2"),
+        ("never-worked-on", "WI-3"),
+    ]
+    assert "b (WI-2) was never worked on: the cast came to its end without it" in str(cast.now.warnings[0])
+
+
+def test_r67_items_that_were_added_after_the_loop_was_left_are_never_worked_on(tmp_path):
+    sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
+    sockets["Socket-3"] = h.at("G", ("always", "Socket-4"), parse="json", assign={"workItems": "$.workItems"})
+    answers = [PLAN, h.YES, h.YES, {"workItems": h.items("a", "b", "later")}, "x"]
+    cast = odd(tmp_path, sockets, answers, loops)
+    assert [(one.code, one.item) for one in cast.now.warnings] == [("never-worked-on", "WI-3")]
 
 
 def test_r65_a_loop_without_exits_is_never_exhausted_unmatched(tmp_path):
