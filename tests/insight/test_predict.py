@@ -322,7 +322,7 @@ def test_while_a_step_runs_there_is_no_question(bench):
         return {"workItems": []}
 
     cast = bench.cast("x", agents={"Plan": slow})
-    runs_of(cast).start("Step", cast.step)
+    runs_of(cast).start(cast.step)
     assert begun.wait(30)
     with pytest.raises(MateriaError, match="A step is running") as raised:
         Question(cast)

@@ -45,7 +45,7 @@ assert lock_owner(cast.run_dir) is None
 other.load(h.chain_config(3))
 other.agent("M", lambda turn: "said")
 again = other.resume(cast.id)
-runs_of(again).start("run", again.run)
+runs_of(again).start(again.run)
 assert runs_of(again).wait(60)
 assert again.status == "complete", again.status
 assert [entry.id for entry in other.casts()] == [cast.id]
