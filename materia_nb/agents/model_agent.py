@@ -67,12 +67,28 @@ def ready_models() -> tuple[str, ...]:
     return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
 
+def _key_variables(provider: str) -> tuple[str, ...]:
+    return (f"{provider.partition('-')[0].upper()}_API_KEY", *_OTHER_KEYS.get(provider, ()))
+
+
+def _check_keys(variables: Iterable[str]) -> None:
+    """Raise AgentError (``bad_key``) if a key cannot be sent in an HTTP header."""
+    for name in variables:
+        key = os.environ.get(name, "")
+        if key != key.strip() or not (key.isascii() and key.isprintable()):
+            raise AgentError(
+                f"The key in {name} has a space at an end, a line break, or a sign that is not ASCII",
+                hint=f"set {name} again, with the key alone, then retry --turn",
+                kind="bad_key",
+            )
+
+
 @functools.cache
 def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
     from pydantic_ai.models import known_model_names
 
     def is_ready(provider: str) -> bool:
-        if not keys & {f"{provider.partition('-')[0].upper()}_API_KEY", *_OTHER_KEYS.get(provider, ())}:
+        if keys.isdisjoint(_key_variables(provider)):
             return False
         with suppress(AgentError):
             _provider_class(provider)
@@ -175,6 +191,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     given: dict[str, str] = {}
     if provider == "ollama" and not base_url and not os.environ.get("OLLAMA_BASE_URL"):
         base_url = _OLLAMA_URL
+    _check_keys([key_env] if key_env else _key_variables(provider))
     if base_url:
         given["base_url"] = base_url
     if key_env:
@@ -189,6 +206,18 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
         return kind(**given)
     except UserError as error:
         _missing(_VARIABLE.findall(str(error)), provider, str(error))
+    except OSError as error:
+        raise AgentError(
+            f"The certificates for {provider} cannot be read: {scrubbed(error.strerror or str(error))}",
+            hint="correct or unset SSL_CERT_FILE and SSL_CERT_DIR in the environment",
+            kind="transport",
+        ) from None
+    except ImportError as error:
+        raise AgentError(
+            f"The proxy that the environment names for {provider} needs a package that is not installed",
+            hint=" ".join(scrubbed(str(error)).split())[:300],
+            kind="not_installed",
+        ) from None
 
 
 def _missing(variables: Iterable[str], provider: str, said: str = "") -> Any:

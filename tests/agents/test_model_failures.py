@@ -189,6 +189,31 @@ def test_a_whole_reply_in_another_protocol_is_one_clear_error(monkeypatch, body,
     assert (error.kind, what in error.what) == (kind, True)
 
 
+@pytest.mark.parametrize(
+    "name, value, kind, what",
+    [
+        ("OPENAI_API_KEY", f"{CANARY}\nmore", "bad_key", "The key in OPENAI_API_KEY has a space at an end"),
+        ("OPENAI_API_KEY", f"{CANARY} ", "bad_key", "The key in OPENAI_API_KEY has a space at an end"),
+        ("OPENAI_API_KEY", f"{CANARY}\u0430", "bad_key", "or a sign that is not ASCII"),
+        (
+            "SSL_CERT_FILE",
+            "/nowhere.pem",
+            "transport",
+            "certificates for openai-chat cannot be read: No such file",
+        ),
+        ("SSL_CERT_FILE", __file__, "transport", "certificates for openai-chat cannot be read"),
+        ("ALL_PROXY", "socks5://127.0.0.1:9", "not_installed", "proxy that the environment names"),
+    ],
+)
+def test_a_setting_of_the_environment_that_cannot_be_used_is_named(monkeypatch, name, value, kind, what):
+    monkeypatch.setenv(name, value)
+    with serving(says("hi")) as server:
+        error = failed(agent(server), turn())
+        assert server.asked == []
+    assert (error.kind, what in error.what) == (kind, True)
+    assert CANARY not in str(error)
+
+
 def test_nobody_listens_there():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
