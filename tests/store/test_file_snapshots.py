@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import random
@@ -19,7 +18,6 @@ from materia_nb.cast import Cast, resume_cast
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.engine.session import files_after
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import append_line, replace_file
 from materia_nb.store import file_snapshots
 from materia_nb.store.catalogue import delete_cast
 from materia_nb.store.file_snapshots import FileSnapshots
@@ -27,8 +25,6 @@ from shipped_helpers import git, repository
 
 CASTS = int(os.environ.get("MATERIA_NB_KEPT_CASTS", "12"))
 """How many random casts are made; 500 before a release."""
-KILLS = int(os.environ.get("MATERIA_KILLS", "4"))
-"""How many processes are killed; 200 before a release."""
 NAMES = ["a.txt", "b.py", "deep/er/c", "deep/d", "ä ö\n\"'", "-x", "sub/a.txt", "bin/run", ".hidden", "sub"]
 
 
@@ -355,61 +351,6 @@ def test_a_git_directory_that_came_with_somebodys_casts_runs_nothing(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def changes_and_goes_back(project):
-    """Cast, change a file as a person does, note what it holds, and go back with the files of then, over and over."""
-    turns = count()
-
-    def agent(turn):
-        for name in ("a", "b", "deep/c"):
-            (turn.project / name).parent.mkdir(exist_ok=True)
-            (turn.project / name).write_text(f"{next(turns)}\n" * 200)
-        return "x"
-
-    cast = start(project, h.chain_config(3), agent)
-    cast.run()
-    for number in range(200):
-        replace_file(project / "mine", f"{number}\n".encode() * 50)
-        append_line(project.parent / "noted", str(number).encode())
-        cast.back(number % 3, files=True)
-        cast.run()
-
-
-@pytest.mark.timeout(60 + 5 * KILLS)
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_nothing_of_a_person_is_lost_when_it_is_killed_at_any_moment(tmp_path):
-    choose = random.Random(7)
-    for number in range(KILLS):
-        project = repository(tmp_path / str(number) / "p")
-        (project / "ignored.log").write_text("of the person\n")
-        (project / ".gitignore").write_text("*.log\n")
-        before = of_git(project)
-        child = multiprocessing.get_context("fork").Process(target=changes_and_goes_back, args=(project,))
-        child.start()
-        journal, size = project / "casts", choose.randrange(4_000, 12_000)
-        while child.is_alive() and sum(one.stat().st_size for one in journal.glob("*/events.jsonl")) < size:
-            pass
-        for _ in range(choose.choice([0, 1, 10, 100, 1_000])):
-            list(journal.glob("*"))
-        child.kill()
-        child.join(60)
-        noted = tmp_path / str(number) / "noted"
-        (run,) = journal.glob("2*Z")
-        cast = resume_cast(run, h.table(lambda _: "x"))
-        lines = [json.loads(line)["data"] for line in (run / "events.jsonl").read_text().splitlines()]
-        git_dir = cast.runner.file_snapshots().git_dir
-        held = {
-            file_snapshots.content(git_dir, data["commit"], "mine") for data in lines if data.get("commit")
-        } | {(project / "mine").read_bytes() if (project / "mine").exists() else None}
-        for one in noted.read_text().split() if noted.exists() else ():
-            assert f"{one}\n".encode() * 50 in held
-        assert (project / "ignored.log").read_text() == "of the person\n"
-        assert of_git(project) == before
-        if cast.status in ("ready", "waiting"):
-            cast.run()
-        cast.back(1, files=True)
-        cast.close()
-
-
 def test_git_that_is_run_in_a_fork_does_not_reach_the_persons(tmp_path):
     project = repository(tmp_path / "p")
     cast = start(project, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
@@ -461,28 +402,6 @@ def at_snapshot(number, act):
         return take(self, *arguments)
 
     return taken
-
-
-def cast_until_killed(project, number):
-    FileSnapshots.take = at_snapshot(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
-    write_three_files(project).run()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_a_kill_between_an_output_and_its_files_leaves_each_step_its_own_files(tmp_path, number):
-    project = tmp_path / "p"
-    project.mkdir()
-    child = multiprocessing.get_context("fork").Process(target=cast_until_killed, args=(project, number))
-    child.start()
-    child.join(60)
-    assert child.exitcode == -signal.SIGKILL
-    (run,) = (project / "casts").glob("2*Z")
-    cast = resume_cast(run, h.table(write_own_file))
-    cast.run()
-    assert files_of_steps(cast, 3) == EACH_STEP_ITS_FILE
-    lines = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
-    assert {line["data"]["by"] for line in lines if line["type"] == "files_kept"} == {"start", "step"}
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])

@@ -1,33 +1,33 @@
-"""A process that casts, resumes or forks, killed with SIGKILL at any moment: nothing recorded is lost (R29).
+"""A process that casts, resumes or forks, killed with SIGKILL at a named moment: nothing recorded is lost (R29).
 
 Each child process is forked from this one, which has everything loaded already; it runs a generator,
-a loop of function agents and a utility that is a real process. The moment of each kill is drawn from
-a seeded generator: when the journal has so many bytes, or a random while after that, so that kills
-also fall between an artifact and its journal line.
+a loop of function agents and a utility that is a real process. Its moments are counted in a run without a kill.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import random
 import shutil
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import open_cast, resume_cast
+from kill_points import lines_written, moment, needs_fork, run_until, spread
+from materia_nb.cast import Cast, open_cast, resume_cast
+from materia_nb.cast.runner_factory import start_runner
+from materia_nb.engine.session import files_after
+from materia_nb.file_io import replace_file
+from materia_nb.store.file_snapshots import content, git
 from materia_nb.store.journal import read_journal
 from materia_nb.store.opening import verify
+from shipped_helpers import repository
 from stream_helpers import stream_agents, streams_config
 
-KILLS = int(os.environ.get("MATERIA_KILLS", "10"))
-"""How many processes are killed in each test; 500 by hand."""
+KILLS = int(os.environ.get("MATERIA_KILLS", "8"))
+"""Number of moments at which a process is killed in each test; 500 (``make kills``) are all of them."""
+pytestmark = pytest.mark.timeout(120 + 5 * KILLS)
 ITEMS = 3
 LANES = {"a": [4, 0], "b": [1], "c": [2, 3]}
 UTILITY = (
@@ -75,6 +75,7 @@ def agents(project: Path) -> dict[str, object]:
         handle = os.open(project / "ran.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(handle, f"{turn.socket_id} {turn.visit}\n".encode())
         os.close(handle)
+        moment(f"asked {turn.socket_id}")
         if turn.socket_id == "Socket-1":
             return {"workItems": h.items(*[f"Part {n}" for n in range(1, ITEMS + 1)])}
         if turn.socket_id == "Socket-3":
@@ -96,64 +97,43 @@ def cast_it(project: str, _: object = None) -> None:
         h.start(root, document(), agents(root)).run()
 
 
-def journal_bytes(project: Path) -> int:
-    """How long the journal is; 0 while there is none."""
-    try:
-        return sum(path.stat().st_size for path in (project / "casts").glob("*/events.jsonl"))
-    except FileNotFoundError:
-        return 0
-
-
 def cast_lanes(project: str) -> None:
     """What the child process does that works in lanes."""
     h.start(Path(project), streams_config(3), stream_agents(LANES)).run()
 
 
-def kill_at(project: Path, size: int, spins: int, act: Callable[[str], None] = cast_it) -> bool:
-    """Run a child until its journal has ``size`` bytes, then kill it; says whether it was still running."""
-    child = multiprocessing.get_context("fork").Process(target=act, args=(str(project),))
-    child.start()
-    try:
-        deadline = time.monotonic() + 60
-        while journal_bytes(project) < size and child.is_alive():
-            assert time.monotonic() < deadline
-        for _ in range(spins):  # a little real work: the child is somewhere behind that byte now
-            journal_bytes(project)
-        child.kill()
-    finally:
-        child.join(60)
-    return child.exitcode == -signal.SIGKILL
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
+    """A cast that was not killed, how often each visit was made, and the moments of its process."""
     project = tmp_path_factory.mktemp("whole")
-    cast = h.start(project, document(), agents(project))
-    assert cast.run() == "complete"
-    return cast, Counter((project / "ran.txt").read_text().splitlines())
+    names = run_until(cast_it, str(project))
+    (run,) = (project / "casts").glob("2*Z")
+    return open_cast(run), Counter((project / "ran.txt").read_text().splitlines()), names
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def begun(names: list[str]) -> int:
+    """The number of the first moment after which there is a cast: its first line is written."""
+    return names.index("wrote 1 lines")
+
+
+@needs_fork
 def test_kills_end_where_no_kill_ends(undisturbed, tmp_path):
-    whole, ran = undisturbed
-    chance = random.Random(20)
-    length = (whole.run_dir / "events.jsonl").stat().st_size
-    landed = Counter()
-    for number in range(KILLS):
+    whole, ran, names = undisturbed
+    for number in spread(names, KILLS, first=begun(names)):
         project = tmp_path / str(number)
         project.mkdir()
-        killed = kill_at(project, chance.randrange(1, length), chance.choice([0, 0, 1, 3, 10, 30, 100]))
-        runs = list((project / "casts").glob("2*Z"))
-        assert len(runs) == 1, "the size was chosen so that the cast had begun"
-        recorded = read_journal(runs[0] / "events.jsonl")
-        before = open_cast(runs[0])
-        cast = resume_cast(runs[0], h.table(agents(project)))
-        landed[before.status if killed else "too late"] += 1
+        reached = run_until(cast_it, str(project), at=number)
+        assert reached == names[: number + 1], "a cast passes the same moments each time"
+        (run,) = (project / "casts").glob("2*Z")
+        recorded = read_journal(run / "events.jsonl")
+        assert len(recorded.lines) == lines_written(reached)
+        before = open_cast(run)
+        cast = resume_cast(run, h.table(agents(project)))
         if cast.status != "complete":
             assert cast.run() == "complete"
         again = Counter((project / "ran.txt").read_text().splitlines()) - ran
         # nothing recorded is lost
-        after = read_journal(runs[0] / "events.jsonl")
+        after = read_journal(run / "events.jsonl")
         assert after.lines[: len(recorded.lines)] == recorded.lines
         # the same end, by the same way
         assert cast.route == whole.route
@@ -167,44 +147,38 @@ def test_kills_end_where_no_kill_ends(undisturbed, tmp_path):
             assert list(again) == [f"{visit.socket} {visit.visit}"]
         assert cast.now.messages in ([], [m for m in cast.now.messages if "set aside" in m])
         cast.close()
-    assert sum(landed.values()) == KILLS
-    assert landed["too late"] < KILLS / 2, landed
-    assert landed["waiting"] > KILLS / 5, landed
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path):
-    whole, ran = undisturbed
-    chance = random.Random(5)
+@needs_fork
+@pytest.mark.parametrize("at", [6, 9])
+def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path, at):
+    whole, ran, _ = undisturbed
     kills = 0
-    for _ in range(100):
-        grown = journal_bytes(tmp_path) + chance.randrange(1, 1_500)
-        if not kill_at(tmp_path, grown, chance.randrange(5)):
-            break
+    while sum(name.startswith("wrote") for name in run_until(cast_it, str(tmp_path), at=at, of="wrote")) > at:
         kills += 1
     (run,) = (tmp_path / "casts").glob("2*Z")
     cast = open_cast(run)
     assert (cast.status, cast.route) == ("complete", whole.route)
     assert h.timeless(cast.now.engine) == h.timeless(whole.now.engine)
     again = Counter((tmp_path / "ran.txt").read_text().splitlines()) - ran
-    assert 0 < kills < 100  # few on a busy machine, where the child runs on before it is killed
+    assert kills >= 3
     assert sum(again.values()) <= kills
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_lanes_that_are_killed_come_to_the_same_result(tmp_path):
-    """The journal is killed at any moment; each lane goes on where its lines end, and those that are over stay."""
-    whole = h.start(tmp_path, streams_config(3), stream_agents(LANES))
-    assert whole.run() == "complete"
-    chance, landed = random.Random(23), Counter()
-    length = (whole.run_dir / "events.jsonl").stat().st_size
-    for number in range(KILLS):
+    """Each lane goes on where its lines end, and those that are over stay."""
+    names = run_until(cast_lanes, str(tmp_path))
+    (run,) = (tmp_path / "casts").glob("2*Z")
+    whole = open_cast(run)
+    at_work = 0
+    for number in spread(names, KILLS, first=begun(names)):
         project = tmp_path / str(number)
         project.mkdir()
-        kill_at(project, chance.randrange(1, length), chance.choice([0, 0, 1, 3, 10, 30]), cast_lanes)
+        run_until(cast_lanes, str(project), at=number)
         (run,) = (project / "casts").glob("2*Z")
         before = open_cast(run)
-        landed[before.runner.lanes_at_work] += 1
+        at_work += bool(before.runner.lanes_at_work)
         over = [name for name, lane in before.now.lanes.items() if lane.status == "accepted"]
         cast = resume_cast(run, h.table(stream_agents(LANES)))
         if cast.status != "complete":
@@ -218,7 +192,92 @@ def test_lanes_that_are_killed_come_to_the_same_result(tmp_path):
             if name in over:
                 assert made.steps == before.now.lanes[name].now.steps
         cast.close()
-    assert landed[True] > KILLS / 5, landed
+    assert at_work, "lanes were at work at one of the moments"
+
+
+def write_files(turn):
+    """Write the same files whenever the same socket is asked, and remove one of two sockets before."""
+    number = int(turn.socket_id.removeprefix("Socket-"))
+    for path in (turn.project / "latest", turn.project / "deep" / str(number)):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{number}\n" * 200)
+        moment(f"{path.name} is written")
+    (turn.project / "deep" / str(number - 2)).unlink(missing_ok=True)
+    return "x"
+
+
+def cast_with_files(project: Path) -> None:
+    """What the child process does that keeps files: a cast, files of a person, and going back with the files of then."""
+    plan = h.plan(project, h.chain_config(6), files="kept")
+    cast = Cast(start_runner(plan, "x", h.table(write_files)))
+    cast.run(steps=3)
+    cast.run()
+    for number in (4, 1, 6):
+        replace_file(project / "mine", f"{number}\n".encode() * 50)
+        moment(f"noted {number}")
+        cast.back(number, files=True)
+        cast.run()
+
+
+def trees(cast: Cast) -> list[str]:
+    """The tree of the files after each step, 0 for the start."""
+    git_dir = cast.runner.file_snapshots().git_dir
+    commits = [files_after(cast.runner.session, number) for number in range(len(cast.steps) + 1)]
+    return [git(git_dir, "rev-parse", f"{commit}^{{tree}}").decode().strip() for commit in commits]
+
+
+@needs_fork
+def test_kills_leave_each_step_its_own_files(tmp_path):
+    project = repository(tmp_path / "whole")
+    whole = Cast(start_runner(h.plan(project, h.chain_config(6), files="kept"), "x", h.table(write_files)))
+    whole.run()
+    expected = trees(whole)
+    assert len(set(expected)) == 7
+    names = run_until(cast_with_files, repository(tmp_path / "dry"))
+    wrong = []
+    for number in spread(names, KILLS, first=begun(names)):
+        project = repository(tmp_path / str(number))
+        of_person = contents(project / ".git")
+        reached = run_until(cast_with_files, project, at=number)
+        (run,) = (project / "casts").glob("2*Z")
+        cast = resume_cast(run, h.table(write_files))
+        if cast.status in ("ready", "waiting"):
+            cast.run()
+        without_mine = [tree_without(cast, tree, "mine") for tree in trees(cast)]
+        if without_mine != expected:
+            wrong.append((number, reached[-1]))
+        # every content of the file of a person is there, or in a snapshot
+        noted = {name.split()[1] for name in reached if name.startswith("noted")}
+        assert noted <= kept_contents(cast, project / "mine")
+        cast.back(1, files=True)
+        assert (project / "latest").read_text() == "1\n" * 200
+        assert contents(project / ".git") == of_person
+        cast.close()
+        shutil.rmtree(project)
+    assert wrong == []
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return what the files of a folder hold."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def tree_without(cast: Cast, tree: str, name: str) -> str:
+    """Return the id that a tree would have without one of its files."""
+    git_dir = cast.runner.file_snapshots().git_dir
+    lines = git(git_dir, "ls-tree", tree).splitlines(keepends=True)
+    kept = [line for line in lines if not line.endswith(f"\t{name}\n".encode())]
+    return git(git_dir, "mktree", stdin=b"".join(kept)).decode().strip()
+
+
+def kept_contents(cast: Cast, path: Path) -> set[str]:
+    """Return what a file of repeated lines holds, and what it held in each snapshot of a cast."""
+    lines = read_journal(cast.run_dir / "events.jsonl").lines
+    commits = {line.data["commit"] for line in lines if line.data.get("commit")}
+    git_dir = cast.runner.file_snapshots().git_dir
+    held = {content(git_dir, commit, path.name) for commit in commits}
+    held.add(path.read_bytes() if path.exists() else None)
+    return {text.decode().partition("\n")[0] for text in held if text}
 
 
 def answer(turn):
@@ -228,58 +287,39 @@ def answer(turn):
 AGENTS = h.table(answer)
 
 
-def resume_and_fork(run: Path, said: int) -> None:
-    """What the child process does until it is killed; it says what it is about to do, and what is done."""
-    number = 0
-    while True:
-        os.write(said, b"resume\n")
+def resume_and_fork(run: Path) -> None:
+    """What the child process does until it is killed; it says what is done."""
+    for number in (1, 2):
         cast = resume_cast(run, AGENTS)
-        os.write(said, b"edit\n")
-        number += 1
         cast.edit.set("number", number)
-        os.write(said, b"edited\nfork\n")
+        moment("edited")
         fork = cast.fork()
-        os.write(said, b"step\n")
         fork.step()
-        os.write(said, f"forked {fork.run_dir.name}\nclose\n".encode())
+        moment(f"forked {fork.run_dir.name}")
         fork.close()
         cast.close()
 
 
-def killed_soon(run: Path, count: int, seconds: float) -> list[str]:
-    """Let a child resume and fork a cast until so long behind so many lines that it says; returns all of them."""
-    heard, said = os.pipe()
-    with open(heard) as lines:  # noqa: PTH123 - a handle is opened, no path
-        child = multiprocessing.get_context("fork").Process(target=resume_and_fork, args=(run, said))
-        child.start()
-        os.close(said)
-        first = [lines.readline().strip() for _ in range(count)]
-        time.sleep(seconds)  # nothing is waited for: it is killed wherever it is
-        child.kill()
-        child.join(60)
-        assert child.exitcode == -signal.SIGKILL
-        return [*first, *lines.read().splitlines()]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_nothing_is_lost_by_kills_during_resume_and_fork(tmp_path):
     cast = h.start(tmp_path / "begun", h.chain_config(4), answer)
     cast.run(steps=2)
     cast.close()
-    begun, chance, landed, forks = cast.run_dir, random.Random(500), Counter(), 0
+    begun = cast.run_dir
     lines = read_journal(begun / "events.jsonl").lines
     outputs = [step.output for step in cast.steps]
-    for number in range(KILLS):
+    shutil.copytree(begun, tmp_path / "undisturbed" / begun.name)
+    names = run_until(resume_and_fork, tmp_path / "undisturbed" / begun.name)
+    for number in spread(names, KILLS):
         run = tmp_path / "casts" / begun.name
         shutil.copytree(begun, run)
-        said = killed_soon(run, chance.randrange(1, 18), chance.uniform(0, 0.01))
-        landed[next(one for one in reversed(said) if one in {"resume", "edit", "fork", "step", "close"})] += 1
+        reached = run_until(resume_and_fork, run, at=number)
         # What it said it had done is there, and at most what it was at besides.
         assert read_journal(run / "events.jsonl").lines[: len(lines)] == lines
         found = open_cast(run)
-        assert verify(found.runner.files).good, f"kill {number}: {verify(found.runner.files)}"
-        assert found.state.get("number", 0) - said.count("edited") in {0, 1}, number
-        done = {one.split()[1] for one in said if one.startswith("forked")}
+        assert verify(found.runner.files).good, f"kill at {reached[-1]}: {verify(found.runner.files)}"
+        assert found.state.get("number", 0) - reached.count("edited") in {0, 1}, number
+        done = {name.split()[1] for name in reached if name.startswith("forked")}
         # A directory without a journal is what was left of a fork that was not made.
         made = [path.parent for path in run.parent.glob("*/events.jsonl") if path.parent != run]
         assert done <= {path.name for path in made}
@@ -293,7 +333,4 @@ def test_nothing_is_lost_by_kills_during_resume_and_fork(tmp_path):
                 assert again.run() == "complete"
                 assert len(again.steps) == 4
             again.close()
-        forks += len(made)
         shutil.rmtree(run.parent)
-    assert forks >= KILLS // 5, landed
-    assert len(landed) > 1, landed

@@ -1,0 +1,108 @@
+"""Processes that are killed at a named moment: before, in the middle of or after the n-th write of their main thread."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from materia_nb.store import journal, rundir
+
+CALLS = (
+    "materia_nb.store.files CastLock.__init__",
+    "materia_nb.store.files CastLock.release",
+    "materia_nb.store.journal Journal.mend",
+    "materia_nb.store.rundir RunDir.write",
+    "materia_nb.store.file_snapshots git",
+)
+"""Functions that are a moment before they begin and one after they have ended; a write to the journal has a third one within."""
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+_reached: list[Callable[[str], None]] = []
+"""In a child: what counts its moments."""
+
+
+def moment(name: str) -> None:
+    """Name a moment at which a child may be killed; nothing happens in other processes."""
+    for reach in _reached:
+        reach(name)
+
+
+def run_until(act: Callable[..., Any], *args: Any, at: int | None = None, of: str = "") -> list[str]:
+    """Run ``act`` in a forked child and return the moments that it reached.
+
+    It kills itself at the moment number ``at``, from 0, of those whose names begin with ``of``.
+    """
+    heard, told = os.pipe()
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(told, at, of, act, args))
+    child.start()
+    os.close(told)
+    with os.fdopen(heard) as lines:
+        names = lines.read().splitlines()
+    child.join(60)
+    assert child.exitcode in (0, -signal.SIGKILL)
+    assert (child.exitcode != 0) == (at is not None and at < sum(name.startswith(of) for name in names))
+    return names
+
+
+def spread(names: list[str], count: int, *, first: int = 0) -> Iterator[int]:
+    """Yield the numbers of at most ``count`` moments from the number ``first`` on, evenly distributed."""
+    moments = range(first, len(names))
+    count = min(count, len(moments))
+    return (moments[place * len(moments) // count] for place in range(count))
+
+
+def lines_written(names: list[str]) -> int:
+    """Return how many lines a child had written to journals."""
+    return sum(int(name.split()[1]) for name in names if name.startswith("wrote "))
+
+
+def _run(told: int, at: int | None, of: str, act: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    numbers, main = itertools.count(), threading.main_thread()
+
+    def reach(name: str) -> None:
+        if threading.current_thread() is main:
+            os.write(told, f"{name}\n".encode())
+            if name.startswith(of) and next(numbers) == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    _reached[:] = [reach]
+    rundir._SOON_S = 3_600  # else a thread writes some of the files, sooner or later
+    for call in CALLS:
+        module, path = call.split()
+        *owners, name = path.split(".")
+        owner: Any = import_module(module)
+        for part in owners:
+            owner = getattr(owner, part)
+        setattr(owner, name, _watched(path, getattr(owner, name)))
+    write_all = journal.write_all
+
+    def write_in_two(handle: int, block: bytes) -> None:
+        moment("before lines")
+        for part in (block[: len(block) // 2], block[len(block) // 2 :]):
+            write_all(handle, part)
+            count = part.count(b"\n")
+            moment(f"wrote {count} lines")
+
+    journal.write_all = write_in_two  # type: ignore[assignment]
+    act(*args)
+
+
+def _watched(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        moment(f"before {path}")
+        result = function(*args, **kwargs)
+        moment(f"after {path}")
+        return result
+
+    return watched
