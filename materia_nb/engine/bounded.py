@@ -19,7 +19,7 @@ def middle(text: str, most: int) -> str:
     """Cut a text in its middle to ``most`` characters, saying how many are left out."""
     if len(text) <= most:
         return text
-    notice = f"\n[… {len(text) - most:,} or more characters are left out here …]\n"
+    notice = f"\n[… {len(text) - most:,} or more characters omitted …]\n"
     room = max(most - len(notice), 0)
     head = room * 2 // 3
     tail = room - head
@@ -31,14 +31,14 @@ def bounded(text: str, most: int) -> tuple[str, str]:
     if len(text) <= most:
         return text, ""
     if most < NOTICE_CHARS:
-        return "", "there is no room for it"
+        return "", "no room"
     if most >= OUTPUT_CHARS:
         left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
-        cut_out = f"\n[… {left:,} characters are left out here …]\n"
+        cut_out = f"\n[… {left:,} characters omitted …]\n"
         return text[:OUTPUT_HEAD] + cut_out + text[
             -OUTPUT_TAIL:
-        ], f"{left:,} of {len(text):,} characters are left out"
-    return middle(text, most), f"cut to {most:,} of {len(text):,} characters"
+        ], f"{left:,} of {len(text):,} characters omitted"
+    return middle(text, most), f"shortened to {most:,} of {len(text):,} characters"
 
 
 def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
@@ -85,7 +85,7 @@ def _within(value: JSON, pad: str, room: int) -> str:
         left = space - len(text)
     missing = len(value) - len(lines)
     if missing:
-        notice = f"{missing} of {len(value)} entries are left out"
+        notice = f"{missing} of {len(value)} entries omitted"
         lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
     text = _enclosed(value, lines, pad)
     return text if len(text) <= room else ""

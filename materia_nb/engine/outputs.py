@@ -37,7 +37,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import TAKEN, Result
 
-_GO_ON: Final = "Go on with this work where you stopped."
+_GO_ON: Final = "Continue this work where you stopped."
 
 CORRECT_THE_UTILITY: Final = "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
 """What to do about a utility that failed."""
@@ -216,7 +216,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if cut:
         reading = _cut_off(reading, text, cut)
     if refused is not None and reading.error is None:
-        reading = Reading(None, "contract", (Issue("$", refused, "give the whole answer again"),))
+        reading = Reading(None, "contract", (Issue("$", refused, "return the whole answer again"),))
     if reading.error is not None:
         return _refused(rules, here, draft, visit, text, reading, prompt=prompt, process=process)
     if reading.action == "route":
@@ -233,9 +233,9 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
     """Put first that the answer was cut off; one that is whole enough to be taken has it as a warning."""
     blank = not text.strip()
-    what = "there is no answer" if blank else "this is not all of it"
+    what = "empty" if blank else "incomplete"
     issue = Issue(
-        "$", f"The answer was cut off by {by}, so {what}.", "be shorter, and give all of it", _ANSWER_CUT
+        "$", f"The answer was cut off by {by} and is {what}.", "write a shorter, complete answer", _ANSWER_CUT
     )
     if reading.error is None and not blank:
         return reading._replace(warnings=(issue, *reading.warnings))

@@ -195,7 +195,7 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
     walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
     aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
     return SocketContext(
-        f"You are {named}, placed at {socket.id} in the loadout {graph.name}.",
+        f"You are {named}, at {socket.id} in the loadout {graph.name}.",
         len(graph.sockets) == 1,
         socket.is_generator,
         socket.cast_context,
@@ -263,9 +263,9 @@ class PromptContext(NamedTuple):
 
     def _request(self) -> PromptPart:
         if not self.here.told.request:
-            return PromptPart("request", "", "castContext leaves it out")
+            return PromptPart("request", "", "castContext excludes it")
         if self.here.own.request:
-            return PromptPart("request", "", "your own prompt tells it: {{request}}")
+            return PromptPart("request", "", "your prompt contains {{request}}")
         text = self.state.request
         if not text.strip():
             return PromptPart("request", "", "it is empty")
@@ -274,7 +274,7 @@ class PromptContext(NamedTuple):
     def _where(self, room: PromptBudget) -> PromptPart:
         here = self.here
         if not here.told.place:
-            return PromptPart("place", "", "castContext leaves it out")
+            return PromptPart("place", "", "castContext excludes it")
         if here.alone and self.visit.item is None:
             return PromptPart("place", "", "the loadout has one socket")
         lines = [here.place]
@@ -282,7 +282,7 @@ class PromptContext(NamedTuple):
         if item is not None:
             lines += self._outer_lines()
             lines.append(
-                f"You work on work item {item.position + 1} of {len(self._own_list())} ({item.key})."
+                f"You are working on item {item.position + 1} of {len(self._own_list())} ({item.key})."
             )
         if item is None or self.here.generator:
             more, note, tells = self._list_outside(room)
@@ -298,16 +298,16 @@ class PromptContext(NamedTuple):
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
             written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
-            yield f"Within {one.item.key}: {cut_to(written, STRING_CHARS)}"
+            yield f"Part of {one.item.key}: {cut_to(written, STRING_CHARS)}"
 
     def _list_inside(
         self, item: Item, room: PromptBudget
     ) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
         if self.here.told.items == "none":
-            return lines, "castContext leaves the list out", ()
+            return lines, "castContext excludes the list", ()
         if why := self.here.own.variable_of(self.here.list_path):
-            return lines, f"your own prompt tells the list: {why}", ()
+            return lines, f"your prompt contains {why}", ()
         if room.titles is None:
             first = max(0, min(item.position - AROUND // 2, len(items) - AROUND - 1))
             last = min(len(items), first + AROUND + 1)
@@ -318,7 +318,7 @@ class PromptContext(NamedTuple):
             )
         for index in range(first, last):
             if index == item.position:
-                lines.append("- this one")
+                lines.append("- this item")
             else:
                 lines.append(f"- {self._word(index, item)}: {_title(items[index], str(index))}")
         if last - first < len(items):
@@ -333,9 +333,11 @@ class PromptContext(NamedTuple):
         """Count how the items stand, without looking at each."""
         behind = min(item.position, count)
         passed = sum(one[0] == item.cursor and one[2] == item.outer for one in self.state.passed)
-        counts = {"done": behind - passed, "passed over": passed, "to come": count - behind - 1}
+        counts = {"done": behind - passed, "skipped": passed, "pending": count - behind - 1}
         return (
-            "In all " + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0) + "."
+            "In total: "
+            + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0)
+            + "."
         )
 
     def _own_list(self) -> list[JSON]:
@@ -353,9 +355,9 @@ class PromptContext(NamedTuple):
         if not isinstance(items, list) or not items:
             return [], "", ()
         if self.here.told.items == "none":
-            return [], "castContext leaves the list out", ()
+            return [], "castContext excludes the list", ()
         if why := self.here.own.variable_of(("workItems",)):
-            return [], f"your own prompt tells the list: {why}", ()
+            return [], f"your prompt contains {why}", ()
         whole = self.here.told.items == "whole"
         share = room.contexts // len(items) if whole else 0
         lines, tells, short = [], [], 0
@@ -363,7 +365,7 @@ class PromptContext(NamedTuple):
             if room.titles is not None and room.titles <= index < len(items) - room.titles:
                 continue
             word = "" if self.here.cursor is None else standing(self.state, (self.here.cursor, index, ()))
-            head = f"{index + 1}. " + (f"({word}) " if word in ("done", "passed over") else "")
+            head = f"{index + 1}. " + (f"({_STANDING[word]}) " if word in ("done", "passed over") else "")
             lines.append(head + _title(item, str(index)))
             tells.append(("title", str(index)))
             text = _context_of(item)
@@ -372,32 +374,32 @@ class PromptContext(NamedTuple):
                 short += shown != text
                 lines.append(_indented(shown))
                 tells.append(("context", str(index)))
-        note = f"the contexts of {short} items are cut" if short else ""
+        note = f"contexts of {short} items shortened" if short else ""
         if len(items) > len(titles := [one for one in tells if one[0] == "title"]):
-            note = f"{len(items) - len(titles)} titles in the middle are left out"
+            note = f"{len(items) - len(titles)} titles in the middle are omitted"
             lines.append(f"({note})")
         count = len(items)
-        return [f"The work items ({count}):", *lines], note, tuple(tells)
+        return [f"Work items ({count}):", *lines], note, tuple(tells)
 
     # -- state
 
     def _state(self, room: PromptBudget, before: Answered | None) -> PromptPart:
         told = self.here.told.state
         if told is False:
-            return PromptPart("state", "", "castContext leaves it out")
+            return PromptPart("state", "", "castContext excludes it")
         if () in self.here.own.paths:
-            return PromptPart("state", "", "your own prompt tells it: {{stateJson}}")
+            return PromptPart("state", "", "your prompt contains {{stateJson}}")
         data: JSON = dict(self.state.data)
         if isinstance(told, tuple):
             data = _only(data, told)
         for path in (*self._told_elsewhere(), *self._copies(before)):
             data = remove_path(data, path)
         if not data:
-            return PromptPart("state", "", "there is nothing in it that no other part tells")
+            return PromptPart("state", "", "nothing beyond the other parts")
         text = state_json(data, room.state) if room.state >= NOTICE_CHARS else ""
         if not text:
-            return PromptPart("state", "", "there is no room for it")
-        note = "some of it is cut" if _MARK in text else ""
+            return PromptPart("state", "", "no room")
+        note = "shortened" if _MARK in text else ""
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
@@ -435,14 +437,14 @@ class PromptContext(NamedTuple):
     def _handoffs(self, room: PromptBudget, told: set[int]) -> PromptPart:
         wanted = self.here.told.handoffs
         if wanted is False:
-            return PromptPart("handoffs", "", "castContext leaves them out")
+            return PromptPart("handoffs", "", "castContext excludes them")
         if why := self.here.own.variable_of(("context",)):
-            return PromptPart("handoffs", "", f"your own prompt tells them: {why}")
+            return PromptPart("handoffs", "", f"your prompt contains {why}")
         entries = [
             entry for entry in current_handoffs(self.state) if entry.step not in told or not entry.step
         ]
         if not entries:
-            return PromptPart("handoffs", "", "there is none that no other part tells")
+            return PromptPart("handoffs", "", "nothing beyond the other parts")
         bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
         if wanted is not True:
             bound = wanted
@@ -454,7 +456,7 @@ class PromptContext(NamedTuple):
             - len(chosen)
         )
         if left_out:
-            note = f"{left_out} older ones are left out"
+            note = f"{left_out} older omitted"
             lines.append(f"({note})")
         lines += [
             f"[{entry.socket} {entry.label}] {text}" if entry.socket else f"({entry.label}) {text}"
@@ -492,11 +494,11 @@ class PromptContext(NamedTuple):
     def _output(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
         state, here, last = self.state, self.here, self.previous
         why = (
-            "castContext leaves it out"
+            "castContext excludes it"
             if not here.told.previous
-            else "your own prompt tells it"
+            else "already in your prompt"
             if here.own.output
-            else "there is none"
+            else "no previous output"
             if last is None or not (state.last_output or "").strip()
             else ""
         )
@@ -505,27 +507,27 @@ class PromptContext(NamedTuple):
         of = f"{last.id} ({cut_to(_one_line(last.materia.label), _LABEL_CHARS)})"
         if last.parse == "text":
             text, note = bounded(state.last_output or "", room.output)
-            told = f"Of {of}:\n{self.quoted(text)}" if text else ""
+            told = f"From {of}:\n{self.quoted(text)}" if text else ""
             return PromptPart(
                 "previous", told, note, bool(text), (("output", str(state.last_step)),) if text else ()
             )
         if state.last_step in reasons_of:
-            return PromptPart("previous", "", "why it came back is told below")
+            return PromptPart("previous", "", "see Why it came back")
         return self._json_output(room, last, of)
 
     def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
         """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
         state, note = self.state, ""
-        lines = [f"{of} said {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
+        lines = [f"{of} reported {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
         rest = self._left_of(state.last_json, last)
         if rest:
             text, note = bounded(pretty(whole_floats_as_integers(rest)), room.output)
             if text:
-                lines += ["It said, too:" if lines else f"Of {of}:", self.quoted(text)]
+                lines += ["It also reported:" if lines else f"From {of}:", self.quoted(text)]
             else:
                 rest = {}
         if not lines:
-            return PromptPart("previous", "", note or "other parts tell what it said")
+            return PromptPart("previous", "", note or "already in other parts")
         tells = tuple(("output", f"{state.last_step}.{name}") for name in rest)
         return PromptPart("previous", "\n".join(lines), note, bool(rest), tells)
 
@@ -551,9 +553,9 @@ class PromptContext(NamedTuple):
     def _item(self) -> PromptPart:
         item, own = self.visit.item, self.here.own.item
         if item is None:
-            return PromptPart("item", "", "the socket works on none")
+            return PromptPart("item", "", "no work item")
         if () in own:
-            return PromptPart("item", "", "your own prompt tells it")
+            return PromptPart("item", "", "already in your prompt")
         value = item.value
         for path in own:
             value = remove_path(value, path)
@@ -562,7 +564,7 @@ class PromptContext(NamedTuple):
             text = value if isinstance(value, str) else pretty(whole_floats_as_integers(value))
             return PromptPart("item", f"{item.key}:\n{self.quoted(text)}", tells=tells)
         if not value:
-            return PromptPart("item", "", "your own prompt tells it")
+            return PromptPart("item", "", "already in your prompt")
         title, context = value.get("title"), value.get("context")
         plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
         if plain and all(isinstance(one, str) for one in value.values()):
@@ -589,14 +591,14 @@ class PromptContext(NamedTuple):
 
     def _answer(self, room: PromptBudget, before: Answered | None) -> PromptPart:
         if before is None:
-            return PromptPart("before", "", "the work did not come back")
+            return PromptPart("before", "", "the work was not sent back")
         if before.step == self.state.last_step:
-            return PromptPart("before", "", "it is the output just before")
+            return PromptPart("before", "", "same as Output just before")
         value = before.value
         if isinstance(value, dict):
             value = {name: given for name, given in value.items() if name != "workItems"}
             if not value:
-                return PromptPart("before", "", "the list is told already")
+                return PromptPart("before", "", "already in other parts")
             text = pretty(whole_floats_as_integers(value))
         else:
             text = before.text
@@ -607,7 +609,7 @@ class PromptContext(NamedTuple):
 
     def _why(self, reasons: Sequence[FollowUp]) -> PromptPart:
         if not reasons:
-            return PromptPart("reasons", "", "the work did not come back")
+            return PromptPart("reasons", "", "the work was not sent back")
         room, blocks, tells = RENDERED_CHARS, [], []
         for entry in reversed(reasons):
             if room <= 0:
@@ -620,9 +622,9 @@ class PromptContext(NamedTuple):
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quoted(text)}")
             tells.append(("handoff" if kept is not None else "reason", str(entry.step)))
         head = (
-            "It was not satisfactory; the oldest reason first."
+            "The work was not satisfactory. Oldest reason first:"
             if len(blocks) > 1
-            else "It was not satisfactory."
+            else "The work was not satisfactory:"
         )
         return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(tells)))
 
@@ -634,9 +636,9 @@ class PromptContext(NamedTuple):
 
     def _changed(self) -> PromptPart:
         if not self.state.changed or not self.here.told.place:
-            return PromptPart("changed", "", "nothing was changed since the step before")
+            return PromptPart("changed", "", "no changes since the previous step")
         what = ", ".join(self.state.changed)
-        text = f"Since the step before, a person changed: {what}. What is told here is how it is now."
+        text = f"After the previous step, a person changed {what}. This prompt shows the current values."
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
@@ -655,9 +657,9 @@ def _label_size(entry: Handoff) -> int:
 
 _STANDING: Final = {
     "done": "done",
-    "being worked on": "in work",
-    "open": "to come",
-    "passed over": "passed over",
+    "being worked on": "in progress",
+    "open": "pending",
+    "passed over": "skipped",
 }
 """What an agent is told of how an item stands."""
 
@@ -694,4 +696,4 @@ def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
     return found
 
 
-_MARK: Final = "left out"
+_MARK: Final = "omitted"

@@ -16,7 +16,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, WITHOUT_OUTPUT, described
 
-ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
+ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
 """What an agent is told whose handoff is asked for in a turn of its own."""
 
 _TRAIL: Final = 16

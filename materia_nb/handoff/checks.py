@@ -83,9 +83,9 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
     if socket.is_utility and len(guards) < len(followed):
         guards, advance_guarded = [], False
     if guards:
-        return "edges of this socket depend on it"
+        return "the next step depends on it"
     if advance_guarded:
-        return "the next item starts only when it is true"
+        return "the move to the next item depends on it"
     if not socket.is_utility and any(first_field(source) == "satisfied" for _, source in socket.assign):
         return "an assignment reads it"
     return None

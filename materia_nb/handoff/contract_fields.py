@@ -442,7 +442,7 @@ def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
     if wanted.work_items:
         lines.insert(1, "Each open gap becomes a work item.")
     if writable_sections(facts.given):
-        lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": what is new}.')
+        lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": the changes}.')
     return join_within_limit(lines, LONGEST_FORM)
 
 
@@ -488,7 +488,7 @@ def contract_verdict(contract: Contract, status: str) -> Reading:
     if status == "IN_PROGRESS":
         if contract.passed is False or contract.loop_state is not None:
             return Reading(satisfied=False)
-        return Reading(action="reissue", reason=f"The agent is still at work: {_next_action(contract)}")
+        return Reading(action="reissue", reason=f"The agent is still working: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
         return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
@@ -500,9 +500,9 @@ def contract_verdict(contract: Contract, status: str) -> Reading:
 def _approval(request: Mapping[str, JSON]) -> Reading:
     asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
     if not can_be_granted(request):
-        return Reading(action="pause", reason=f"The agent asks for direction: {asked}", needs="direction")
-    own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
-    return Reading(action="pause", reason=f"The agent asks for consent: {asked} ({own})", needs="consent")
+        return Reading(action="pause", reason=f"The agent asks for a direction: {asked}", needs="direction")
+    own = f"the agent made up the id {request['approval_id']}"
+    return Reading(action="pause", reason=f"The agent asks for approval: {asked} ({own})", needs="consent")
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:

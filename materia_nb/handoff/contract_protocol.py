@@ -121,14 +121,14 @@ def _word(words: tuple[str, ...], code: str) -> HandoffField:
 
 _STATUS: Final = _section(
     "AGENT_STATUS",
-    "end the reply with a block ```agent_contract_handoff that holds one JSON object",
+    "end the reply with an ```agent_contract_handoff block that contains one JSON object",
     {
         "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
         **_given(
             {
-                "pending_steps": "list the steps left, [] for none",
-                "next_action": "say what should happen next",
-                "agent_id": "write the id that you were given",
+                "pending_steps": "list the remaining steps, [] if there are none",
+                "next_action": "write what should happen next",
+                "agent_id": "write the id that you received",
             }
         ),
     },
@@ -136,21 +136,25 @@ _STATUS: Final = _section(
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
     "add it, an object with seven lists",
-    _given(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] when there is nothing")),
+    _given(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] if there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",
-    "add it: others work on this too",
+    "add it: other agents work on this task too",
     {
         "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
         **_given(
-            dict.fromkeys(contract_fields.FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_
+            dict.fromkeys(contract_fields.FINDINGS, 'fill it in, with ["none"] if there is nothing'),
+            lacks=operator.not_,
         ),
     },
 )
-_UNDO: Final = {"rollback": "say how to undo it", "verification": "say how to see that it worked"}
+_UNDO: Final = {
+    "rollback": "write how to undo the command",
+    "verification": "write how to check that the command worked",
+}
 _REQUEST: Final = _section(
-    "APPROVAL_REQUEST", "describe the command that needs consent", _given(_UNDO, "APPROVAL_REQUEST_")
+    "APPROVAL_REQUEST", "describe the command that needs approval", _given(_UNDO, "APPROVAL_REQUEST_")
 )
 _NAMED: Final = ("operation", "exact_content", "scope", "risk_level")
 _BETTER_REQUEST: Final = _section(
@@ -270,7 +274,7 @@ class ContractProtocol(HandoffProtocol):
     name = "agent-contract"
     ask = staticmethod(contract_fields.contract_form)
     form = staticmethod(contract_fields.contract_form)
-    after_answer = "Report IN_PROGRESS and go on."
+    after_answer = "Report IN_PROGRESS and continue."
     conclusion = staticmethod(contract_fields.conclusion)
     assignment = staticmethod(contract_fields.assignment_of)
     layout = staticmethod(contract_fields.contract_layout)
@@ -377,7 +381,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     reading = _reading(value, checked._replace(issues=checked.issues + missing), wanted, facts)
     own_id = checked.contract.agent_id
     if reading.accepted and facts.agent_id not in ("", own_id):
-        note = f"agent_status.agent_id is {own_id}, and the agent was given {facts.agent_id}"
+        note = f"agent_status.agent_id is {own_id}, but the id of the agent is {facts.agent_id}"
         reading = reading._replace(notes=(*reading.notes, note))
     return Examined(reading, checked)
 
@@ -433,7 +437,7 @@ def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading
     if facts.refused >= MOST_REPAIRS:
         action, reason = "escalate", f"The contract is still not valid after {MOST_REPAIRS} repairs."
     elif checked.tier == "repair" and checked.repair == "escalate_contract_repair":
-        action, reason = "escalate", "The contract is not valid, and no agent id says who could repair it."
+        action, reason = "escalate", "The contract is not valid, and it names no agent that could repair it."
     return Reading(
         value,
         error,

@@ -103,7 +103,7 @@ def _upper(word: str) -> str:
 
 def _said(missing: str = "", *, optional: bool = False) -> HandoffField:
     """A text; ``missing`` is the code of one that is not there or blank, none where it may be left out."""
-    return HandoffField("text", missing, "say it in words", optional=optional)
+    return HandoffField("text", missing, "write a text", optional=optional)
 
 
 def _one_of(words: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
@@ -315,13 +315,13 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
         yield issue_of("UNVERIFIED_WITHOUT_CONCERNS")
     if status == "VERIFIED" and any(concern.severity == "HIGH" for concern in envelope.concerns):
         yield issue_of("VERIFIED_WITH_HIGH_CONCERN")
-    if _conflict(status, wish, can_help=can_help):
-        yield issue_of("STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish)
-    if wish == "DETOUR" and not _target(envelope, facts):
-        lost = (
-            f"{envelope.suggestion[:100]!r}, which is not a socket of the loadout and no materia placed once"
+    if better := _better_recommendation(status, wish, can_help=can_help):
+        yield issue_of(
+            "STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish, better=better
         )
-        named = lost if envelope.suggestion else "no socket of the loadout"
+    if wish == "DETOUR" and not _target(envelope, facts):
+        unknown = f"{envelope.suggestion[:100]!r}, which is neither a socket nor a materia with one socket"
+        named = unknown if envelope.suggestion else "no socket of the loadout"
         yield issue_of("DETOUR_WITHOUT_TARGET", named=named)
     if status == "UNVERIFIED" and wish == "LOOP":
         if can_help is None:
@@ -330,12 +330,14 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
             yield issue_of("LOOP_CAP_REACHED")
 
 
-def _conflict(status: str, wish: str, *, can_help: bool | None) -> bool:
+def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> str:
+    """Return the recommendation that fits a status; empty if ``wish`` does not contradict it."""
     if status == "BLOCKED":
-        return wish != "ESCALATE"
+        return "" if wish == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":
-        return wish == "LOOP"
-    return (wish, can_help) in (("CONTINUE", True), ("LOOP", False))
+        return "CONTINUE" if wish == "LOOP" else ""
+    better: dict[tuple[str, bool | None], str] = {("CONTINUE", True): "LOOP", ("LOOP", False): "ESCALATE"}
+    return better.get((wish, can_help), "")
 
 
 def envelope_context(envelope: Envelope) -> str:

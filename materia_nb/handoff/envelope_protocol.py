@@ -120,7 +120,7 @@ def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
             "status": "UNVERIFIED",
             "summary": {
                 "what_i_did": None,
-                "what_i_found": f"No valid envelope was given in {counted(facts.refused + 1, 'try', 'tries')}: {codes}.",
+                "what_i_found": f"No valid envelope was returned in {counted(facts.refused + 1, 'try', 'tries')}: {codes}.",
                 "key_decisions": [],
                 "evidence": {
                     "artifacts_produced": list(facts.changed_files),
@@ -132,7 +132,7 @@ def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
             "assumptions": [],
             "routing": {
                 "recommendation": "ESCALATE",
-                "reason": "The step has no envelope of its own; a person must see what was done.",
+                "reason": "The step returned no valid envelope; a person must check what was done.",
             },
             "_envelope_source": "fallback",
         },
@@ -164,13 +164,13 @@ def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
         return ""
     if short:
         return (
-            "Answer with the envelope alone, one JSON object: status, summary (what_i_did, what_i_found, key_decisions, "
+            "Output only the envelope, one JSON object: status, summary (what_i_did, what_i_found, key_decisions, "
             "evidence: artifacts_produced, commands_run, measurements), concerns, assumptions, routing "
             "(recommendation, reason)."
         )
     lines = [
-        f"Answer with this JSON object alone:\n{compact(_SHAPE)}",
-        "VERIFIED: all met. UNVERIFIED: has concerns. BLOCKED: needs a person.",
+        f"Output only this JSON object:\n{compact(_SHAPE)}",
+        "VERIFIED: everything is met. UNVERIFIED: there are concerns. BLOCKED: a person must help.",
         f"A concern{' (a work item)' * wanted.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
         "Evidence: a file, command or number.",
     ]
@@ -247,7 +247,7 @@ def read_object(
     checked = envelope_fields.check_envelope(value, facts.meta, profile=profile, channel=channel)
     issues = (*checked.issues, *missing_sources(value, wanted), *form_words(value, _FORM_WORDS))
     if checked.foreign:
-        reason = "The envelope is that of another step, flow or agent."
+        reason = "The envelope belongs to another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
         return _refused(value, issues, checked.warnings, facts)

@@ -1,4 +1,7 @@
-"""Rules of the handoff formats that the runtime applies: approvals, schedules, names of envelope files, merged knowledge."""
+"""Rules of the handoff formats that the runtime applies to outputs.
+
+They concern schedules of parallel work, approvals of commands, updates of the project's knowledge, and envelope files.
+"""
 
 from __future__ import annotations
 
@@ -14,105 +17,120 @@ from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import SCHEDULE, TEXT, closed_object, issue_of, list_of
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import whole
+from materia_nb.loadout.facts import is_text, whole
 
-MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
-_FINAL: Final = ".json"
-_DRAFT: Final = ".draft.json"
-_MOST_BYTES: Final = 200
-"""How long a part may be: two of them and the ending fit into one file name."""
+# Schedules of parallel work
 
-
-class Names(NamedTuple):
-    """The paths of one step's envelope, and of its draft while the step is worked on."""
-
-    final: str
-    draft: str
-
-
-class _Step(NamedTuple):
-    """What a file name says: the step, the agent, and whether it is a draft."""
-
-    step_id: str
-    agent_key: str
-    draft: bool
-
-
-class Lookup(NamedTuple):
-    """The path of an envelope, or why there is none."""
-
-    path: str | None
-    issues: tuple[Issue, ...] = ()
-    warnings: tuple[Issue, ...] = ()
+STREAM_NAME: Final = "<name>"
+SCHEDULE_FORM: Final = f'{{"version": 1, "streams": [{{"name": "{STREAM_NAME}", "workItemIndexes": [<n>]}}]}}'
+"""The placeholder of a schedule in a form."""
+SCHEDULE_ADVICE: Final = (
+    f"- {SCHEDULE}: put each item, by its index from 0, into exactly one stream. Streams run in parallel and cannot see "
+    "one another. Put items that depend on one another or change the same files into one stream, in order. "
+    "If in doubt, use fewer streams."
+)
+"""Instructions for a generator that returns a schedule."""
+SCHEDULE_SHAPE: Final = closed_object(
+    {
+        "version": {"type": "integer", "enum": [1]},
+        "streams": list_of(
+            closed_object({"name": TEXT, "workItemIndexes": {"type": "array", "items": {"type": "integer"}}})
+        ),
+    }
+)
+_INDEXES_SHOWN: Final = 8
 
 
-def names(run_base: str, flow: str, step_id: str, agent_key: str) -> Names:
-    """Return ``<run_base>/<flow>/handoffs/<step_id>-<agent_key>.json`` and the name of its draft.
+class Stream(NamedTuple):
+    """One stream of a schedule: its name, and the indexes of its items in working order."""
 
-    Raises MateriaError (kind ``path_unsafe``, where ``PATH_UNSAFE:<field>``) for a part that
-    could lead elsewhere or could not be read back.
-    """
-    for what, part in (("flow", flow), ("step_id", step_id), ("agent_key", agent_key)):
-        _require(what, part)
-    base = f"{run_base.rstrip('/')}/" if run_base.strip("/") else run_base[:1]
-    stem = f"{base}{flow}/handoffs/{step_id}-{agent_key}"
-    return Names(stem + _FINAL, stem + _DRAFT)
+    name: str
+    indexes: tuple[int, ...]
 
 
-def parse_name(filename: str) -> _Step:
-    """Read a file name: the first hyphen ends the step id, which has none.
-
-    Raises MateriaError (kind ``path_unsafe``) for a name that :func:`names` cannot have made.
-    """
-    stem = filename.removesuffix(_DRAFT)
-    draft = stem != filename
-    stem = stem if draft else filename.removesuffix(_FINAL)
-    if stem == filename:
-        raise _unsafe("filename", filename, "does not end with .json")
-    step_id, _, agent_key = stem.partition("-")
-    _require("step_id", step_id)
-    _require("agent_key", agent_key)
-    return _Step(step_id, agent_key, draft)
-
-
-def look_for(files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = "") -> Lookup:
-    """Find a step's envelope among ``files``; a draft alone is a turn that is not finished."""
-    final, draft = names(run_base, flow, step_id, agent_key)
-    if final in files:
-        return Lookup(final)
-    if draft not in files:
-        return Lookup(None, (MISSING_ENVELOPE,))
-    return Lookup(None, (MISSING_ENVELOPE,), (issue_of("DRAFT_PRESENT"),))
-
-
-def _require(field: str, part: str) -> None:
-    why = _why_unsafe(field, part)
-    if why:
-        raise _unsafe(field, part, why)
-
-
-def _why_unsafe(field: str, part: str) -> str | None:
-    if not part.strip():
-        return "is empty"
-    if any(mark in part for mark in "/\\") or ".." in part or part == ".":
-        return "leads to another folder"
-    if not part.isprintable() or len(part.encode("utf-8", "replace")) > _MOST_BYTES:
-        return "cannot be part of a file name"
-    if field == "step_id" and "-" in part:
-        return "has a hyphen, which ends a step id in a file name"
-    if field == "agent_key" and part.endswith(".draft"):
-        return "would name a draft"
-    return None
-
-
-def _unsafe(field: str, part: str, why: str) -> MateriaError:
-    return MateriaError(
-        f"The {field} {part[:80]!r} {why}.",
-        where=f"PATH_UNSAFE:{field}",
-        hint="use letters, digits and _",
-        kind="path_unsafe",
+def streams_of(schedule: JSON) -> tuple[Stream, ...]:
+    """Return the streams of a schedule without issues."""
+    streams = schedule["streams"] if isinstance(schedule, Mapping) else ()
+    return tuple(
+        Stream(stream["name"], tuple(int(index) for index in stream["workItemIndexes"])) for stream in streams
     )
 
+
+def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
+    """Yield the issues of an output's schedule, checked against its work items."""
+    path, schedule, items = f"$.{SCHEDULE}", output.get(SCHEDULE), output.get("workItems")
+    if SCHEDULE not in output:
+        message = f"{SCHEDULE} is missing: this socket divides its items into streams."
+        yield Issue(path, message, f"add {SCHEDULE}")
+        return
+    if not isinstance(schedule, dict):
+        yield Issue(path, f"{SCHEDULE} must be an object.", 'write {"version": 1, "streams": [...]}')
+        return
+    yield from _unknown_fields(path, schedule, ("version", "streams"))
+    if whole(schedule.get("version")) != 1:
+        yield Issue(f"{path}.version", "The version of a schedule is 1.", "write 1")
+    path, streams = f"{path}.streams", schedule.get("streams")
+    if not isinstance(streams, list):
+        yield Issue(path, "streams must be an array.", "put the streams into []")
+        return
+    count = len(items) if isinstance(items, list) else None
+    path_by_name: dict[str, str] = {}
+    path_by_index: dict[int, str] = {}
+    for number, stream in enumerate(streams):
+        stream_path = f"{path}.{number}"
+        if not isinstance(stream, dict):
+            fix = 'write {"name": "...", "workItemIndexes": [...]}'
+            yield Issue(stream_path, "A stream must be an object.", fix)
+            continue
+        yield from _unknown_fields(stream_path, stream, ("name", "workItemIndexes"))
+        yield from _name_issues(f"{stream_path}.name", stream.get("name"), path_by_name)
+        indexes_path = f"{stream_path}.workItemIndexes"
+        yield from _index_issues(indexes_path, stream.get("workItemIndexes"), count, path_by_index)
+    unassigned = [index for index in range(count or 0) if index not in path_by_index]
+    if unassigned:
+        shown = ", ".join(map(str, unassigned[:_INDEXES_SHOWN]))
+        more = " and more" if len(unassigned) > _INDEXES_SHOWN else ""
+        message = f"{counted(len(unassigned), 'work item')} in no stream: {shown}{more}."
+        yield Issue(path, message, "put each of these items into a stream")
+
+
+def _unknown_fields(path: str, value: Mapping[str, JSON], names: tuple[str, str]) -> Iterator[Issue]:
+    for name in value:
+        if name not in names:
+            yield Issue(f"{path}.{name}", f"Only {' and '.join(names)} are allowed here.", "remove the field")
+
+
+def _name_issues(path: str, name: JSON, path_by_name: dict[str, str]) -> Iterator[Issue]:
+    if not is_text(name):
+        yield Issue(path, "The name of a stream must be a non-blank string.", "name its subject")
+    elif (first := path_by_name.setdefault(name.strip(), path)) != path:
+        yield Issue(path, f"The stream at {first} has the same name.", "give each stream its own name")
+
+
+def _index_issues(
+    path: str, indexes: JSON, count: int | None, path_by_index: dict[int, str]
+) -> Iterator[Issue]:
+    if not isinstance(indexes, list):
+        yield Issue(
+            path, "workItemIndexes must be an array of whole numbers.", "write an array such as [0, 2]"
+        )
+        return
+    if not indexes:
+        yield Issue(path, "The stream has no items.", "add the indexes of its items, or remove the stream")
+    for number, value in enumerate(indexes):
+        index_path, index = f"{path}.{number}", whole(value)
+        if index is None:
+            yield Issue(index_path, "An index must be a whole number.", "write the index of an item, from 0")
+        elif index < 0 or (count is not None and index >= count):
+            fix = (
+                f"the last index is {count - 1}" if count else "remove the streams, as there are no workItems"
+            )
+            yield Issue(index_path, f"There is no item {index}.", fix)
+        elif (first := path_by_index.setdefault(index, index_path)) != index_path:
+            yield Issue(index_path, f"Item {index} is already at {first}.", "list each item once")
+
+
+# Approvals of commands (agent contract rules, section 7): times are seconds of any one clock and always arguments
 
 _GRANT_SECONDS: Final = 60 * 60
 _PENDING_SECONDS: Final = 24 * 60 * 60
@@ -126,6 +144,7 @@ _SEALED: Final = (
     "commands",
 )
 _APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
+
 _GrantStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
@@ -137,7 +156,7 @@ def command_fingerprint(value: JSON) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Leave to run one exact command once, until it expires."""
+    """A person's approval to run one exact command once, until it expires."""
 
     approval_id: str
     exact_content: str
@@ -146,36 +165,34 @@ class Grant:
 
     @property
     def given_at(self) -> float:
-        """The time of the consent, in seconds since the epoch."""
+        """The time of the approval, in seconds since the epoch."""
         return self.expires_at - _GRANT_SECONDS
 
     def use(self, command: str, now: float) -> tuple[bool, Grant]:
-        """Say whether ``command`` may run now, and return the grant as it is afterwards.
+        """Return whether ``command`` may run now, and the grant afterwards.
 
-        A command that differs in any character is not what was consented to; it is refused
-        and the grant stays as it is.
+        A command that differs in any character is refused and leaves the grant unchanged.
         """
         grant = self.at(now)
-        if grant.standing != "PENDING" or command_fingerprint(command) != command_fingerprint(
-            grant.exact_content
-        ):
+        is_same = command_fingerprint(command) == command_fingerprint(grant.exact_content)
+        if grant.standing != "PENDING" or not is_same:
             return False, grant
         return True, replace(grant, standing="CONSUMED")
 
     def at(self, now: float) -> Grant:
-        """Return the grant at a time: expired when it was not used by then."""
-        over = self.standing == "PENDING" and now >= self.expires_at
-        return replace(self, standing="EXPIRED") if over else self
+        """Return the grant at a time: expired if it was not used by then."""
+        is_over = self.standing == "PENDING" and now >= self.expires_at
+        return replace(self, standing="EXPIRED") if is_over else self
 
     def as_json(self) -> dict[str, JSON]:
-        """Return what the agent and the journal are told of the grant."""
+        """Return the grant as prompts and the journal contain it."""
         uses = 1 if self.standing == "PENDING" else 0
         return {"approval_id": self.approval_id, "exact_content": self.exact_content, "uses": uses}
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A command that was held back, sealed as it was tried."""
+    """A command that waits for approval, sealed as the agent requested it."""
 
     approval_id: str
     sealed: Mapping[str, JSON]
@@ -183,34 +200,33 @@ class Approval:
     asked_at: float
 
     def grant(self, now: float) -> Grant | None:
-        """Consent to the exact command; None when nobody answered within a day."""
+        """Approve the exact command; None if the request is more than a day old."""
         if now >= self.asked_at + _PENDING_SECONDS:
             return None
         return Grant(self.approval_id, self.sealed["exact_content"], now + _GRANT_SECONDS)
 
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the approval request of a contract; empty when it has none."""
-    found = contract.get("approval_request")
-    return found if isinstance(found, dict) else {}
+    """Return the approval request of a contract; empty if it has none."""
+    request = contract.get("approval_request")
+    return request if isinstance(request, dict) else {}
 
 
 def is_approval_id(value: JSON) -> bool:
-    """Whether a value has the form of an approval id: ``P-`` and 32 hexadecimal digits."""
+    """Return True for ``P-`` and 32 hexadecimal digits."""
     return isinstance(value, str) and _APPROVAL_ID.fullmatch(value) is not None
 
 
 def can_be_granted(request: Mapping[str, JSON]) -> bool:
-    """Whether a person can consent to the request: it has an approval id and an exact command (R44).
+    """Return True if the request has an approval id and an exact command (R44).
 
-    Any other request is a plan, which a person gives a direction for.
+    Any other request is a plan, for which a person gives a direction.
     """
-    command = request.get("exact_content")
-    return is_approval_id(request.get("approval_id")) and isinstance(command, str) and bool(command.strip())
+    return is_approval_id(request.get("approval_id")) and is_text(request.get("exact_content"))
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
-    """Seal what an agent asks for, which :func:`can_be_granted`, at the time when it was held back."""
+    """Seal a request that :func:`can_be_granted`, at the time when its command was held."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
@@ -218,134 +234,32 @@ def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
 
 
 def answer_note(grant: Grant | None) -> str:
-    """Return what the resumed agent is told: the one command that it may run now, or that there is none."""
-    tail = "Report IN_PROGRESS before you report COMPLETE."
+    """Return the person's decision for the resumed agent: the one command that it may run now, or none."""
+    reminder = "Report IN_PROGRESS before you report COMPLETE."
     if grant is None:
-        return f"No consent was given. Do not run the command. {tail}"
+        return f"The command is not approved. Do not run it. {reminder}"
     return (
-        f"Consent was given ({grant.approval_id}) to run exactly this command once, within "
-        f"{_GRANT_SECONDS // 60} minutes:\n{grant.exact_content}\n{tail}"
+        f"Approved ({grant.approval_id}). Run exactly this command, once, within "
+        f"{_GRANT_SECONDS // 60} minutes:\n{grant.exact_content}\n{reminder}"
     )
 
 
-STREAM_NAME: Final = "<name>"
-SCHEDULE_FORM: Final = f'{{"version": 1, "streams": [{{"name": "{STREAM_NAME}", "workItemIndexes": [<n>]}}]}}'
-"""What stands in the form of an answer in the place of a schedule."""
-GOOD_SCHEDULE: Final = (
-    f"- {SCHEDULE}: each item, by index from 0, in exactly one stream. Streams run side by side and see nothing of one another, so items that "
-    "depend on one another or touch the same files go into one stream, in order; rather fewer streams than unsafe ones"
-)
-"""What a generator is told of schedules."""
-SCHEDULE_SHAPE: Final = closed_object(
-    {
-        "version": {"type": "integer", "enum": [1]},
-        "streams": list_of(
-            closed_object({"name": TEXT, "workItemIndexes": {"type": "array", "items": {"type": "integer"}}})
-        ),
-    }
-)
-_NAMED: Final = 8
-
-
-class Stream(NamedTuple):
-    """One stream of a schedule: its name, and the indexes of its items in the order in which they are worked on."""
-
-    name: str
-    indexes: tuple[int, ...]
-
-
-def streams_of(schedule: JSON) -> tuple[Stream, ...]:
-    """Read a schedule that has no issues."""
-    streams = schedule["streams"] if isinstance(schedule, Mapping) else ()
-    return tuple(
-        Stream(one["name"], tuple(int(index) for index in one["workItemIndexes"])) for one in streams
-    )
-
-
-def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
-    """Check the schedule of an output for its work items; all that is wrong, each at its path."""
-    path, schedule, items = f"$.{SCHEDULE}", output.get(SCHEDULE), output.get("workItems")
-    if SCHEDULE not in output:
-        yield Issue(
-            path, f"{SCHEDULE} is missing: this socket hands its items to streams.", "add it as asked for"
-        )
-        return
-    if not isinstance(schedule, dict):
-        yield Issue(path, f"{SCHEDULE} must be an object.", 'write {"version": 1, "streams": [...]}')
-        return
-    yield from _others(path, schedule, ("version", "streams"))
-    if whole(schedule.get("version")) != 1:
-        yield Issue(f"{path}.version", "The version of a schedule is 1.", "write 1")
-    path, streams = f"{path}.streams", schedule.get("streams")
-    if not isinstance(streams, list):
-        yield Issue(path, "streams must be an array.", "write [] around the streams")
-        return
-    count = len(items) if isinstance(items, list) else None
-    names: dict[str, str] = {}
-    places: dict[int, str] = {}
-    for number, stream in enumerate(streams):
-        here = f"{path}.{number}"
-        if not isinstance(stream, dict):
-            yield Issue(
-                here, "A stream must be an object.", 'write {"name": "...", "workItemIndexes": [...]}'
-            )
-            continue
-        yield from _others(here, stream, ("name", "workItemIndexes"))
-        yield from _name_issues(f"{here}.name", stream.get("name"), names)
-        yield from _index_issues(f"{here}.workItemIndexes", stream.get("workItemIndexes"), count, places)
-    left = [index for index in range(count or 0) if index not in places]
-    if left:
-        known = ", ".join(map(str, left[:_NAMED])) + (" and more" if len(left) > _NAMED else "")
-        message = f"{counted(len(left), 'item')} of workItems in no stream: {known}."
-        yield Issue(path, message, "put each into the stream where it belongs")
-
-
-def _others(path: str, given: Mapping[str, JSON], names: tuple[str, str]) -> Iterator[Issue]:
-    for name in given:
-        if name not in names:
-            fix = "leave it out; what a stream is about goes into its name"
-            yield Issue(f"{path}.{name}", f"There are {' and '.join(names)} here and no other field.", fix)
-
-
-def _name_issues(path: str, name: JSON, names: dict[str, str]) -> Iterator[Issue]:
-    if not isinstance(name, str) or not name.strip():
-        yield Issue(path, "The name of a stream must be a string that is not blank.", "say what it is about")
-    elif (first := names.setdefault(name.strip(), path)) != path:
-        yield Issue(path, f"This is the name at {first} too.", "give each stream a name of its own")
-
-
-def _index_issues(path: str, indexes: JSON, count: int | None, places: dict[int, str]) -> Iterator[Issue]:
-    if not isinstance(indexes, list):
-        yield Issue(path, "workItemIndexes must be an array of whole numbers.", "write such as [0, 2]")
-        return
-    if not indexes:
-        yield Issue(path, "A stream works on at least one item.", "name its items, or leave the stream out")
-    for place, given in enumerate(indexes):
-        here, index = f"{path}.{place}", whole(given)
-        if index is None:
-            yield Issue(here, "An index must be a whole number.", "write the place of an item, from 0")
-        elif index < 0 or (count is not None and index >= count):
-            fix = (
-                f"the last of workItems is {count - 1}"
-                if count
-                else "there are no workItems: leave the streams out"
-            )
-            yield Issue(here, f"There is no item {index}.", fix)
-        elif (first := places.setdefault(index, here)) != here:
-            yield Issue(here, f"Item {index} stands at {first} already.", "name each item once")
+# Updates of the project's knowledge (agent contract rules, section 10)
 
 
 def merged_context(stored: JSON, update: JSON) -> JSON:
-    """Return ``stored`` with ``update`` merged into it; both stay as they were, and parts are shared.
+    """Return ``stored`` with ``update`` merged into it; both stay unchanged, and parts are shared.
 
     Objects are merged key by key and keys are never removed. Lists are united. Anything
     else, null included, is replaced by the update.
-    Raises MateriaError (kind ``too_deep``) for values nested too deeply to be walked.
+
+    Raises:
+        MateriaError: a value is nested too deeply (``too_deep``).
     """
     if too_deep(stored) or too_deep(update):
         raise MateriaError(
             f"The values are nested more than {MAX_DEPTH} levels deep.",
-            hint="keep an index of facts, no tree of that depth",
+            hint="store a flat list of facts",
             kind="too_deep",
         )
     return _merged(stored, update)
@@ -361,13 +275,13 @@ def _merged(stored: JSON, update: JSON) -> JSON:
 
 
 def _united(stored: list[JSON], update: list[JSON]) -> list[JSON]:
-    both = [*stored, *update]
-    kinds = {_kind(item) for item in both}
+    items = [*stored, *update]
+    kinds = {_kind(item) for item in items}
     if len(kinds) == 1 and None not in kinds:
-        return sorted(_distinct(both))
-    if stored and update and _all_named(both):
-        return _by_name(both)
-    return _distinct(both)
+        return sorted(_distinct(items))
+    if stored and update and _all_named(items):
+        return _merged_by_name(items)
+    return _distinct(items)
 
 
 def _kind(item: JSON) -> str | None:
@@ -382,21 +296,21 @@ def _all_named(items: Iterable[JSON]) -> TypeGuard[list[dict[str, JSON]]]:
     return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items)
 
 
-def _by_name(items: list[dict[str, JSON]]) -> list[JSON]:
-    """Merge the items of one name, in the order in which the names first appear."""
-    found: dict[str, JSON] = {}
+def _merged_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
+    """Merge items with the same name, in the order in which the names first appear."""
+    item_by_name: dict[str, JSON] = {}
     for item in items:
         name = item["name"]
-        found[name] = _merged(found[name], item) if name in found else item
-    return list(found.values())
+        item_by_name[name] = _merged(item_by_name[name], item) if name in item_by_name else item
+    return list(item_by_name.values())
 
 
 def _distinct(items: list[JSON]) -> list[JSON]:
-    """Drop what equals an earlier item as JSON: true is not 1, and the order of keys does not count."""
-    seen: dict[Hashable, JSON] = {}
+    """Drop items that equal an earlier one as JSON: true is not 1, and the order of keys does not count."""
+    item_by_identity: dict[Hashable, JSON] = {}
     for item in items:
-        seen.setdefault(_identity(item), item)
-    return list(seen.values())
+        item_by_identity.setdefault(_identity(item), item)
+    return list(item_by_identity.values())
 
 
 def _identity(item: JSON) -> Hashable:
@@ -408,21 +322,21 @@ def _identity(item: JSON) -> Hashable:
 
 
 class ContextUpdate(NamedTuple):
-    """One update: the name of a contract, whatever it is, and what to merge into it."""
+    """One update: the name of a section of the knowledge, whatever its type, and the value to merge into it."""
 
     contract: JSON
     payload: JSON
 
 
 class MergedUpdates(NamedTuple):
-    """What became of the updates.
+    """The result of merging updates.
 
     Attributes:
-        document: the project context afterwards; the old one when nothing was applied.
-        applied: the contracts that were updated, in order.
-        rejected: the names that may not be written.
-        issues: payloads that were refused; their sections are as they were.
-        warnings: names that were refused.
+        document: the knowledge afterwards; the old object if nothing was applied.
+        applied: the updated sections, in order.
+        rejected: names of sections without write access.
+        issues: refused payloads; their sections are unchanged.
+        warnings: refused names.
     """
 
     document: Mapping[str, JSON]
@@ -433,11 +347,10 @@ class MergedUpdates(NamedTuple):
 
 
 def update_entries(clause: JSON) -> list[ContextUpdate]:
-    """Return the well-formed entries of ``update_contracts``; anything else is left out."""
-    given = clause if isinstance(clause, list) else []
+    """Return the well-formed entries of ``update_contracts``; others are ignored."""
     return [
         ContextUpdate(entry["contract"], entry["payload"])
-        for entry in given
+        for entry in (clause if isinstance(clause, list) else [])
         if isinstance(entry, dict) and "contract" in entry and "payload" in entry
     ]
 
@@ -445,30 +358,31 @@ def update_entries(clause: JSON) -> list[ContextUpdate]:
 def apply_updates(
     document: Mapping[str, JSON], clause: JSON, writable: Collection[str], agent: str = ""
 ) -> MergedUpdates:
-    """Merge the entries of ``update_contracts`` into a project context document, in order.
+    """Merge the entries of ``update_contracts`` into the project's knowledge, in order.
 
-    The old document is not changed: a caller that stores the new one in one go either has
-    all of it or nothing. Entries are judged one by one, and a refused one stops no other.
+    The old document is not changed, so a caller that stores the new one atomically has
+    all updates or none. A refused entry does not affect the others.
 
     Args:
-        document: the stored sections, by contract name.
+        document: the stored sections, by name.
         clause: the ``update_contracts`` of an accepted contract.
-        writable: the names that the agent was given.
-        agent: who asked, for the message.
+        writable: names of the sections that the agent may write.
+        agent: id of the agent, for the message.
 
-    Raises MateriaError (kind ``too_deep``) as :func:`merged_context` does; then nothing is applied.
+    Raises:
+        MateriaError: a value is nested too deeply (``too_deep``); then nothing is applied.
     """
     changed = dict(document)
     applied: list[str] = []
     names: list[JSON] = []
     issues: list[Issue] = []
     warnings: list[Issue] = []
-    for place, (name, payload) in enumerate(update_entries(clause)):
+    for index, (name, payload) in enumerate(update_entries(clause)):
         if not isinstance(name, str) or name not in writable:
             names.append(name)
-            warnings.append(rejected(place, name, agent, writable))
+            warnings.append(rejected(index, name, agent, writable))
         elif not isinstance(payload, dict):
-            issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=place, name=name[:100]))
+            issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=index, name=name[:100]))
         else:
             changed[name] = merged_context(changed.get(name, {}), payload)
             applied.append(name)
@@ -477,7 +391,101 @@ def apply_updates(
     )
 
 
-def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
-    """Return the warning about a contract that the agent may not write."""
-    who, what, may = agent or "of this turn", str(name), ", ".join(sorted(writable)) or "none"
-    return issue_of("UPDATE_CONTRACT_REJECTED", what[:200], place=place, agent=who, name=what[:100], may=may)
+def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
+    """Return the warning about a section that the agent may not write."""
+    allowed = ", ".join(sorted(writable)) or "nothing"
+    values = {"place": index, "agent": agent or "of this turn", "name": str(name)[:100], "may": allowed}
+    return issue_of("UPDATE_CONTRACT_REJECTED", str(name)[:200], **values)
+
+
+# Files of envelopes (envelope rules, section 6)
+
+MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
+_SUFFIX: Final = ".json"
+_DRAFT_SUFFIX: Final = ".draft.json"
+_MAX_PART_BYTES: Final = 200
+"""Maximum size of a part of a file name, in bytes: two parts and the suffix fit into one file name."""
+
+
+class EnvelopeFiles(NamedTuple):
+    """The paths of a step's envelope, and of its draft while the step is in progress."""
+
+    final: str
+    draft: str
+
+
+class _EnvelopeName(NamedTuple):
+    step_id: str
+    agent_key: str
+    draft: bool
+
+
+class Lookup(NamedTuple):
+    """The path of an envelope, or the issues of one that was not found."""
+
+    path: str | None
+    issues: tuple[Issue, ...] = ()
+    warnings: tuple[Issue, ...] = ()
+
+
+def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> EnvelopeFiles:
+    """Return ``<run_base>/<flow>/handoffs/<step_id>-<agent_key>.json`` and the path of its draft.
+
+    Raises:
+        MateriaError: a part could lead to another folder or could not be read back (``path_unsafe``,
+            where ``PATH_UNSAFE:<field>``).
+    """
+    for field, part in (("flow", flow), ("step_id", step_id), ("agent_key", agent_key)):
+        _require_safe(field, part)
+    base = f"{run_base.rstrip('/')}/" if run_base.strip("/") else run_base[:1]
+    stem = f"{base}{flow}/handoffs/{step_id}-{agent_key}"
+    return EnvelopeFiles(stem + _SUFFIX, stem + _DRAFT_SUFFIX)
+
+
+def parse_envelope_name(filename: str) -> _EnvelopeName:
+    """Return the parts of a file name; the first hyphen ends the step id.
+
+    Raises:
+        MateriaError: :func:`envelope_files` cannot have made the name (``path_unsafe``).
+    """
+    stem = filename.removesuffix(_DRAFT_SUFFIX)
+    is_draft = stem != filename
+    stem = stem if is_draft else filename.removesuffix(_SUFFIX)
+    if stem == filename:
+        raise _unsafe("filename", filename, "does not end with .json")
+    step_id, _, agent_key = stem.partition("-")
+    _require_safe("step_id", step_id)
+    _require_safe("agent_key", agent_key)
+    return _EnvelopeName(step_id, agent_key, is_draft)
+
+
+def find_envelope(
+    files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = ""
+) -> Lookup:
+    """Find a step's envelope among ``files``; only a draft means that the turn is unfinished."""
+    final, draft = envelope_files(run_base, flow, step_id, agent_key)
+    if final in files:
+        return Lookup(final)
+    return Lookup(None, (MISSING_ENVELOPE,), (issue_of("DRAFT_PRESENT"),) if draft in files else ())
+
+
+def _require_safe(field: str, part: str) -> None:
+    if not part.strip():
+        raise _unsafe(field, part, "is empty")
+    if any(mark in part for mark in "/\\") or ".." in part or part == ".":
+        raise _unsafe(field, part, "leads to another folder")
+    if not part.isprintable() or len(part.encode("utf-8", "replace")) > _MAX_PART_BYTES:
+        raise _unsafe(field, part, "cannot be part of a file name")
+    if field == "step_id" and "-" in part:
+        raise _unsafe(field, part, "has a hyphen, which ends a step id in a file name")
+    if field == "agent_key" and part.endswith(".draft"):
+        raise _unsafe(field, part, "would name a draft")
+
+
+def _unsafe(field: str, part: str, reason: str) -> MateriaError:
+    return MateriaError(
+        f"The {field} {part[:80]!r} {reason}.",
+        where=f"PATH_UNSAFE:{field}",
+        hint="use letters, digits and _",
+        kind="path_unsafe",
+    )

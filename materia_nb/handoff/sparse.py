@@ -1,6 +1,6 @@
-"""The sparse protocol: ``workItems``, ``satisfied`` and ``context`` (R5-R9), and two side channels.
+"""The sparse protocol: ``workItems``, ``satisfied`` and ``context`` (R5-R9), and two side fields.
 
-These are ``event`` (R39) and ``scopeTransition``, the field of a utility that says where it and the agents work from now on (P8).
+The side fields are ``event`` (R39) and ``scopeTransition``, with which a utility sets the working directory (P8).
 """
 
 from __future__ import annotations
@@ -30,174 +30,170 @@ from materia_nb.handoff.checks import (
     list_of,
     missing_sources,
 )
-from materia_nb.handoff.jsontext import FoundObject, NotJson, agent_object, join_within_limit, utility_object
+from materia_nb.handoff.jsontext import (
+    FoundObject,
+    NotJson,
+    agent_object,
+    join_within_limit,
+    utility_object,
+)
 from materia_nb.handoff.runtime_rules import (
-    GOOD_SCHEDULE,
+    SCHEDULE_ADVICE,
     SCHEDULE_FORM,
     SCHEDULE_SHAPE,
     STREAM_NAME,
     schedule_issues,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
+from materia_nb.loadout.facts import is_text
 from materia_nb.loadout.vocabulary import first_field
 
-MOST_EXPORTS: Final = 64
-LONGEST_EXPORT: Final = 65_536
-"""Bytes of one export as JSON, without white space."""
-_LONGEST_EXPORTS: Final = 262_144
-_FIELD: Final = "scopeTransition"
+MAX_EXPORTS: Final = 64
+MAX_EXPORT_BYTES: Final = 65_536
+"""Maximum size of one export as compact JSON, in bytes."""
+_MAX_EXPORTS_BYTES: Final = 262_144
+_SCOPE_FIELD: Final = "scopeTransition"
+_SCOPE_PATH: Final = f"$.{_SCOPE_FIELD}"
+_SCOPE_FORM: Final = f'{{"{_SCOPE_FIELD}": {{"kind": "replace", "scope": {{"id": "...", "cwd": "..."}}}}}}'
 
-_HERE: Final = f"$.{_FIELD}"
-_AS_WRITTEN: Final = f'{{"{_FIELD}": {{"kind": "replace", "scope": {{"id": "...", "cwd": "..."}}}}}}'
 
-
-def _take_scope(value: dict[str, JSON]) -> tuple[dict[str, JSON], Scope | None, tuple[Issue, ...]]:
-    """Take the field out of a utility's output: the rest, the scope that follows (None: the same), what is wrong with it."""
-    if _FIELD not in value:
+def _split_scope(value: dict[str, JSON]) -> tuple[dict[str, JSON], Scope | None, tuple[Issue, ...]]:
+    """Return a utility's output without its scope transition, the new scope (None: unchanged), and its issues."""
+    if _SCOPE_FIELD not in value:
         return value, None, ()
-    rest = {name: child for name, child in value.items() if name != _FIELD}
-    given = value[_FIELD]
-    if given == {"kind": "base"}:
+    rest = {name: child for name, child in value.items() if name != _SCOPE_FIELD}
+    transition = value[_SCOPE_FIELD]
+    if transition == {"kind": "base"}:
         return rest, BASE, ()
-    issues = tuple(_scope_issues(given))
-    if issues or not isinstance(given, dict) or not isinstance(given["scope"], dict):
+    issues = tuple(_scope_issues(transition))
+    if issues or not isinstance(transition, dict):
         return rest, None, issues
-    scope = frozen(given["scope"])
+    scope = frozen(transition["scope"])
     return rest, Scope(scope["id"], scope["cwd"], scope.get("state"), scope.get("exports", FrozenDict())), ()
 
 
-def _scope_issues(given: JSON) -> Iterator[Issue]:
-    if not isinstance(given, dict) or given.get("kind") not in ("replace", "base"):
-        yield Issue(
-            _HERE, "A scope transition replaces the scope, or goes back to the base.", f"write {_AS_WRITTEN}"
-        )
+def _scope_issues(transition: JSON) -> Iterator[Issue]:
+    if not isinstance(transition, dict) or transition.get("kind") not in ("replace", "base"):
+        yield Issue(_SCOPE_PATH, "The kind of a scope transition is replace or base.", f"write {_SCOPE_FORM}")
         return
-    scope = given.get("scope")
-    for name in given.keys() - ({"kind", "scope"} if given["kind"] == "replace" else {"kind"}):
-        yield Issue(f"{_HERE}.{name}", f"A transition of this kind has no {name}.", "leave it out")
-    if given["kind"] == "base":
+    kind, scope = transition["kind"], transition.get("scope")
+    for name in transition.keys() - ({"kind", "scope"} if kind == "replace" else {"kind"}):
+        yield Issue(f"{_SCOPE_PATH}.{name}", f"A transition of the kind {kind} has no {name}.", "remove it")
+    if kind == "base":
         return
     if not isinstance(scope, dict):
-        yield Issue(f"{_HERE}.scope", "The scope must be an object.", f"write {_AS_WRITTEN}")
+        yield Issue(f"{_SCOPE_PATH}.scope", "The scope must be an object.", f"write {_SCOPE_FORM}")
         return
     for name in ("id", "cwd"):
         text = scope.get(name)
-        if not isinstance(text, str) or not text.strip() or "\0" in text:
-            yield Issue(f"{_HERE}.scope.{name}", f"The {name} must be text that is not blank.", "give it")
+        if not is_text(text) or "\0" in text:
+            yield Issue(f"{_SCOPE_PATH}.scope.{name}", f"The {name} must be a non-blank text.", "add it")
     for name in sorted(scope.keys() - {"id", "cwd", "state", "exports"}):
         yield Issue(
-            f"{_HERE}.scope.{name}", "A scope has id, cwd, state and exports.", "put it into state or exports"
+            f"{_SCOPE_PATH}.scope.{name}",
+            "A scope has id, cwd, state and exports.",
+            "put it into state or exports",
         )
     yield from _export_issues(scope.get("exports", {}))
 
 
 def _export_issues(exports: JSON) -> Iterator[Issue]:
-    path = f"{_HERE}.scope.exports"
+    path = f"{_SCOPE_PATH}.scope.exports"
     if not isinstance(exports, dict):
         yield Issue(path, "exports must be an object.", 'write {"name": {"producer": "...", "value": ...}}')
         return
-    if len(exports) > MOST_EXPORTS:
-        yield Issue(
-            path, f"There are {len(exports)} exports, and at most {MOST_EXPORTS} are kept.", "give fewer"
-        )
-    sizes = 0
+    if len(exports) > MAX_EXPORTS:
+        yield Issue(path, f"There are {len(exports)} exports; the limit is {MAX_EXPORTS}.", "remove some")
+    total = 0
     for name, export in exports.items():
         size = len(compact(export).encode(errors="replace"))
-        sizes += size
+        total += size
         if not isinstance(export, dict) or export.keys() != {"producer", "value"}:
-            yield Issue(f"{path}.{name}", "An export has producer and value.", "write both, and nothing else")
-        elif not isinstance(export["producer"], str) or not export["producer"].strip():
-            yield Issue(f"{path}.{name}.producer", "The producer must be text that is not blank.", "name it")
-        if size > LONGEST_EXPORT:
-            yield Issue(
-                f"{path}.{name}",
-                f"The export has {size:,} bytes, and at most {LONGEST_EXPORT:,} are kept.",
-                "write it to a file and export the name of that",
-            )
-    if sizes > _LONGEST_EXPORTS:
-        yield Issue(
-            path, f"The exports have {sizes:,} bytes, and at most {_LONGEST_EXPORTS:,} are kept.", "give less"
-        )
+            yield Issue(f"{path}.{name}", "An export has producer and value.", "write these two fields")
+        elif not is_text(export["producer"]):
+            yield Issue(f"{path}.{name}.producer", "The producer must be a non-blank text.", "name it")
+        if size > MAX_EXPORT_BYTES:
+            message = f"The export has {size:,} bytes; the limit is {MAX_EXPORT_BYTES:,}."
+            yield Issue(f"{path}.{name}", message, "write it to a file and export the name of the file")
+    if total > _MAX_EXPORTS_BYTES:
+        message = f"The exports have {total:,} bytes; the limit is {_MAX_EXPORTS_BYTES:,}."
+        yield Issue(path, message, "remove some")
 
 
-_TEXTS: Final = ("message", "source")
-_FIELDS: Final = ("type", "severity", *_TEXTS, "payload")
+_EVENT_TEXTS: Final = ("message", "source")
+_EVENT_FIELDS: Final = ("type", "severity", *_EVENT_TEXTS, "payload")
 
 
-def _take_events(
+def _split_events(
     value: dict[str, JSON],
 ) -> tuple[dict[str, JSON], tuple[dict[str, JSON], ...], tuple[Issue, ...]]:
-    """Take the field out of an output, of which whoever reads on sees nothing: the rest, the events, what is wrong with these."""
+    """Return an output without its events, the events, and their issues."""
     if "event" not in value:
         return value, (), ()
     rest = {name: child for name, child in value.items() if name != "event"}
-    given = value["event"]
-    if not isinstance(given, list):
-        issue = Issue("$.event", "event must be an array of events.", "write [] around it, or leave it out")
+    events = value["event"]
+    if not isinstance(events, list):
+        issue = Issue("$.event", "event must be an array of events.", "put the event into [], or remove it")
         return rest, (), (issue,)
     issues = tuple(
-        issue for place, one in enumerate(given) for issue in _event_issues(f"$.event[{place}]", one)
+        issue for index, event in enumerate(events) for issue in _event_issues(f"$.event[{index}]", event)
     )
-    return rest, () if issues else tuple(given), issues
+    return rest, () if issues else tuple(events), issues
 
 
 def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
     if not isinstance(event, dict):
         yield Issue(path, "An event must be an object.", 'write {"type": "...", "message": "..."}')
         return
-    kind = event.get("type")
-    if not isinstance(kind, str) or not kind.strip():
-        yield Issue(f"{path}.type", "The type of an event must be a string that is not blank.", "name it")
-    severity = event.get("severity", "info")
-    if not isinstance(severity, str) or severity not in EVENT_SEVERITIES:
-        fix = f"write one of {', '.join(EVENT_SEVERITIES)}, or leave it out"
-        yield Issue(f"{path}.severity", "There is no such severity.", fix)
-    for name in _TEXTS:
+    if not is_text(event.get("type")):
+        yield Issue(f"{path}.type", "The type of an event must be a non-blank string.", "name it")
+    if event.get("severity", "info") not in EVENT_SEVERITIES:
+        fix = f"write one of {', '.join(EVENT_SEVERITIES)}, or omit it"
+        yield Issue(f"{path}.severity", "The severity is unknown.", fix)
+    for name in _EVENT_TEXTS:
         if not isinstance(event.get(name, ""), str):
             yield Issue(f"{path}.{name}", f"The {name} of an event must be a string.", "write plain text")
     for name in event:
-        if name not in _FIELDS:
-            fix = "put it into payload, which may be anything"
-            yield Issue(f"{path}.{name}", f"An event has {', '.join(_FIELDS)} and no other field.", fix)
+        if name not in _EVENT_FIELDS:
+            fix = "put it into payload, which accepts any JSON"
+            yield Issue(f"{path}.{name}", f"An event has only {', '.join(_EVENT_FIELDS)}.", fix)
 
 
-_LEGACY = {
-    "tasks": "put the work units in workItems, each with title and context",
-    "task": "put the work units in workItems, each with title and context",
-    "work": "put the work units in workItems, each with title and context",
-    "passed": "say true or false in satisfied instead",
-    "feedback": "put what should be done into context",
-    "missing": "put what is missing into context",
-    "summary": "put it into context if the next socket needs it",
+_INTO_WORK_ITEMS: Final = "put the work into workItems, each with title and context"
+_IF_NEEDED: Final = "put it into context if the next agent needs it"
+_FIX_BY_NAME: Final = {
+    "tasks": _INTO_WORK_ITEMS,
+    "task": _INTO_WORK_ITEMS,
+    "work": _INTO_WORK_ITEMS,
+    "passed": "use satisfied, with true or false",
+    "feedback": "put it into context",
+    "missing": "put it into context",
+    "summary": _IF_NEEDED,
     "guidance": "put it into context, or into the context of a work item",
-    "decisions": "put them into context if the next socket needs them",
-    "risks": "put them into context if the next socket needs them",
-    "state": "only utilities patch the state; leave it out",
+    "decisions": _IF_NEEDED,
+    "risks": _IF_NEEDED,
+    "state": "remove it; only utilities patch the state",
 }
-_ITEM_LEGACY = {
-    "id": "leave it out; the key of an item comes from its place in the list",
+"""What to do with fields that models often add."""
+_ITEM_FIX_BY_NAME: Final = {
+    "id": "remove it; the key of an item follows from its position in the list",
     "description": "put it into context",
     "acceptance": "put it into context as text",
 }
-_WHERE_NOTE = {
+_NOTES: Final = {
     "fence": "accepted although wrapped in a code fence",
     "prose": "accepted although wrapped in prose",
 }
 
 
 class SparseProtocol(HandoffProtocol):
-    """Reads and asks for the sparse handoff."""
+    """The sparse protocol."""
 
     name = "sparse"
     needs_facts = False
 
-    def read(
-        self,
-        text: str,
-        wanted: Requirements,
-        facts: TurnFacts = UNKNOWN,  # noqa: ARG002 - part of the interface; the text is all this one needs
-    ) -> Reading:
-        """Read an agent's or a utility's output; text sockets accept anything."""
+    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:  # noqa: ARG002
+        """Read an agent's or a utility's output; a text socket accepts anything."""
         if wanted.parse == "text":
             return Reading(text if wanted.utility else text.strip())
         try:
@@ -205,12 +201,14 @@ class SparseProtocol(HandoffProtocol):
         except NotJson as error:
             issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
             return Reading(None, "not_json", (issue,))
-        value, events, wrong = _take_events(found.value)
+        value, events, issues = _split_events(found.value)
         scope = None
         if wanted.utility:
-            value, scope, unsound = _take_scope(value)
-            wrong += unsound
-        issues = (*wrong, *_issues(value, wanted), *(schedule_issues(value) if wanted.streams else ()))
+            value, scope, scope_issues = _split_scope(value)
+            issues += scope_issues
+        issues += tuple(_issues(value, wanted))
+        if wanted.streams:
+            issues += tuple(schedule_issues(value))
         if not wanted.utility:
             issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
@@ -218,60 +216,52 @@ class SparseProtocol(HandoffProtocol):
         return accepted(value, _notes(found), events)._replace(scope=scope)
 
     def fields(self, wanted: Requirements) -> dict[str, str]:
-        """Say what each field must be, of those that concern this socket."""
+        """Return the fields that this socket requires, each with a description."""
         if wanted.parse == "text":
             return {}
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         if wanted.work_items:
-            found["workItems"] = _MEANINGS["workItems"]
+            fields["workItems"] = _MEANINGS["workItems"]
         if wanted.streams:
-            found[SCHEDULE] = _MEANINGS[SCHEDULE]
+            fields[SCHEDULE] = _MEANINGS[SCHEDULE]
         if wanted.why_satisfied:
-            found["satisfied"] = f"true or false, because {wanted.why_satisfied}"
+            fields["satisfied"] = f"true or false, because {wanted.why_satisfied}"
         for target, source in wanted.sources:
             name = first_field(source)
-            if name and name not in found:
-                found[name] = _MEANINGS.get(name, f"whatever {source} reads; it is kept as state.{target}")
-        return found
+            if name and name not in fields:
+                fields[name] = _MEANINGS.get(name, f"any JSON; {source} is stored as state.{target}")
+        return fields
 
     def ask(self, wanted: Requirements) -> str:
-        """Name the fields that this socket needs, and only those."""
+        """Return the instruction that names the fields which this socket requires, and no others."""
         return self.form(wanted)
 
-    def form(
-        self,
-        wanted: Requirements,
-        facts: TurnFacts = UNKNOWN,  # noqa: ARG002 - part of the interface; the same is legal in every turn
-        *,
-        short: bool = False,
-    ) -> str:
-        """Write the fields that this socket needs as one line to copy, and what each must be (R51)."""
+    def form(self, wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:  # noqa: ARG002
+        """Return one line to copy with the required fields, and a description of each (R51)."""
         if wanted.parse == "text":
             return ""
         names = dict.fromkeys((*self.fields(wanted), "context"))
-        shape = ", ".join(f"{compact(name)}: {_PLACES.get(name, _ANY)}" for name in names)
-        lines = [
-            "Answer with one JSON object of this form, with no words and no fence around it:\n{" + shape + "}"
-        ]
+        shape = ", ".join(f"{compact(name)}: {_PLACEHOLDERS.get(name, _ANY)}" for name in names)
+        lines = ["Output only this JSON object: no other text, no code fence.\n{" + shape + "}"]
         if not short:
             if wanted.streams:
-                lines.append(GOOD_SCHEDULE)
+                lines.append(SCHEDULE_ADVICE)
             if "workItems" in names:
-                lines.append("- workItems: one object for each piece of work, [] if there is none")
+                lines.append("- workItems: one object for each work item, [] if there are none")
             if wanted.why_satisfied:
                 lines.append(f"- satisfied: true or false; {wanted.why_satisfied}")
-            lines.append("- context may be left out; any other field is refused")
+            lines.append("- context is optional; other fields are refused")
             lines += [
-                f"- {name}: it is read as {source} and kept as state.{target}"
+                f"- {name}: {source} is stored as state.{target}"
                 for target, source in wanted.sources
-                if (name := first_field(source)) and name not in _PLACES
+                if (name := first_field(source)) and name not in _PLACEHOLDERS
             ]
         return join_within_limit(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
 
     def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
-        """Require the fields that are asked for, and context, which may be empty.
+        """Return a schema with the required fields and context, which may be empty.
 
-        Every field is required, since models are held only to schemas without optional ones.
+        Every field is required, since providers hold models only to schemas without optional fields.
         """
         if wanted.parse == "text":
             return None
@@ -281,24 +271,23 @@ class SparseProtocol(HandoffProtocol):
 
 _MEANINGS: Final = {
     "workItems": "an array of work items, each with exactly the strings title and context",
-    "context": "plain text for whoever works next",
+    "context": "plain text for the next agent",
     "satisfied": "true or false",
-    SCHEDULE: "which items are worked on one after another, by index from 0; streams are worked on side by side",
+    SCHEDULE: "streams of item indexes from 0; the items of a stream run in order, the streams in parallel",
 }
 _TITLE, _TASK, _NEXT, _ANY_WORD = (
     "<what to do>",
-    "<all that is needed to do it>",
-    "<for whoever works next>",
+    "<everything needed to do it>",
+    "<notes for the next agent>",
     "<any JSON>",
 )
 _ANY: Final = compact(_ANY_WORD)
-_PLACES: Final[dict[str, str]] = {
+_PLACEHOLDERS: Final[dict[str, str]] = {
     "workItems": f'[{{"title": "{_TITLE}", "context": "{_TASK}"}}]',
     "satisfied": "<true or false>",
     "context": compact(_NEXT),
     SCHEDULE: SCHEDULE_FORM,
 }
-"""What stands in the form in place of each field."""
 _FORM_WORDS: Final = frozenset(
     {_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()}
 )
@@ -313,7 +302,7 @@ _SHAPES: Final[dict[str, JSON]] = {
 def accepted(
     value: dict[str, JSON], notes: tuple[str, ...] = (), events: tuple[Mapping[str, JSON], ...] = ()
 ) -> Reading:
-    """Build the reading of a valid sparse object."""
+    """Return the reading of a valid sparse object."""
     satisfied, context = value.get("satisfied"), value.get("context")
     return Reading(
         value,
@@ -326,10 +315,10 @@ def accepted(
 
 
 def _notes(found: FoundObject) -> tuple[str, ...]:
-    notes = [_WHERE_NOTE[found.where]] if found.where in _WHERE_NOTE else []
-    notes += [f"the key {_short(key)} was given twice; the last one counts" for key in found.duplicates[:8]]
+    notes = [_NOTES[found.where]] if found.where in _NOTES else []
+    notes += [f"the key {_short(key)} occurs twice; the last one counts" for key in found.duplicates[:8]]
     if len(found.duplicates) > 8:
-        notes.append(f"so were {len(found.duplicates) - 8} more keys")
+        notes.append(f"and {len(found.duplicates) - 8} more keys")
     return tuple(notes)
 
 
@@ -341,52 +330,49 @@ def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
     if not wanted.utility:
         for name in value:
             if name not in wanted.fields:
-                fix = _LEGACY.get(name, "leave it out, or say it in context")
+                fix = _FIX_BY_NAME.get(name, "remove it, or put it into context")
                 yield Issue(f"$.{name}", f"The field {_short(name)} is not part of this handoff.", fix)
         if "context" in value and not isinstance(value["context"], str):
             yield Issue("$.context", "context must be a string.", "write it as plain text")
     if "satisfied" in value:
         if not isinstance(value["satisfied"], bool):
-            yield Issue(
-                "$.satisfied", "satisfied must be true or false.", "write true or false, without quotes"
-            )
+            message = "satisfied must be true or false."
+            yield Issue("$.satisfied", message, "write true or false, without quotes")
     elif wanted.why_satisfied:
         yield Issue("$.satisfied", f"satisfied is missing: {wanted.why_satisfied}.", "add true or false")
     if wanted.check_items and "workItems" in value:
         yield from item_issues(value["workItems"])
     elif wanted.work_items and "workItems" not in value:
-        yield Issue(
-            "$.workItems",
-            "workItems is missing: this socket generates work.",
-            "add an array, empty if there is no work",
-        )
-    checked = wanted.why_satisfied or "satisfied" in value
-    yield from missing_sources(value, wanted, ("$.satisfied",) if checked else ())
+        message = "workItems is missing: this socket generates work."
+        yield Issue("$.workItems", message, "add an array, [] if there is no work")
+    is_checked = wanted.why_satisfied or "satisfied" in value
+    yield from missing_sources(value, wanted, ("$.satisfied",) if is_checked else ())
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
-    """Check a list of work items against R9; ``path`` names the list in the issues."""
+    """Yield the issues of a list of work items (R9); ``path`` is the path of the list."""
     if not isinstance(items, list):
-        yield Issue(path, "workItems must be an array.", "write [] around the items")
+        yield Issue(path, "workItems must be an array.", "put the items into []")
         return
     for index, item in enumerate(items):
-        here = f"{path}.{index}"
-        if not isinstance(item, dict):
-            yield Issue(here, "A work item must be an object.", 'write {"title": "...", "context": "..."}')
+        if isinstance(item, dict):
+            yield from _fields_issues(item, f"{path}.{index}")
+        else:
+            fix = 'write {"title": "...", "context": "..."}'
+            yield Issue(f"{path}.{index}", "A work item must be an object.", fix)
+
+
+def _fields_issues(item: Mapping[str, JSON], path: str) -> Iterator[Issue]:
+    for name in ("title", "context"):
+        if name not in item:
+            message, fix = f"The work item has no {name}.", f"add a {name}, a non-blank string"
+        elif not isinstance(item[name], str):
+            message, fix = f"The {name} of a work item must be a string.", "write it as plain text"
+        elif not item[name].strip():
+            message, fix = f"The {name} of a work item must not be blank.", "describe the work"
+        else:
             continue
-        for name in ("title", "context"):
-            spot, given = f"{here}.{name}", item.get(name)
-            if name not in item:
-                yield Issue(
-                    spot, f"The work item has no {name}.", f"add a {name}, a string that is not blank"
-                )
-            elif not isinstance(given, str):
-                yield Issue(spot, f"The {name} of a work item must be a string.", "write it as plain text")
-            elif not given.strip():
-                yield Issue(spot, f"The {name} of a work item must not be blank.", "say what is to be done")
-        for name in item:
-            if name not in ("title", "context"):
-                fix = _ITEM_LEGACY.get(name, "leave it out, or put it into context as text")
-                yield Issue(
-                    f"{here}.{name}", f"A work item has title and context only, not {_short(name)}.", fix
-                )
+        yield Issue(f"{path}.{name}", message, fix)
+    for name in (name for name in item if name not in ("title", "context")):
+        fix = _ITEM_FIX_BY_NAME.get(name, "remove it, or put it into context as text")
+        yield Issue(f"{path}.{name}", f"A work item has only title and context, not {_short(name)}.", fix)

@@ -43,7 +43,7 @@ from materia_nb.file_io import (
     sync_folder,
 )
 from materia_nb.handoff.base import HandoffProtocol, Reading
-from materia_nb.handoff.runtime_rules import names
+from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later, computing
 from materia_nb.store.files import (
@@ -582,7 +582,7 @@ def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, b
     value = here.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     flow, agent = _safe(facts.meta["flow_key"]), _safe(facts.meta["agent_key"])
-    final, draft = map(Path, names(str(run_dir), flow, step, agent))
+    final, draft = map(Path, envelope_files(str(run_dir), flow, step, agent))
     RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ def test_the_first_prompt_does_not_say_what_must_be_returned():
     play = Play(config(FIRST))
     assert (play.visit.mode, names(play.prompt)) == ("work", ["request", "place", "task", "return"])
     assert "satisfied" not in play.prompt.text
-    assert "in whatever form" in play.prompt.text
+    assert "in any form" in play.prompt.text
 
 
 @pytest.mark.parametrize("work", ["I did it.", YES, "", "{broken"])

@@ -14,7 +14,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.runtime_rules import parse_name
+from materia_nb.handoff.runtime_rules import parse_envelope_name
 from materia_nb.store.rundir import step_names
 from protocol_helpers import ASK, asking, block, contract, envelope, report, same_when_opened, start
 
@@ -254,7 +254,7 @@ def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
 def test_the_file_names_of_steps_are_all_different_and_can_be_read_back(sockets):
     found = step_names(tuple(sockets))
     assert len({name.casefold() for name in found.values()}) == len(sockets)
-    assert all(parse_name(f"{name}-M.json").step_id == name for name in found.values())
+    assert all(parse_envelope_name(f"{name}-M.json").step_id == name for name in found.values())
 
 
 # -- the agent contract --------------------------------------------------------------------
@@ -387,7 +387,7 @@ def test_a_refusal_is_told_with_its_reason(tmp_path):
     )
     cast.approvals.deny("not on a Friday")
     assert seen[1].grant is None
-    assert "No consent was given" in seen[1].prompt
+    assert "The command is not approved" in seen[1].prompt
     assert "not on a Friday" in seen[1].prompt
     assert cast.now.held.action == "escalate"
     assert "no leave" in cast.now.held.reason
@@ -486,7 +486,7 @@ def test_a_section_that_may_not_be_written_is_refused_with_a_note(tmp_path):
     assert cast.status == "complete"
     assert cast.now.engine.knowledge == {}
     assert not (tmp_path / "casts" / "project-context.json").exists()
-    assert "\n".join(cast.why(2).lines).count("may not write the contract 'secrets'") == 1
+    assert "\n".join(cast.why(2).lines).count("has no write access to the contract 'secrets'") == 1
 
 
 def test_a_damaged_project_context_is_one_clear_error(tmp_path):

@@ -69,7 +69,7 @@ def test_the_turns_of_a_conversation_are_seen(bench):
     (side,) = bench.prompts("Planning-Consult", later=True).sides
     turns = [one.turn for one in side.told]
     assert "Working with a person" in turns
-    assert "The person is content." in side.told[turns.index("Working with a person")].prompt.text
+    assert "The person accepts the draft." in side.told[turns.index("Working with a person")].prompt.text
 
 
 def test_the_casts_of_bundled_loadouts_grow_with_their_lists_and_not_with_the_square_of_them(bench):
@@ -157,7 +157,7 @@ def test_the_prompts_of_a_model_are_written_as_its_profile_says_unless_the_socke
     assert cast.run() == "complete"
     plain, own = (step.prompt.text for step in cast.steps)
     assert plain.startswith("Request:\nrain\n")
-    assert own.startswith("What stands between fences")
+    assert own.startswith("Text between fences")
     cast.close()
     again = bench.resume(cast.id)
     assert [step.prompt.text for step in again.steps] == [plain, own], "whoever answers then"

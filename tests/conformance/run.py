@@ -276,15 +276,17 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
 def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
     fine = judged(())
     if "filename" in given:
-        step = runtime_rules.parse_name(given["filename"])
+        step = runtime_rules.parse_envelope_name(given["filename"])
         return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
     if "files" in given:
         read = given["read"]
-        lookup = runtime_rules.look_for(
+        lookup = runtime_rules.find_envelope(
             given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
         )
         return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
-    names = runtime_rules.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
+    names = runtime_rules.envelope_files(
+        given["run_base"], given["flow"], given["step_id"], given["agent_key"]
+    )
     return {**fine, "final": names.final, "draft": names.draft}
 
 

@@ -68,7 +68,7 @@ def test_parts_stand_in_one_order_each_under_its_heading():
         "## Your answer before",
         "## Why it came back",
     ]
-    assert play.prompt.text.startswith("What stands between fences was written by others")
+    assert play.prompt.text.startswith("Text between fences was written by others")
 
 
 def test_a_single_agent_is_told_its_request_once_and_no_place():
@@ -101,7 +101,7 @@ def test_a_text_of_others_cannot_end_its_fence():
 @pytest.mark.parametrize("prompt", ["{{stateJson}}", "{{state}}"])
 def test_a_state_that_the_prompt_shows_whole_is_left_out_and_says_why(prompt):
     play = Play(chain(prompt), say(state={"x": 1}))
-    assert part(play, "state") == "your own prompt tells it: {{stateJson}}"
+    assert part(play, "state") == "your prompt contains {{stateJson}}"
 
 
 @pytest.mark.parametrize("prompt", ["{{state.plan.name}}", "{{ plan.name }}"])
@@ -119,11 +119,11 @@ def test_a_variable_alone_on_its_line_is_quoted_and_one_in_a_sentence_is_not():
 def test_of_a_json_output_only_what_no_other_part_tells_is_told():
     sockets = {"A": asks(edge("B", "satisfied"), assign={"plan": "$.plan"}), "B": at("P")}
     play = Play(config(sockets), '{"satisfied": true, "context": "fine", "plan": "PLAN"}')
-    assert part(play, "previous") == "A (P) said satisfied: true."
+    assert part(play, "previous") == "A (P) reported satisfied: true."
     assert state_of(play)["plan"] == "PLAN"
     assert play.prompt.text.count("PLAN") == play.prompt.text.count("fine") == 1
     left = Play(chain(), say(noise="NOISE", state={"x": 1}))
-    assert part(left, "previous") == 'Of Rows (U):\n```\n{\n  "noise": "NOISE"\n}\n```'
+    assert part(left, "previous") == 'From Rows (U):\n```\n{\n  "noise": "NOISE"\n}\n```'
 
 
 def sent_back(source):
@@ -139,7 +139,7 @@ def sent_back(source):
 def test_an_answer_that_comes_back_is_not_told_in_the_state_too(source):
     play = Play(sent_back(source), "a draft", say(satisfied=False, context="Too long."))
     assert "a draft" in part(play, "before")
-    assert part(play, "state") == "there is nothing in it that no other part tells"
+    assert part(play, "state") == "nothing beyond the other parts"
 
 
 def test_what_is_kept_and_is_that_answer_no_more_is_told():
@@ -160,7 +160,7 @@ def test_a_text_that_was_assigned_too_is_told_once():
 
 def test_of_the_item_only_what_the_prompt_does_not_tell_is_told():
     both = Play(retry("{{item.title}} {{state.workItem.context}}"), items("a"))
-    assert part(both, "item") == "your own prompt tells it"
+    assert part(both, "item") == "already in your prompt"
     title = Play(retry("{{item.title}}"), items("a"))
     assert part(title, "item").startswith("WI-1:\n```\n")
     assert part(Play(retry(), items("a")), "item").startswith("WI-1: a\n```\n")
@@ -176,25 +176,25 @@ def test_the_list_is_told_as_titles_inside_an_item_and_whole_outside():
     document = config(sockets, {"L": loop("Build", exits=exits)}, materia={"B": agent("Go on.")})
     play = Play(document, items("a", "b", "c"), "did a")
     place = part(play, "place")
-    assert "You work on work item 2 of 3 (WI-2)." in place
-    assert place.splitlines()[-3:] == ["- done: a", "- this one", "- to come: c"]
+    assert "You are working on item 2 of 3 (WI-2)." in place
+    assert place.splitlines()[-3:] == ["- done: a", "- this item", "- pending: c"]
     play.go("did b", "did c")
-    assert "The work items (3):" in part(play, "place")
+    assert "Work items (3):" in part(play, "place")
     assert "workItems" not in part(play, "state")
 
 
 def test_of_a_long_list_ten_titles_around_this_one_are_told_and_the_counts():
     play = Play(retry(), items(*[f"t{n}" for n in range(30)]))
     lines = part(play, "place").splitlines()
-    assert [line for line in lines if line.startswith("- ")][-1] == "- to come: t10"
-    assert lines[-1] == "In all 29 to come."
+    assert [line for line in lines if line.startswith("- ")][-1] == "- pending: t10"
+    assert lines[-1] == "In total: 29 pending."
     play.go(*["built", YES] * 12)
-    assert part(play, "place").splitlines()[-1] == "In all 12 done, 17 to come."
+    assert part(play, "place").splitlines()[-1] == "In total: 12 done, 17 pending."
     cursor, _, outer = play.visit.item.id
     passed = {(cursor, 3, outer): True, ("other", 4, outer): True, (cursor, 5, ((cursor, 0),)): True}
     state = play.state._replace(passed=passed)
     told = next(one.text for one in entering.prompt_for(play.rules, state).parts if one.name == "place")
-    assert told.splitlines()[-1] == "In all 11 done, 1 passed over, 17 to come."
+    assert told.splitlines()[-1] == "In total: 11 done, 1 skipped, 17 pending."
 
 
 # -- handoffs -----------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_the_newest_handoffs_are_told_and_what_is_left_out_is_counted():
     told = part(play, "handoffs")
     assert "HANDOFF-10." in told
     assert "HANDOFF-1." not in told
-    assert "older ones are left out" in told
+    assert "older omitted" in told
     assert len(told) < HANDOFFS_INSIDE + 200
     play.go(json.dumps({"context": "HANDOFF-11. " + "x" * 170}))
     outside = part(play, "handoffs")
@@ -229,7 +229,7 @@ def test_a_handoff_longer_than_its_room_loses_its_middle():
     told = part(play, "handoffs")
     assert "BEGIN" in told
     assert " END" in told
-    assert "characters are left out here" in told
+    assert "characters omitted" in told
 
 
 def test_a_refusal_is_forgotten_once_the_same_socket_is_content_with_the_item():
@@ -262,7 +262,7 @@ def test_work_that_comes_back_has_its_answer_and_the_reason_once_with_its_lines(
     assert part(play, "before") == "```\nDRAFT\n```"
     assert "First.\nSecond." in part(play, "reasons")
     assert play.prompt.text.count("Second.") == 1
-    assert part(play, "previous") == "why it came back is told below"
+    assert part(play, "previous") == "see Why it came back"
     assert play.prompt.reasons == ("First. Second.",)
 
 
@@ -310,7 +310,7 @@ def test_an_object_takes_one_part_away(given, gone):
     whole = there(Play(config(sockets), answer, request="R"))
     play = Play(config(sockets, castContext=given), answer, request="R")
     assert there(play) == [name for name in whole if name != gone]
-    assert part(play, gone).startswith("castContext leaves")
+    assert part(play, gone).startswith("castContext excludes")
 
 
 LISTED = say(workItems=[{"title": "T", "context": "C"}, {"title": "U", "context": "D"}])
@@ -323,18 +323,18 @@ LISTED = say(workItems=[{"title": "T", "context": "C"}, {"title": "U", "context"
             chain("{{state.workItems}}"),
             LISTED,
             "place",
-            "your own prompt tells the list: {{state.workItems}}",
+            "your prompt contains {{state.workItems}}",
         ),
-        (chain(castContext={"items": "none"}), LISTED, "place", "castContext leaves the list out"),
+        (chain(castContext={"items": "none"}), LISTED, "place", "castContext excludes the list"),
         (
             retry("{{state.workItems}}"),
             LISTED,
             "place",
-            "your own prompt tells the list: {{state.workItems}}",
+            "your prompt contains {{state.workItems}}",
         ),
-        (retry(castContext={"items": "none"}), LISTED, "place", "castContext leaves the list out"),
-        (chain("{{context}}"), say(context="C"), "handoffs", "your own prompt tells them: {{state.context}}"),
-        (chain("{{request}}"), "{}", "request", "your own prompt tells it: {{request}}"),
+        (retry(castContext={"items": "none"}), LISTED, "place", "castContext excludes the list"),
+        (chain("{{context}}"), say(context="C"), "handoffs", "your prompt contains {{state.context}}"),
+        (chain("{{request}}"), "{}", "request", "your prompt contains {{request}}"),
         (chain(), "{}", "request", "it is empty"),
     ],
 )
@@ -391,7 +391,7 @@ def test_a_long_text_has_its_beginning_and_its_end():
     text = part(Play(document, "A" * 6_000 + "Z" * 6_000), "previous")
     assert text.count("A") == OUTPUT_HEAD + 1  # and the name of the socket
     assert text.count("Z") == OUTPUT_TAIL
-    assert f"{12_000 - OUTPUT_HEAD - OUTPUT_TAIL:,} characters are left out here" in text
+    assert f"{12_000 - OUTPUT_HEAD - OUTPUT_TAIL:,} characters omitted" in text
 
 
 def test_the_contexts_of_a_list_share_their_room_and_every_title_is_told():
@@ -464,7 +464,7 @@ def test_the_state_is_json_within_its_bounds_and_whole_where_it_fits(data, most)
 def test_a_text_without_its_middle_keeps_to_its_bound(text, most):
     cut = middle(text, most)
     assert len(cut) <= most
-    assert cut == text or "left out here" in cut
+    assert cut == text or "omitted" in cut
 
 
 # -- what is wrong with castContext, and what is odd -------------------------------------------------------

@@ -71,7 +71,7 @@ def test_an_answer_that_was_cut_off_is_taken_where_it_is_whole_all_the_same(text
     assert cast.state.status == status
     if first:
         assert "The answer was cut off by max_tokens (100)" in of_type(cast, ev.RecoveryStart)[0].error
-        missing = "there is no answer" if not text else "this is not all of it"
+        missing = "is empty" if not text else "is incomplete"
         assert missing in of_type(cast, ev.RecoveryStart)[0].error
     else:
         reading = cast.session.steps[-1].reading

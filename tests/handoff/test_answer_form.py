@@ -19,8 +19,8 @@ STATUS = "<IN_PROGRESS, APPROVAL_REQUEST, COMPLETE, BLOCKED or NEEDS_INPUT>"
 FILLED = {
     "<true or false>": "true",
     "<what to do>": "Outline",
-    "<all that is needed to do it>": "Three headings.",
-    "<for whoever works next>": "Look at the third one.",
+    "<everything needed to do it>": "Three headings.",
+    "<notes for the next agent>": "Look at the third one.",
     "<any JSON>": "anything",
     "<in words>": "I looked at it.",
     "<file>": "notes.md",
@@ -39,7 +39,7 @@ def wants(*, work_items=False, satisfied=False, sources=()):
     return Requirements(
         parse="json",
         utility=False,
-        why_satisfied="edges of this socket depend on it" if satisfied else None,
+        why_satisfied="the next step depends on it" if satisfied else None,
         work_items=work_items,
         check_items=True,
         fields=frozenset({"workItems", "satisfied", "context", *(name for _, name in sources)}),
@@ -120,7 +120,7 @@ def test_who_fills_a_form_in_is_not_refused(name):
 def test_a_field_that_still_holds_the_words_of_the_form_is_named(name):
     spoken, wanted = protocol(name), wants(satisfied=True)
     filled = line_of(spoken.form(wanted, TurnFacts(agent_id="a1b2c3d4e")))
-    left = {"sparse": "<for whoever works next>", "envelope": "<why>", "agent-contract": "<what is next>"}[
+    left = {"sparse": "<notes for the next agent>", "envelope": "<why>", "agent-contract": "<what is next>"}[
         name
     ]
     for word, value in {**FILLED, STATUS: "COMPLETE"}.items():

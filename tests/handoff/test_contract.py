@@ -449,7 +449,7 @@ def test_r44_without_an_exact_command_there_is_no_consent_to_give(command):
 def test_r44_a_person_sees_that_nothing_here_issued_the_id():
     request = {**REQUEST, "approval_id": "P-" + "0" * 32}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
-    assert "nothing here issued the id P-000" in read(asked).reason
+    assert "the agent made up the id P-000" in read(asked).reason
 
 
 def test_14_the_context_carries_what_the_next_one_needs():
@@ -468,7 +468,7 @@ def test_14_the_context_carries_what_the_next_one_needs():
         "Open gaps: gap more; g",
         "Ownership: cross_surface_dependency",
         "Next best agent: developer",
-        "Warnings: Commands were run and no output is quoted.",
+        "Warnings: Commands were run, but no output is quoted.",
     ]
 
 
@@ -528,7 +528,7 @@ def test_9_malformed_suggestions_are_skipped_with_a_warning():
 
 def test_another_agent_id_than_the_one_given_is_noted_and_nothing_else():
     noted = read(CONTRACT, agent_id="a1b2c3d4e5")
-    assert noted.notes == (f"agent_status.agent_id is {OWN_ID}, and the agent was given a1b2c3d4e5",)
+    assert noted.notes == (f"agent_status.agent_id is {OWN_ID}, but the id of the agent is a1b2c3d4e5",)
     assert noted._replace(notes=()) == read(CONTRACT, agent_id=OWN_ID)
     assert read(CONTRACT, agent_id="").notes == (), "what was given is not known"
     assert read("no contract", agent_id="a1b2c3d4e5").notes == ()

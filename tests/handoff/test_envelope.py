@@ -358,15 +358,15 @@ def test_5_three_tries_then_an_envelope_that_claims_nothing():
 
 
 def test_6_names_there_and_back():
-    names = runtime_rules.names("RUN/", "build", "s_1", "code-critic")
+    names = runtime_rules.envelope_files("RUN/", "build", "s_1", "code-critic")
     assert names == (
         "RUN/build/handoffs/s_1-code-critic.json",
         "RUN/build/handoffs/s_1-code-critic.draft.json",
     )
     for path, draft in zip(names, (False, True), strict=True):
-        assert runtime_rules.parse_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
-    assert runtime_rules.names("", "f", "s", "a").final == "f/handoffs/s-a.json"
-    assert runtime_rules.names("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
+        assert runtime_rules.parse_envelope_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
+    assert runtime_rules.envelope_files("", "f", "s", "a").final == "f/handoffs/s-a.json"
+    assert runtime_rules.envelope_files("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
 
 
 @pytest.mark.parametrize(
@@ -390,21 +390,21 @@ def test_6_names_there_and_back():
 def test_6_parts_that_lead_elsewhere_are_refused(field, value):
     parts = {"flow": "f", "step_id": "s", "agent_key": "a", field: value}
     with pytest.raises(MateriaError) as error:
-        runtime_rules.names("RUN", **parts)
+        runtime_rules.envelope_files("RUN", **parts)
     assert (error.value.where, error.value.kind) == (f"PATH_UNSAFE:{field}", "path_unsafe")
 
 
 @pytest.mark.parametrize("name", ["s1.json", "-a.json", "s1-.json", "s1-a", "s1-a.txt", ".json", ""])
 def test_6_names_that_cannot_have_been_made_are_refused(name):
     with pytest.raises(MateriaError, match=r"filename|step_id|agent_key"):
-        runtime_rules.parse_name(name)
+        runtime_rules.parse_envelope_name(name)
 
 
 def test_6_a_lone_draft_is_no_handoff():
-    final, draft = runtime_rules.names("", "f", "s", "a")
-    assert runtime_rules.look_for({final, draft}, "f", "s", "a") == (final, (), ())
-    assert codes(runtime_rules.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
-    nothing = runtime_rules.look_for([], "f", "s", "a")
+    final, draft = runtime_rules.envelope_files("", "f", "s", "a")
+    assert runtime_rules.find_envelope({final, draft}, "f", "s", "a") == (final, (), ())
+    assert codes(runtime_rules.find_envelope([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
+    nothing = runtime_rules.find_envelope([], "f", "s", "a")
     assert (codes(nothing.issues), nothing.warnings) == (["ENVELOPE_MISSING"], ())
 
 

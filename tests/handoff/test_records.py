@@ -12,8 +12,8 @@ from builders import asks, edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff.jsontext import labelled
-from materia_nb.handoff.runtime_rules import names
-from materia_nb.handoff.sparse import LONGEST_EXPORT
+from materia_nb.handoff.runtime_rules import envelope_files
+from materia_nb.handoff.sparse import MAX_EXPORT_BYTES
 from protocol_helpers import ASK, CONTRACT, ENVELOPE
 from records import check_record
 
@@ -78,14 +78,14 @@ def test_a_line_names_twenty_entries_and_how_many_more_there_are(entries, line):
 
 
 def test_a_part_of_a_file_name_has_two_hundred_bytes_at_most():
-    assert names("", "f", "s", "ü" * 100).final == f"f/handoffs/s-{'ü' * 100}.json"
+    assert envelope_files("", "f", "s", "ü" * 100).final == f"f/handoffs/s-{'ü' * 100}.json"
     with pytest.raises(MateriaError, match="cannot be part of a file name"):
-        names("", "f", "s", "ü" * 100 + "x")
+        envelope_files("", "f", "s", "ü" * 100 + "x")
 
 
 def test_all_exports_together_have_256_kib_at_most():
     around = len('{"producer":"p","value":""}')
-    most = [{"producer": "p", "value": "x" * (LONGEST_EXPORT - around)}] * 4
+    most = [{"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}] * 4
     given = [
         most,
         [*most[1:], {**most[0], "value": most[0]["value"][:-around]}, {"producer": "p", "value": "x"}],

@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.handoff import protocol, requirements
 from materia_nb.handoff.base import BASE, EVENT_SEVERITIES, Scope
-from materia_nb.handoff.sparse import LONGEST_EXPORT, MOST_EXPORTS
+from materia_nb.handoff.sparse import MAX_EXPORT_BYTES, MAX_EXPORTS
 from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
 
@@ -116,8 +116,8 @@ def test_what_is_no_transition_is_refused_where_it_is_wrong(given, paths):
         ([], [""]),
         ({"a": {"value": 1}}, [".a"]),
         ({"a": {"producer": "", "value": 1}}, [".a.producer"]),
-        ({"a": {"producer": "p", "value": "x" * LONGEST_EXPORT}}, [".a"]),
-        ({str(n): {"producer": "p", "value": n} for n in range(MOST_EXPORTS + 1)}, [""]),
+        ({"a": {"producer": "p", "value": "x" * MAX_EXPORT_BYTES}}, [".a"]),
+        ({str(n): {"producer": "p", "value": n} for n in range(MAX_EXPORTS + 1)}, [""]),
         ({str(n): {"producer": "p", "value": "x" * 60_000} for n in range(5)}, [""]),
     ],
 )
@@ -131,12 +131,12 @@ def test_only_utilities_change_the_scope():
 
 def test_exports_of_just_the_size_that_is_allowed_are_kept():
     around = len('{"producer":"p","value":""}')
-    longest = {"producer": "p", "value": "x" * (LONGEST_EXPORT - around)}
+    longest = {"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}
     assert refused(to("b", exports={str(n): longest for n in range(4)})) == []
     assert refused(to("b", exports={"a": {**longest, "value": longest["value"] + "x"}})) == [
         "$.scopeTransition.scope.exports.a"
     ]
-    many = {str(n): {"producer": "p", "value": n} for n in range(MOST_EXPORTS)}
+    many = {str(n): {"producer": "p", "value": n} for n in range(MAX_EXPORTS)}
     assert refused(to("b", exports=many)) == []
 
 

@@ -207,7 +207,7 @@ def test_what_the_agent_would_be_told_follows_the_prompt(session):
     assert "satisfied" in by_title["What to return"]["text"]
     assert (by_title["Your answer before"]["text"], by_title["Your answer before"]["note"]) == (
         "",
-        "the work did not come back",
+        "the work was not sent back",
     )
     assert "[title of item 5]" in str(told["last"]["parts"])
     assert "characters, some " in told["first item"]["about"]
@@ -218,7 +218,7 @@ def test_what_the_agent_would_be_told_once_work_is_sent_back(session):
     told = situations(do(session, "pick", what=["socket", "Socket-2"]))
     assert list(told) == ["first item", "second", "last", "sent back"]
     parts = {part["title"]: part["text"] for part in told["sent back"]["parts"]}
-    assert "It was not satisfactory." in parts["Why it came back"]
+    assert "The work was not satisfactory:" in parts["Why it came back"]
     assert [*situations(do(session, "pick", what=["socket", "Socket-1"]))] == ["first visit"]
     do(session, "add", materia="Build")
     assert [*situations(do(session, "pick", what=["socket", "Socket-6"]))] == ["alone"]

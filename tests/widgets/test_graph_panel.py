@@ -654,7 +654,7 @@ def test_a_socket_is_explained(project: Path, timers: list[Timer]):
     panel = GraphPanel(cast)
     panel.select("socket", "Socket-3")
     shown = details(panel)
-    assert "true or false, because edges of this socket depend on it" in shown
+    assert "true or false, because the next step depends on it" in shown
     assert "once more" in shown, "the handoff"
     assert "used now" in shown
     assert "a preview: if it were entered now" in shown

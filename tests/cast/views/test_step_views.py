@@ -135,7 +135,7 @@ def test_a_refused_envelope_says_why_and_warnings_stand_apart(tmp_path):
     text, html = shown(cast)
     assert re.search(r"where +issue +what to do", text)
     assert ">issue<" in html
-    assert re.search("warning\n.*\n.*It is verified with a concern of severity HIGH.", text)
+    assert re.search("warning\n.*\n.*The status is VERIFIED, but a concern has severity HIGH.", text)
     assert ">warning<" in html
     assert "not done yet" not in text
 
