@@ -101,7 +101,7 @@ BY_TASK: Final = {
     ],
     "Reference": ["magics", "python-api", "loadout-format", "handoff-protocols", "rules", "conformance"],
 }
-"""The guides by what a reader wants to do, those first that are read first. Those that are not there are passed over,
+"""The guides by what a reader wants to do, those first that are read first. Those that are not there are skipped,
 and others of docs/ follow under Reference."""
 
 CONTENTS: Final = """

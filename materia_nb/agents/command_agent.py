@@ -72,7 +72,7 @@ class JsonOutput:
         session: where the id of the session is.
         error: what is there, and not false, null or empty, only when it failed; a text says how.
         lines: whether each line is a JSON value of its own; the paths then begin at the list of all lines. Lines that are not JSON
-            are passed over.
+            are skipped.
 
     Raises:
         AgentError: a path is not JSONPath.

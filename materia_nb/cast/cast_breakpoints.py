@@ -118,7 +118,7 @@ class Settable(BreakpointSet):
                 ``condition_of`` in ``materia_nb.cast.breakpoint``), or a function of the cast, which is gone with this kernel.
             after: behind the socket.
             edge: when this way out of it is taken: an edge by its number, from 1, or all ways to a socket or ``end``.
-                A loop that is passed over because its list is empty takes none.
+                A loop that is skipped because its list is empty takes none.
             refused: when its output is refused, before the repair turn.
             not_satisfied: when it says that it is not satisfied, with an item or whatever else it judges.
             same_again: when it says what it said in an earlier visit for the same item (R64).

@@ -94,9 +94,9 @@ class Edits:
             items: the new list; each item has exactly a title and a context (R9).
             origins: for each item its index in the old list, None for a new one. Left out, it is an item that is equal,
                 else one with an equal title, else it is new.
-            again: indices in the old list of items that are done or passed over and are to be worked on again: the
+            again: indices in the old list of items that are done or skipped and are to be worked on again: the
                 first of the open ones, with retries and follow-up afresh.
-            abandon: whether to give up the item being worked on. In the list it stays as passed over. The cast goes on
+            abandon: whether to give up the item being worked on. In the list it stays as skipped. The cast goes on
                 with the next item at the socket by which the loop is entered.
 
         Raises:
@@ -112,7 +112,7 @@ class Edits:
         return self._said(command, json_copy(list(items)), origins)
 
     def again(self, *items: int | str) -> tuple[str, ...]:
-        """Have items that are done, or were passed over, worked on again: the first of the open ones, from the start.
+        """Have items that are done, or were skipped, worked on again: the first of the open ones, from the start.
 
         Args:
             items: the number in the list, from 1, the key (``WI-2``) or the title of each.
@@ -124,7 +124,7 @@ class Edits:
         return self.items(listed, range(len(listed)), again=[_place(listed, one) for one in items])
 
     def abandon(self) -> tuple[str, ...]:
-        """Give up the item being worked on and go on with the next; it stays in the list as passed over, see :meth:`items`.
+        """Give up the item being worked on and go on with the next; it stays in the list as skipped, see :meth:`items`.
 
         Raises:
             MateriaError: no item is being worked on (``no_item``), or as :meth:`items`.

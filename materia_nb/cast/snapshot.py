@@ -116,7 +116,7 @@ class Snapshot:
         waiting_at: the visit that owes an output, None when no socket is entered.
         held: what the cast is held for: why, and what a person is asked for; None when it is not held.
         failure: why the cast stopped, when it failed or was aborted.
-        ended_by: the decision that passed over empty loops to the end, None when the cast ended otherwise.
+        ended_by: the decision that skipped empty loops to the end, None when the cast ended otherwise.
         wish: what the person wants changed in the draft, while that is asked in place of the prompt.
         calls: the tool calls of the turn that waits, so far.
         edits: the changes that a person made and did not undo, in order.
@@ -275,7 +275,7 @@ class Snapshot:
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """How each work item stands: ``done``, ``being worked on``, ``open`` or ``passed over``, by its visits (R46).
+        """How each work item stands: ``done``, ``being worked on``, ``open`` or ``skipped``, by its visits (R46).
 
         Where several loops go over the work items, for the one that the cast is in, or was in last; in lanes that are at work,
         for the lane that each is in.
@@ -468,7 +468,7 @@ class Snapshot:
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
     def _upcoming(self) -> str | None:
-        """The socket that is entered next: behind the loops that are passed over because they are empty."""
+        """The socket that is entered next: behind the loops that are skipped because they are empty."""
         target = self.engine.next
         socket = self.graph.sockets.get(target) if target else None
         if socket is None or socket.iterator is None or self.engine.status != "ready":

@@ -176,7 +176,7 @@ def path_words(path: StatusPath) -> str:
 def path_svg(path: StatusPath) -> Html:
     """Draw the statuses, the ways between them, and the way taken: thick, and numbered in order.
 
-    A status that was reported and is none of those of the path is passed over.
+    A status that was reported and is none of those of the path is skipped.
     """
     hub = path.hub
     boxes = {hub: _HUB, **dict(zip(path.around, _CORNERS, strict=False))}

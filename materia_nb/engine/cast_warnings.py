@@ -44,7 +44,7 @@ class CastWarning(NamedTuple):
         code: what kind it is.
         message: what happened, in a sentence.
         socket: where.
-        step: at which step; of a loop that was passed over, the step that was entered in its place.
+        step: at which step; of a loop that was skipped, the step that was entered in its place.
         item: the key of the item that it is about, if any.
         sockets: of an empty loop, the sockets that only its exits lead to and that were not visited otherwise.
     """
@@ -342,7 +342,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
             never = tuple(socket for socket in behind[passed.loop] if socket not in visited)
         what = f"loop {passed.loop}" if passed.loop is not None else passed.socket
         skipped = f"; {', '.join(never)} never ran" if never else ""
-        message = f"{what} was passed over, because its list is empty{skipped}"
+        message = f"{what} was skipped, because its list is empty{skipped}"
         found.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, never))
     return found
 

@@ -430,7 +430,7 @@ def _is_said(value: JSON) -> bool:
 
 
 def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
-    """Close the books of an item that advanced; one that nobody had entered was passed over (R46)."""
+    """Close the books of an item that advanced; one that nobody had entered was skipped (R46)."""
     if item not in draft.items and item[0] in rules.cursors:
         draft.passed = FrozenDict({**draft.passed, item: False})
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})

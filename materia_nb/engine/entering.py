@@ -135,7 +135,7 @@ def begin(
 
 
 def enter(rules: Rules, state: CastState) -> Transition:
-    """Enter ``state.next``: find its item or pass over an empty loop, count the visit, ask for output (R1)."""
+    """Enter ``state.next``: find its item or skip an empty loop, count the visit, ask for output (R1)."""
     if state.status != "ready":
         raise MateriaError(
             f"The cast {state.stands}, so no socket can be entered.",
@@ -180,7 +180,7 @@ def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
 
 
 def _ended(draft: Draft, passed: list[Passed]) -> Transition:
-    decision = _passed_over(draft.steps, passed, END) if passed else None
+    decision = _skipped_sockets(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Transition(draft.done(), (CastEnd(ok=True),), decision)
@@ -201,7 +201,7 @@ def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition
     return stop_cast(draft, failure)
 
 
-def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
+def _skipped_sockets(step: int, passed: list[Passed], target: str) -> Decision:
     return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
@@ -231,7 +231,7 @@ def _visit(
             here.prompt(state, item)
         prompt = EntryPrompt(rules, before)
     started = SocketStart(about=about(rules, visit), visit=number, step=step)
-    return Transition(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
+    return Transition(state, (started,), _skipped_sockets(step, passed, socket) if passed else None, prompt)
 
 
 class EntryPrompt(Prompt):
@@ -287,7 +287,7 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
         return entered.prompt, ""
     if entered.state.failure is not None:
         return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
-    return None, "Its list has no item now, so it would be passed over."
+    return None, "Its list has no item now, so it would be skipped."
 
 
 def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:

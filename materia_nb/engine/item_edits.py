@@ -36,7 +36,7 @@ Path: TypeAlias = tuple[str, ...]
 
 WORKED_ON: Final = "being worked on"
 
-_BEHIND: Final = ("done", "passed over")
+_BEHIND: Final = ("done", "skipped")
 
 _NAMED: Final = 5
 """How many items a sentence names at most."""
@@ -46,7 +46,7 @@ class ListEdit(NamedTuple):
     """What is wanted of one list: where its items come from, which are to be worked on again, which to be given up.
 
     ``again`` are places in the old list. ``abandon`` gives the item up that is being worked on: taken out, if it is
-    not in the new list, else kept as passed over.
+    not in the new list, else kept as skipped.
     """
 
     origins: tuple[int | None, ...]
@@ -373,7 +373,7 @@ class _Work:
         """Say what a person did not say: what was moved; and what follows for the item that is given up."""
         if given_up is not None:
             kept = given_up in wanted.origins and given_up not in wanted.again
-            more = "; it stays in the list as passed over" if kept else ""
+            more = "; it stays in the list as skipped" if kept else ""
             self.said.append(f"{_title(old[given_up])!r} is abandoned{more}.")
         if wanted.again:
             anew = [

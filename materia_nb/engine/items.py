@@ -33,7 +33,7 @@ Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
 Template: TypeAlias = Callable[[StateView, Item | None], str]
 """Fills a materia prompt for the state and the current item."""
 
-Standing: TypeAlias = Literal["done", "being worked on", "open", "passed over"]
+Standing: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
 """How an item stands for one cursor: it advanced; it was entered and has not; neither; it is behind without having been worked off."""
 
 
@@ -166,10 +166,10 @@ def standing(state: StateView, item: ItemId) -> Standing:
         return "done" if index in behind else "being worked on" if item in state.items else "open"
     reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
     if index < reached:
-        return "passed over" if item in state.passed else "done"
+        return "skipped" if item in state.passed else "done"
     if item in state.items:
         return "being worked on"
-    return "passed over" if state.status == "complete" else "open"
+    return "skipped" if state.status == "complete" else "open"
 
 
 def _lane_of(state: StateView, cursor: str) -> OfLane | None:
@@ -291,7 +291,7 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
 
 
 def forget_items(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
-    """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being passed over."""
+    """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being skipped."""
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not gone(item)})
     draft.items = FrozenDict({item: record for item, record in draft.items.items() if not gone(item)})

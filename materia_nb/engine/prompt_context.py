@@ -365,7 +365,7 @@ class PromptContext(NamedTuple):
             if room.titles is not None and room.titles <= index < len(items) - room.titles:
                 continue
             word = "" if self.here.cursor is None else standing(self.state, (self.here.cursor, index, ()))
-            head = f"{index + 1}. " + (f"({_STANDING[word]}) " if word in ("done", "passed over") else "")
+            head = f"{index + 1}. " + (f"({_STANDING[word]}) " if word in ("done", "skipped") else "")
             lines.append(head + _title(item, str(index)))
             tells.append(("title", str(index)))
             text = _context_of(item)
@@ -659,7 +659,7 @@ _STANDING: Final = {
     "done": "done",
     "being worked on": "in progress",
     "open": "pending",
-    "passed over": "skipped",
+    "skipped": "skipped",
 }
 """What an agent is told of how an item stands."""
 

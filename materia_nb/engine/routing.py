@@ -157,7 +157,7 @@ NOTHING_SAID: Final = Reading(None)
 
 
 class Passed(NamedTuple):
-    """A socket that was passed over, since its list had no item left at the cursor (R16).
+    """A socket that was skipped, since its list had no item left at the cursor (R16).
 
     ``loop`` is None for a socket's own ``foreach``, ``entries`` the length of its list, and ``route`` the exit that led on,
     None when there was none.
@@ -259,8 +259,8 @@ class Decision(NamedTuple):
         return self.applied.advance
 
     @property
-    def passed_over(self) -> tuple[str, ...]:
-        """The sockets that were passed over on the way in."""
+    def skipped_sockets(self) -> tuple[str, ...]:
+        """The sockets that were skipped on the way in."""
         return tuple(one.socket for one in self.passed)
 
     @property

@@ -78,7 +78,7 @@ class StepRecord(NamedTuple):
 
     ``states`` are the one when it was entered and the latest one, or what finds them again; while
     the socket still owes an output, ``decision`` is None or that of its last turn.
-    ``entry`` tells which empty loops were passed over on the way in. ``branch`` counts how
+    ``entry`` tells which empty loops were skipped on the way in. ``branch`` counts how
     often the cast had been taken back before, since visits are then numbered anew. ``missing``
     are the files that the last output says it made and that were not on the disk.
 
@@ -359,7 +359,7 @@ class Session(NamedTuple):
         abandoned: the steps that going back left behind, one branch each.
         kept: the suggestions that a person kept.
         pins: what answers in the place of sockets and materia because a person chose it, by name (R40).
-        ending: the decision that passed over empty loops to the end.
+        ending: the decision that skipped empty loops to the end.
         labels: what people say of the cast and of its steps.
         labels_before: what each change of these took away, the latest last.
         keeps: how the files of the project are kept, empty where they are not.

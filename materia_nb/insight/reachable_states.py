@@ -378,7 +378,7 @@ class StateSpace:
 
     Attributes:
         stopped: why the search stopped early, in words; empty when everything was looked at.
-        first: what is taken before the first visit, when an empty loop is passed over.
+        first: what is taken before the first visit, when an empty loop is skipped.
     """
 
     nodes: list[StateNode] = field(default_factory=list)
@@ -560,7 +560,7 @@ def play_visit(rules: Rules, here: SocketRules, state: CastState, answer: Script
 
 
 def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
-    """Enter what comes next; with it the exits of the loops that are passed over."""
+    """Enter what comes next; with it the exits of the loops that are skipped."""
     step = entering.enter(rules, state)
     passed = step.decision.passed if step.decision is not None else ()
     return step.state, tuple(one.route for one in passed if one.route is not None)
@@ -670,7 +670,7 @@ def _links(rules: Rules) -> Iterator[_Link]:
                     yield _Link(id_, route.target, (route.edge_id, 0), False, moves)
         if (empty := rules.empty_exit(here.socket)) is not None:
             yield _Link(id_, empty.target)
-    for region in rules.graph.regions.values():  # its loop is passed over when there are no items (P6)
+    for region in rules.graph.regions.values():  # its loop is skipped when there are no items (P6)
         yield _Link(region.first, region.exit)
 
 

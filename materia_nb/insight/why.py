@@ -75,13 +75,13 @@ def explain(
         title: which visit it is about, in words.
         decision: the step's decision; None while its socket owes an output.
         after: the state after the step.
-        entry: the decision on the way in, when empty loops were passed over.
-        onward: the decision on the way to what came next, when empty loops were passed over there.
+        entry: the decision on the way in, when empty loops were skipped.
+        onward: the decision on the way to what came next, when empty loops were skipped there.
         pinned: what the answer was pinned to, if it was (R40).
     """
     lines: list[str] = []
-    if entry is not None and entry.passed_over:
-        lines.append(_passed_over(entry))
+    if entry is not None and entry.skipped_sockets:
+        lines.append(_skipped_sockets(entry))
     if decision is None:
         lines.append(f"It is {after.status}: no output has been decided on yet.")
         return Why(title, tuple(lines), (), None)
@@ -106,8 +106,8 @@ def explain(
         if decision.result.silent and decision.failure is None:
             lines.append(f"{decision.result.words.capitalize()}: {decision.reason}")
         lines += _way(rules, decision)
-    if onward is not None and onward.passed_over:
-        lines.append(_passed_over(onward))
+    if onward is not None and onward.skipped_sockets:
+        lines.append(_skipped_sockets(onward))
     if after.failure is not None and decision.failure is None:
         lines += _stopped(after.failure)  # the next socket could not be entered
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
@@ -120,7 +120,7 @@ def _pinned(rules: Rules, decision: Decision, pinned: str) -> str:
     return f"It was pinned to {pinned}; {instead}."
 
 
-def _passed_over(entry: Decision) -> str:
+def _skipped_sockets(entry: Decision) -> str:
     return " ".join(_passed(one) for one in entry.passed)
 
 
@@ -133,7 +133,7 @@ def _passed(one: Passed) -> str:
         way = f"so the detour was over, and it went back to {one.target}"
     else:
         way = "there is no always exit, so the cast ended there, as a success"
-    return f"{what} was passed over: {lacks}; {way}."
+    return f"{what} was skipped: {lacks}; {way}."
 
 
 def _advance(fact: AdvanceFact, decision: Decision) -> str:
@@ -323,7 +323,7 @@ def resolve_target(graph: Graph, word: str) -> str:
 
 
 def next_target(rules: Rules, state: CastState) -> str:
-    """Return the socket that runs next, ``end`` or ``stop``; loops without items are passed over (R16)."""
+    """Return the socket that runs next, ``end`` or ``stop``; loops without items are skipped (R16)."""
     return _arrival(rules, state)[0]
 
 
@@ -338,15 +338,15 @@ def judge_guess(
         title: which visit it is about, in words.
         decision: how the step ended.
         after: the state after the step.
-        entry: the decision on the way into the step, when empty loops were passed over.
+        entry: the decision on the way into the step, when empty loops were skipped.
     """
     came, onward = _came(rules, decision, after)
     lines = [_verdict(guess, came), *explain(rules, title, decision, after, entry).lines]
     if onward is not None and onward.failure is not None:
         lines += _stopped(onward.failure)[:1]
-    if onward is not None and onward.passed_over:
-        names = ", ".join(onward.passed_over)
-        lines.append(f"{names} has no item left, so it is passed over; the loop is left towards {came}.")
+    if onward is not None and onward.skipped_sockets:
+        names = ", ".join(onward.skipped_sockets)
+        lines.append(f"{names} has no item left, so it is skipped; the loop is left towards {came}.")
     if guess == came:
         return Prediction(guess, came, title, tuple(filter(None, lines)), tuple(lines[:1]))
     about = _about_the_guess(rules, decision, came, guess)

@@ -276,7 +276,7 @@ def read_journal(
 ) -> Contents:
     """Read every event, or those up to the first of the type ``until``.
 
-    A last line that is not whole is returned as ``torn``; blank lines are passed over.
+    A last line that is not whole is returned as ``torn``; blank lines are skipped.
 
     Args:
         path: the file.

@@ -87,8 +87,8 @@ def our_reason(session: Session, step: Transition | None, recorded_error: str = 
     if decision.issues:
         return f"the output of {decision.socket} cannot be used: {summarize_issues(decision.issues, 5)}"
     reason = _choice(decision)
-    if step is not None and step.decision is not None and step.decision.passed_over:
-        reason += f"; {', '.join(step.decision.passed_over)} has no item left and is passed over"
+    if step is not None and step.decision is not None and step.decision.skipped_sockets:
+        reason += f"; {', '.join(step.decision.skipped_sockets)} has no item left and is skipped"
     limit = _limit(session.state, decision, recorded_error)
     return f"{limit}; {reason}" if limit else reason
 
@@ -156,7 +156,7 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
-    if item is not None:  # it was entered, so that it is not taken for one that was passed over
+    if item is not None:  # it was entered, so that it is not taken for one that was skipped
         state = state._replace(items={**state.items, item.id: state.items.get(item.id, NEW_ITEM)})
     prompt = None if rules.sockets[socket].socket.is_utility else entering.prompt_for(rules, state)
     return Transition(state, (), None, prompt)

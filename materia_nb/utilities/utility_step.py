@@ -173,7 +173,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     """Say what to run for a utility materia: its command, or the shipped script that it names.
 
     A relative program, or a relative script after an interpreter name (options between them are
-    passed over), that exists beside the owning config file is made absolute; everything else is
+    skipped), that exists beside the owning config file is made absolute; everything else is
     left as written (R24). ``command`` wins over ``script``.
 
     Args:

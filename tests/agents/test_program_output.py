@@ -321,7 +321,7 @@ class TestAnyOtherProgram:
         with pytest.raises(AgentError, match=said):
             CommandAgent(["pi"], **paths)
 
-    def test_lines_that_are_no_json_are_passed_over(self):
+    def test_lines_that_are_not_json_are_skipped(self):
         read = JsonOutput("$[*].text", lines=True)
         assert read('warming up\n{"text": "a"}\n\n{"text": "b"}\n') == ProgramAnswer("b")
 

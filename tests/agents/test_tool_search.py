@@ -71,7 +71,7 @@ def test_find_below_a_folder_gives_paths_from_the_project(box):
     assert found(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
 
 
-def test_what_is_passed_over_can_be_asked_for(box):
+def test_what_is_skipped_sockets_can_be_asked_for(box):
     assert found(box, "find", "*", path=".git") == [".git/config"]
     assert found(box, "grep", "class", path="node_modules/x/y.py") == ["node_modules/x/y.py:1: class Y:"]
 
@@ -121,12 +121,12 @@ def test_a_pattern_that_is_no_expression_is_explained(box):
     assert result.text.startswith("The pattern is not a regular expression: missing )")
 
 
-def test_binary_files_are_counted_and_passed_over(box, project):
+def test_binary_files_are_counted_and_skipped_sockets(box, project):
     (project / "x.bin").write_bytes(b"class\0")
     with (project / "huge").open("wb") as file:
         file.write(b"class\n")
         file.truncate(1 << 40)
-    assert found(box, "grep", "class [B]")[-1] == "(2 binary files were passed over)"
+    assert found(box, "grep", "class [B]")[-1] == "(2 binary files were skipped)"
 
 
 def test_a_match_in_a_long_line_is_shown_with_what_is_around_it(box, project):

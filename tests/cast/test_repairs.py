@@ -278,7 +278,7 @@ def test_a_skipped_step_is_there_after_resuming(failed):
     assert forked.steps[0].skipped == "down"
 
 
-def test_an_item_is_passed_over_with_a_note_and_the_next_one_begun(tmp_path):
+def test_an_item_is_skipped_sockets_with_a_note_and_the_next_one_begun(tmp_path):
     tries = []
 
     def build():
@@ -291,14 +291,14 @@ def test_an_item_is_passed_over_with_a_note_and_the_next_one_begun(tmp_path):
     assert cast.run() == "failed"
     assert "skip_item" in names(cast)
     step = cast.skip("nobody needs it", item=True)
-    assert (step.skipped, cast.now.standings) == ("nobody needs it", ["done", "passed over", "open"])
+    assert (step.skipped, cast.now.standings) == ("nobody needs it", ["done", "skipped", "open"])
     assert "A person continued without it: nobody needs it" in str(cast.why(step.number))
     h.assert_same(open_cast(cast.run_dir), cast)
     assert cast.run() == "complete"
     assert [one.item_key for one in cast.steps if one.socket == "Socket-2"] == ["WI-1", "WI-2", "WI-3"]
 
 
-def test_an_item_that_goes_round_for_ever_is_passed_over(tmp_path):
+def test_an_item_that_goes_round_for_ever_is_skipped_sockets(tmp_path):
     config = h.loop_config(limits={"maxNoAdvanceCycles": 1})
     config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1].pop("maxTraversals")
     says = iter([h.NO, h.NO, h.YES])
@@ -308,7 +308,7 @@ def test_an_item_that_goes_round_for_ever_is_passed_over(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_only_an_item_that_is_worked_on_can_be_passed_over(failed):
+def test_only_an_item_that_is_worked_on_can_be_skipped_sockets(failed):
     assert "skip_item" not in names(failed)
     with pytest.raises(MateriaError, match="work item"):
         failed.skip("why not", item=True)

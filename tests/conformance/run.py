@@ -309,7 +309,7 @@ _ON_STDIN_SINCE = ("executionScope", "baseScope")
 """What utilities are given since the vectors were made that list what they are given.
 
 P8 says without a condition that utilities get both, the newer reference gives both in every cast that it recorded, and the
-programs of these very vectors take both away before they show the rest: only the list of names is older. So they are passed over
+programs of these very vectors take both away before they show the rest: only the list of names is older. So they are skipped
 in such a list, rather than left out of stdin where a cast has no scope but the base, which a utility could then not ask for.
 """
 _LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)

@@ -186,7 +186,7 @@ def empty(tmp_path):
 def test_r45_every_view_says_so_and_names_them(empty):
     lines = status_lines(empty.now)
     assert lines[0].startswith("T: complete, with warnings, after 1 step")
-    assert lines[1].startswith("warning: empty-loop: loop L was passed over")
+    assert lines[1].startswith("warning: empty-loop: loop L was skipped")
     picture = empty._repr_mimebundle_()
     assert all(word in picture["image/svg+xml"] for word in ("with warnings", "empty-loop"))
     page = cast_page_html(empty.now)
@@ -216,10 +216,10 @@ def test_r45_they_go_when_the_cast_goes_on_from_an_earlier_step(empty):
     assert empty.now.warnings == ()
 
 
-def test_r45_why_tells_of_the_loop_that_was_passed_over_behind_a_step(empty):
+def test_r45_why_tells_of_the_loop_that_was_skipped_sockets_behind_a_step(empty):
     told = str(empty.why())
     assert "Edge 1 to Socket-2 was taken" in told
-    assert "Socket-2 of loop L was passed over: its list is empty; there is no always exit" in told
+    assert "Socket-2 of loop L was skipped: its list is empty; there is no always exit" in told
 
 
 # -- R64: what was said ----------------------------------------------------------------------

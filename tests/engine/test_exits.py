@@ -158,7 +158,7 @@ def test_r16_an_empty_entry_is_no_visit_and_no_event():
     assert dict(play.state.traversals) == {"Plan->Build": 1}
     assert dict(play.state.cursors) == {"workItemIndex": 0}
     assert [event.type for event in play.entered.events] == ["socket_start"]
-    assert (play.entered.decision.by, play.entered.decision.passed_over) == ("empty loop", ("Build",))
+    assert (play.entered.decision.by, play.entered.decision.skipped_sockets) == ("empty loop", ("Build",))
 
 
 def walk(to, name):
@@ -177,7 +177,7 @@ def test_r16_empty_entries_follow_one_another():
     )
     play = Play(document, "x")
     assert play.sockets == ["Start", "Any"]
-    assert play.entered.decision.passed_over == tuple(names)
+    assert play.entered.decision.skipped_sockets == tuple(names)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -190,7 +190,7 @@ def test_r16_a_ring_of_empty_loops_is_gone_round_once_and_ends(size):
     )
     play = Play(document, "x")
     assert (play.at, play.sockets) == ("complete", ["Start"])
-    assert play.entered.decision.passed_over == tuple(names)
+    assert play.entered.decision.skipped_sockets == tuple(names)
     assert [event.type for event in play.entered.events] == ["cast_end"]
 
 

@@ -29,7 +29,7 @@ EXAMPLES = int(os.environ.get("MATERIA_EDITS", "150"))
 EDITS = 6
 """How many of them one cast gets at most."""
 
-BEHIND = ("done", "passed over")
+BEHIND = ("done", "skipped")
 
 
 def two_loops():
@@ -259,7 +259,7 @@ class Played:
                 if stands == "being worked on":
                     assert begun
                 if not begun:
-                    assert stands in ("open", "passed over"), (one, how)
+                    assert stands in ("open", "skipped"), (one, how)
 
     def rebuilt(self):
         session = evolve.begin_session(self.rules, self.events[0])
@@ -384,15 +384,15 @@ def test_r46_between_two_of_its_sockets_an_item_stays_the_one_being_worked_on(tm
     assert (built(cast), built(cast, "Socket-3")) == (["a", "b", "c"], ["b", "c"])
 
 
-def test_r46_an_abandoned_item_stays_passed_over_and_can_be_asked_for_again(tmp_path):
+def test_r46_an_abandoned_item_stays_skipped_sockets_and_can_be_asked_for_again(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), {**agents, "Check": "person"})
     cast.run()
     assert (cast.status, cast.now.waiting_at.socket) == ("waiting", "Socket-3")
     before = cast.now.session
-    assert cast.edit.abandon() == ("'a' is abandoned; it stays in the list as passed over.",)
+    assert cast.edit.abandon() == ("'a' is abandoned; it stays in the list as skipped.",)
     assert (cast.status, cast.now.next_socket) == ("ready", "Socket-2")
-    assert cast.now.standings == ["passed over", "open", "open"]
+    assert cast.now.standings == ["skipped", "open", "open"]
     assert "A person chose to go on to Socket-2" in " ".join(cast.why(3).lines)
     cast.edit.undo()
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
@@ -429,7 +429,7 @@ def test_r45_r46_items_that_a_person_adds_too_late_are_named(tmp_path):
     assert [(one.code, one.item, one.socket) for one in cast.now.warnings] == [
         ("never-worked-on", "WI-3", "Socket-2")
     ]
-    assert cast.now.standings == ["done", "done", "passed over"]
+    assert cast.now.standings == ["done", "done", "skipped"]
 
 
 def test_r46_a_list_of_the_state_is_laid_out_too_whatever_its_items_are(tmp_path):
@@ -501,7 +501,7 @@ def test_r46_places_that_do_not_fit_the_list_are_refused(two_done, order, again)
 
 
 def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path):
-    """Many loops that share a list and its cursor: the first one works it off, the others are passed over."""
+    """Many loops that share a list and its cursor: the first one works it off, the others are skipped."""
     count = 34
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json")}
     loops = {}

@@ -81,7 +81,7 @@ def test_r34_a_dotted_alias_is_kept_and_its_object_goes_with_the_outer_item():
     assert set(play.data) == {"rows"}
 
 
-def test_r34_an_empty_inner_list_is_passed_over_within_its_outer_item():
+def test_r34_an_empty_inner_list_is_skipped_sockets_within_its_outer_item():
     rows = say(state={"rows": [{"n": "a", "subs": []}, {"n": "b", "subs": [3]}]})
     play, told = play_all(nested(), rows)
     assert (told, play.at) == (["b 3"], "Out")
@@ -94,7 +94,7 @@ def test_r34_the_inner_cursor_stays_while_the_outer_item_is_the_same():
     )
     play = Play(document, ROWS, "x", "{}", "{}")
     assert (play.at, play.visit.item.key) == ("Next", "0")
-    play.go("x")  # its list is exhausted, so it is passed over
+    play.go("x")  # its list is exhausted, so it is skipped
     assert (play.at, play.visit.visit, play.state.cursors["i"]) == ("Next", 2, 2)
 
 

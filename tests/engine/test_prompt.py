@@ -253,5 +253,5 @@ def test_a_preview_is_the_prompt_of_entering_now_or_says_why_there_is_none():
     assert "<prompt of request" in repr(found)
     assert entering.preview(cast.rules, cast.state, "Build") == (
         None,
-        "Its list has no item now, so it would be passed over.",
+        "Its list has no item now, so it would be skipped.",
     )

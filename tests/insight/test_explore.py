@@ -110,7 +110,7 @@ def test_an_exit_whose_socket_never_exhausts_the_list_is_named_by_its_id():
     assert explored(retry_loop(exits=exits)).never == ["exit:Build:not_satisfied"]
 
 
-def test_the_exit_of_a_loop_that_is_passed_over_is_taken():
+def test_the_exit_of_a_loop_that_is_skipped_sockets_is_taken():
     """An empty list leaves by the first always route (R16)."""
     document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
     e = explored(document, items=(0,))

@@ -85,12 +85,12 @@ def test_the_end_by_an_edge_by_nothing_that_matches_and_without_edges():
     assert "The edge to To0 was looked at" in told(Play(branching("satisfied"), NO), "To0")
 
 
-def test_r16_an_empty_loop_is_passed_over_to_where_the_cast_really_goes():
+def test_r16_an_empty_loop_is_skipped_sockets_to_where_the_cast_really_goes():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     assert only_right(play, "Tell")
     text = told(play, "Do")
-    assert "Do has no item left, so it is passed over; the loop is left towards Tell." in text
+    assert "Do has no item left, so it is skipped; the loop is left towards Tell." in text
     assert "No edge" not in text
 
 

@@ -130,7 +130,7 @@ def test_empty_loops_and_steps_that_are_not_over():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     result = explain(play.rules, "t", None, play.state, play.entered.decision)
-    assert "Do of loop L was passed over: its list is empty" in str(result)
+    assert "Do of loop L was skipped: its list is empty" in str(result)
     assert "Tell" in str(result)
     assert "waiting" in str(result)
 

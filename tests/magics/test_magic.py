@@ -469,7 +469,7 @@ def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
     assert "Moved: 'first' is 2, not 1." in shown
     cast.step()
     made = line(shell, "edit items --again 1 --abandon")
-    assert [row[1:3] for row in made.rows] == [("passed over", "first"), ("open", "a"), ("open", "b")]
+    assert [row[1:3] for row in made.rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]
     assert "'first' is abandoned" in text(made)
     assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
         "&#39;", "'"

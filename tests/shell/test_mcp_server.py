@@ -253,7 +253,7 @@ def test_a_scripted_client_builds_over_stdio_and_what_it_left_is_offered(project
         assert len(wb.casts()) == 1
 
 
-def test_a_message_that_is_too_long_is_passed_over_and_never_kept_whole():
+def test_a_message_that_is_too_long_is_skipped_and_never_kept_whole():
     given = io.BytesIO(b'{"a": 1}\n' + b"x" * 100 + b'\n{"b": 2}\n' + b"last")
     asked = []
 

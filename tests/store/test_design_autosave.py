@@ -168,7 +168,7 @@ def test_what_a_crash_cut_off_is_left_out_and_the_acts_before_it_are_there(proje
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}\n", b"\xff\xfe", b'{"format": "materia-nb draft 1"}', b"[" * 100_000]
 )
-def test_what_is_no_draft_is_passed_over(project, left, content):
+def test_what_is_no_draft_is_skipped_sockets(project, left, content):
     left.write_bytes(content)
     assert Workbench(project).loadouts.drafts() == ()
 

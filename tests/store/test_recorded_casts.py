@@ -236,7 +236,7 @@ def test_a_changed_item_is_realigned(copied):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_events_and_fields_of_later_versions_are_passed_over(name, copied):
+def test_events_and_fields_of_later_versions_are_skipped_sockets(name, copied):
     path = copied(name)
     config = json.loads((path / "config.resolved.json").read_text())
     config |= {

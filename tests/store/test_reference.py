@@ -48,11 +48,11 @@ def test_an_output_that_cannot_be_used_is_named():
     assert ours(cast)[1].startswith("the output of A cannot be used: ")
 
 
-def test_a_socket_that_is_passed_over_is_named():
+def test_a_skipped_socket_is_named():
     cast = Folded(retry_loop()).answers(items())
     way, why = ours(cast, enters=True)
     assert way == "ends"
-    assert why.endswith("; Build has no item left and is passed over")
+    assert why.endswith("; Build has no item left and is skipped")
 
 
 @pytest.mark.parametrize(

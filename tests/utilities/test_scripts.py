@@ -39,7 +39,7 @@ def test_script_beside_the_config_after_an_interpreter(config, interpreter):
 @pytest.mark.parametrize(
     "before", [["python3", "-u"], ["python3", "-I", "-B"], ["deno", "run", "--allow-read"], ["bun", "run"]]
 )
-def test_options_before_the_script_are_passed_over(config, before):
+def test_options_before_the_script_are_skipped_sockets(config, before):
     assert resolve_command(utility([*before, "scripts/x.py"], config)) == [
         *before,
         str(config / "scripts/x.py"),

@@ -161,7 +161,7 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     said, order = effect_of(cast.now, items, origins, again, abandon)
     assert order == [2, 1, 0], "the abandoned one, the one that is done again, the open one"
     assert said[:2] == [
-        "'b' is abandoned; it stays in the list as passed over.",
+        "'b' is abandoned; it stays in the list as skipped.",
         "'a' is worked on again, first of the open items.",
     ]
     assert cast.now.work_items == listed

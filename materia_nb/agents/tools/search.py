@@ -39,10 +39,10 @@ SKIPPED: Final = frozenset(
         "site-packages",
     }
 )
-"""Directories that are passed over, unless the search begins in them."""
+"""Directories that are skipped, unless the search begins in them."""
 
 RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
-"""What the record of a cast holds; such a directory is passed over, too."""
+"""What the record of a cast holds; such a directory is skipped, too."""
 
 MOVED, BAD_PATTERN = 3, 4
 """Exit codes: the directory is another one than was meant; the pattern is not a regular expression."""
@@ -218,7 +218,7 @@ class Search:
         if not self._results:
             _write("(nothing matches)")
         if self._binary:
-            _write(f"({self._binary:,} binary files were passed over)")
+            _write(f"({self._binary:,} binary files were skipped)")
         if self._unread:
             _write(f"({self._unread:,} files or directories could not be read)")
 

@@ -323,7 +323,7 @@ def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
 
 
 def _begun(cast: Snapshot, loop: str) -> bool:
-    """Whether a loop was ever entered: one that shares its cursor with another may be passed over as a whole."""
+    """Whether a loop was ever entered: one that shares its cursor with another may be skipped as a whole."""
     engines = (cast.engine, *(lane.now.engine for lane in cast.lanes.values()))
     return any(socket in one.visits for one in engines for socket in cast.graph.loops[loop].sockets)
 

@@ -51,7 +51,7 @@ export function failedBox(send, opens) {
     skip(way, style) {
       const item = way.name === "skip_item";
       const note = h("input", { class: "mnb-in", placeholder: "why; the journal keeps it", "aria-label": "why it is skipped" });
-      const go = actButton(item ? "Pass over" : "Skip it", way.does, () => send("skip", { note: note.value, item }), main);
+      const go = actButton(item ? "Skip the item" : "Skip it", way.does, () => send("skip", { note: note.value, item }), main);
       const may = () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why");
       may();
       note.addEventListener("input", may);

@@ -6,7 +6,7 @@ import { counted, rowsOf } from "./words.js";
 const COLUMNS = "22px 62px 132px minmax(110px,1fr) minmax(120px,2fr) 176px";
 const HEIGHT = 28;
 /** @type {Record<string, string>} */
-const SIGNS = { done: "✓", "being worked on": "▸", open: "○", "passed over": "⊘", new: "+", again: "↻", "to be abandoned": "⊘" };
+const SIGNS = { done: "✓", "being worked on": "▸", open: "○", "skipped": "⊘", new: "+", again: "↻", "to be abandoned": "⊘" };
 
 /** How an item stands, as it would be applied. @param {Item} item @param {string[]} stands of the cast's items @param {boolean} abandon whether the one being worked on is given up */
 export function standOf(item, stands, abandon) {
@@ -52,7 +52,7 @@ export function itemsPart(host, send, controls) {
     pick: (index, by) => by === "mouse" && send("select", { element: rows[view[index]]?.origin !== null && !changed ? { kind: "item", id: String(view[index] + 1) } : null }),
   });
   const small = { class: "mnb-b mnb-small" };
-  const which = h("select", { class: "mnb-in", "aria-label": "which items", onchange: () => draw() }, ["all", "open", "being worked on", "done", "passed over"].map((value) => h("option", { value }, value)));
+  const which = h("select", { class: "mnb-in", "aria-label": "which items", onchange: () => draw() }, ["all", "open", "being worked on", "done", "skipped"].map((value) => h("option", { value }, value)));
   const find = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find an item", "aria-label": "find an item", oninput: () => draw() });
   const add = button("Add", "a new item at the end", () => addItem(rows.length), small);
   const here = button("Current", "scroll to the current item", () => data.current !== null && goTo(data.current), small);
@@ -187,7 +187,7 @@ export function itemsPart(host, send, controls) {
     if (!data.can) return { cells: ["", id, state, one.title, h("span", { title: one.context }, one.context), h("span", { class: "mnb-dim", title: said }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
     const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "continue it after all" : "give it up: the cast continues with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
-      : (before === "done" || before === "passed over") && act(one.again ? "Not again" : "Again", one.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => again(place), `${one.again ? "do not work on" : "work on"} ${id} again`);
+      : (before === "done" || before === "skipped") && act(one.again ? "Not again" : "Again", one.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => again(place), `${one.again ? "do not work on" : "work on"} ${id} again`);
     const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, place));
     return {
@@ -247,7 +247,7 @@ export function itemsPart(host, send, controls) {
     else if (event.key === "Delete") remove(place);
     else if (event.key === "Insert") addItem(place + 1);
     else if (event.key === "a" && before === "being worked on") giveUp();
-    else if (event.key === "a" && (before === "done" || before === "passed over")) again(place);
+    else if (event.key === "a" && (before === "done" || before === "skipped")) again(place);
     else if (event.altKey && by) move(place, by);
     else return;
     event.preventDefault();
