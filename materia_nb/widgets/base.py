@@ -479,7 +479,9 @@ class Runs:
             self.running, self.error, self.outcome = True, None, None
             self.begun, self.asked_to_stop = round(time.time() * 1000), None
         _hear_interrupts()
-        self._begin(lambda: self._run(act))
+        self._begin(lambda: self._run(act)).join(
+            _INSTANT_S
+        )  # spares the frame that only says that something runs
         self._tell()
 
     def asks_to_stop(self) -> None:
@@ -509,9 +511,10 @@ class Runs:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
-    def _begin(self, body: Callable[[], None]) -> None:
-        running = [one for one in self._threads if one.is_alive()]
-        self._threads = [*running, start_thread(body, "materia-step")]
+    def _begin(self, body: Callable[[], None]) -> BackgroundWork:
+        thread = start_thread(body, "materia-step")
+        self._threads = [*(running for running in self._threads if running.is_alive()), thread]
+        return thread
 
     def _run(self, act: Callable[[], object]) -> None:
         outcome, error = None, None

@@ -5,16 +5,15 @@ page is told of the parts all follow from :data:`PARTS`. A part of the dock that
 returns blocks (:mod:`materia_nb.display.blocks`) and a row here; one that is more than that has its body in
 ``front/bodies.js``, under its own name.
 
-A frame makes only the parts again of which something changed: :class:`Drawing` keeps the others while the *outline* of the
-frame stays what it was, and beside it what they say they read.
+A frame makes only the parts again that read something that has changed: :class:`FrameMemo` keeps the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import attrgetter, is_
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.snapshot import Live
@@ -22,10 +21,6 @@ from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
-from materia_nb.engine.session import Session
-from materia_nb.engine.state import CastState
-from materia_nb.jsonvalue import get_path
-from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.widgets.cast_slices import (
     StepRows,
     bar_state,
@@ -34,7 +29,7 @@ from materia_nb.widgets.cast_slices import (
     lanes_tab,
     timeline_state,
 )
-from materia_nb.widgets.inspector_tabs import Once, inspector_state
+from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_tree import Watched
 from materia_nb.widgets.work_items import items_state
 
@@ -47,7 +42,7 @@ _Slice: TypeAlias = dict[str, Any]
 Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Frame:
     """What a panel shows of its casts in one frame: every part of it is drawn from the same moment.
 
@@ -65,7 +60,6 @@ class Frame:
         mode: the one that is on.
         doing: what runs of the cast.
         compares: makes what was asked to be compared, from the cast that is shown; None for the casts of the panel.
-        once: keeps pieces of a part that is made in every frame, see :meth:`Drawing.once`.
     """
 
     casts: Sequence[Snapshot]
@@ -81,7 +75,6 @@ class Frame:
     mode: str
     doing: Doing
     compares: Callable[[Snapshot], Sequence[Block]] | None
-    once: Once
 
     @property
     def now(self) -> Snapshot:
@@ -98,33 +91,21 @@ class Frame:
         """The cast at the moment that is looked at."""
         return self.past or self.now
 
-    def outline(self) -> Outline | None:
-        """Return all that it is made of, but for the edits and the values in the state that are no list gone over.
+    @cached_property
+    def moment(self) -> tuple[object, ...] | None:
+        """Key of everything that is known of the cast now; sessions are frozen, so the identity of one stands for its values.
 
-        None where something beside these values has a part in it: the clock while a step runs or a consent stands, files
-        and the workbench's definitions where the cast failed.
+        None if a part depends on something else: on the clock while a step runs or a consent is valid, and on files and the
+        workbench's definitions where the cast failed.
         """
         now, state = self.now, self.now.engine
         if self.doing.busy or state.failure is not None or (state.at is not None and state.at.grant):
             return None
-        lists = [get_path(state.data, path) for path in ((WORK_ITEMS,), *now.rules.lists)]
-        frozen = (now.rules, *lists, *_of_session(now.session), *_of_state(state))
-        stops = tuple(now.breakpoints.conditions.items())  # in their order, too
-        return frozen, (len(self.casts), stops, *_of_frame(self), *_of_live(now.live))
+        stops = tuple(now.breakpoints.conditions.items())  # their order counts
+        return id(now.session), id(now.rules), stops, _live_values(now.live), self.doing
 
 
-Outline: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]
-"""Values that are frozen, and so the same only as the same objects; and those that are compared."""
-
-
-def _all_but(names: Iterable[str], *others: str) -> Iterator[str]:
-    return (name for name in names if name not in others)
-
-
-_of_frame: Final = attrgetter(*_all_but(Frame.__slots__, "casts"))
-_of_live: Final = attrgetter(*_all_but(Live.__slots__, "stops"))
-_of_session: Final = attrgetter(*_all_but(Session._fields, "state", "edits"))
-_of_state: Final = attrgetter(*_all_but(CastState._fields, "data", "changed"))
+_live_values: Final = attrgetter(*(name for name in Live.__slots__ if name != "stops"))
 
 
 def lane_of(cast: Snapshot, name: str) -> Snapshot:
@@ -143,8 +124,8 @@ class Part:
         blocks: makes what it shows, where that is only to be read.
         state: makes what it shows, where the front-end has a body of its own for it.
         while_open: whether it is made only while its tab is open, since it takes long.
-        reads: what it is made from beside the outline of a frame, in values to be compared; None where that may be anything.
-            Without it, it is made in every frame.
+        reads: names of the fields of a frame that it is made from, apart from the moment of the cast; None if it has to be
+            made in every frame.
         opens: the tab of the inspector that it consists of.
         plain: what readers without widgets are shown in its place, its blocks as text if left out, and how the cast
             stands if there are none.
@@ -158,7 +139,7 @@ class Part:
     blocks: Callable[[Frame], Sequence[Block]] | None = None
     state: Callable[[Frame], _Slice] | None = None
     while_open: bool = False
-    reads: Callable[[Frame], Hashable | None] = lambda _: None
+    reads: tuple[str, ...] | None = None
     opens: str = ""
     plain: Callable[[Snapshot], object] | None = None
     alone: bool = True
@@ -204,7 +185,7 @@ def _bar(seen: Frame) -> _Slice:
 
 def _inspector(seen: Frame) -> _Slice:
     looked = seen.here, seen.selected, seen.past, seen.tab
-    return inspector_state(*looked, busy=seen.doing.busy, only=seen.only, once=seen.once)
+    return inspector_state(*looked, busy=seen.doing.busy, only=seen.only)
 
 
 def _timeline(seen: Frame) -> _Slice:
@@ -213,26 +194,6 @@ def _timeline(seen: Frame) -> _Slice:
 
 def _items(seen: Frame) -> _Slice:
     return items_state(seen.now, busy=seen.doing.busy)
-
-
-def _edited(seen: Frame) -> Hashable:
-    return frozenset(edit.step for edit in seen.now.edits)
-
-
-def _can_undo(seen: Frame) -> Hashable:
-    return seen.now.can_undo
-
-
-def _bar_reads(seen: Frame) -> Hashable:
-    return seen.now.can_undo, *seen.now.breakpoints_hit
-
-
-def _inspector_reads(seen: Frame) -> Hashable | None:
-    """What the answer tab tells of a cast that is ready; what is asked of a person, and all other tabs, are about the state too."""
-    here, selected = seen.here, seen.selected
-    answers = seen.past is None and seen.tab == "answer" and seen.only in ("", "answer")
-    of_socket = selected is None or selected.kind == "socket"
-    return here.can_undo if answers and of_socket and here.status == "ready" else None
 
 
 def _items_title(_: Frame, drawn: _Slice) -> str:
@@ -257,8 +218,15 @@ def _state_view(now: Snapshot) -> JsonView:
 PARTS: Final[dict[str, Part]] = {
     part.name: part
     for part in (
-        Part(name="timeline", at="dock", title="Timeline", state=_timeline, reads=_edited, plain=steps_view),
-        Part(name="items", at="dock", title=_items_title, state=_items, reads=_can_undo, plain=items_view),
+        Part(
+            name="timeline",
+            at="dock",
+            title="Timeline",
+            state=_timeline,
+            reads=("rows", "past"),
+            plain=steps_view,
+        ),
+        Part(name="items", at="dock", title=_items_title, state=_items, reads=(), plain=items_view),
         Part(
             name="watch",
             at="dock",
@@ -272,14 +240,14 @@ PARTS: Final[dict[str, Part]] = {
             at="dock",
             title=lambda seen, _: f"Lanes {len(seen.now.lanes)}" if seen.now.lanes else "",
             blocks=lambda seen: lanes_tab(seen.now, seen.past, busy=seen.doing.busy),
-            reads=lambda _: (),
+            reads=("past",),
         ),
         Part(
             name="events",
             at="dock",
             title=_events_title,
             blocks=lambda seen: events_blocks(seen.now, seen.rows.line),
-            reads=lambda _: (),
+            reads=("rows",),
             alone=False,
         ),
         Part(
@@ -302,8 +270,13 @@ PARTS: Final[dict[str, Part]] = {
         Part(name="state", at="inspector", opens="state", plain=_state_view),
         Part(name="handoff", at="inspector", opens="output"),
         Part(name="reply", at="inspector", opens="answer"),
-        Part(name="inspector", at="inspector", state=_inspector, reads=_inspector_reads),
-        Part(name="toolbar", at="bar", state=_bar, reads=_bar_reads, height=44),
+        Part(
+            name="inspector",
+            at="inspector",
+            state=_inspector,
+            reads=("selected", "past", "tab", "lane", "only"),
+        ),
+        Part(name="toolbar", at="bar", state=_bar, reads=("mode", "modes"), height=44),
         Part(name="graph", at="graph", height=480),
     )
 }
@@ -320,43 +293,42 @@ def dock_names() -> tuple[str, ...]:
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
-class Drawing:
-    """What the parts of a panel were drawn as, for as long as the outline of its frames stays what it is."""
+class FrameMemo:
+    """The parts of a panel as they were made last, each with the key of what it was made from."""
 
     def __init__(self) -> None:
-        self._outline: Outline | None = None
-        self._kept: dict[str, tuple[Hashable, Any]] = {}
+        # With its frame, which keeps the objects alive whose identities are in the key.
+        self._made: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
-    def once(self, name: str, reads: Hashable | None, make: Callable[[], Any]) -> Any:
-        """Make a part of the frame, unless it was made before from the same; one that reads None is always made."""
-        kept = self._kept.get(name)
-        if kept is None or reads is None or kept[0] != reads:
-            kept = self._kept[name] = reads, make()
-        return kept[1]
+    def part(self, name: str, frame: Frame, reads: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
+        """Return a part of a frame, made again if the moment of the cast or a field that it reads has changed."""
+        key = None
+        if reads is not None and frame.moment is not None:
+            key = (*frame.moment, *(getattr(frame, field) for field in reads))
+        before = self._made.get(name)
+        if before is not None and key is not None and before[0] == key:
+            return before[2]
+        content = make()
+        self._made[name] = key, frame, content
+        return content
 
-    def parts(self, seen: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
-        """Return what every part shows, by the name under which the page is told it, and the tabs of the dock.
+    def parts(self, frame: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
+        """Return the content of every part, by its slice, and the name and title of each tab of the dock.
 
         Args:
-            seen: what there is to be shown.
+            frame: what the panel shows.
             opened: the part of the dock that is open.
-
-        Returns:
-            The slices; and of each tab the name of its part and the words on it.
         """
-        before, now = self._outline, seen.outline()
-        if not (before and now and all(map(is_, before[0], now[0])) and before[1] == now[1]):
-            self._kept.clear()
-        self._outline = now
         slices: dict[str, _Slice] = {}
         tabs: list[list[str]] = []
         for part in PARTS.values():
-            drawn: _Slice = {}
+            content: _Slice = {}
             if part.drawn and (part.name == opened or not part.while_open):
-                make = partial(part.draw, seen)
-                drawn = slices[part.slice] = self.once(part.name, part.reads(seen), make)
-            if part.at == "dock" and (words := part.words(seen, drawn)):
-                tabs.append([part.name, words])
+                content = slices[part.slice] = self.part(
+                    part.name, frame, part.reads, partial(part.draw, frame)
+                )
+            if part.at == "dock" and (title := part.words(frame, content)):
+                tabs.append([part.name, title])
         return slices, tabs
 
 

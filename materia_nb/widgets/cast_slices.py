@@ -246,7 +246,7 @@ def _place_and_question(session: Session) -> list[Any]:
         visit and [visit.socket, visit.visit, visit.mode, visit.turn, visit.repairs, visit.drafts],
         latest and [latest.tries, len(latest.turns)],
         [len(edits), list(edits[-1].patch) if edits else None],
-        [prompt and prompt.text, session.wish],
+        state.status not in ("ready", "complete") and [prompt and prompt.text, session.wish],
         [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.asking]],
         hold and [hold.needs, hold.reason, hold.text],
         failure and [failure.kind, failure.message],

@@ -22,8 +22,8 @@ from materia_nb.errors import MateriaError, plain
 from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
     PARTS,
-    Drawing,
     Frame,
+    FrameMemo,
     dock_names,
     how_it_stands,
     lane_of,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
+    from materia_nb.engine.session import Session
     from materia_nb.jsonvalue import JSON
     from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
@@ -79,7 +80,7 @@ class CastSurface(Panel):
         self.rows = StepRows()
         self.watched = Watched()
         self.item_lists: dict[str, Sequence[JSON]] = {}
-        self._drawn = Drawing()
+        self._memo = FrameMemo()
         self.selected: Element | None = None
         self.tab, self.dock = "answer", dock_names()[0]
         self.alone = PARTS.get(alone)
@@ -89,6 +90,7 @@ class CastSurface(Panel):
         self._said: dict[str, Any] = {}
         self.without_edits: dict[str, Any] = {}
         self._identity = ""
+        self._identified: tuple[tuple[Session, str, bool], str] | None = None
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designing: Designing | None = None
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
@@ -137,7 +139,19 @@ class CastSurface(Panel):
 
     def identity(self) -> str:
         """Return the identity of what the inspector shows now."""
-        return identity(self.cast.now, self.lane, busy=self.runs.busy)
+        return self._identity_at(self.cast.now, busy=self.runs.busy)
+
+    def _identity_at(self, now: Snapshot, *, busy: bool) -> str:
+        state = now.session, self.lane, busy
+        before = self._identified
+        if (
+            before is None
+            or now.failure is not None
+            or before[0][0] is not now.session
+            or before[0][1:] != state[1:]
+        ):
+            self._identified = before = state, identity(now, self.lane, busy=busy)
+        return before[1]
 
     # -- running ----------------------------------------------------------------------------
 
@@ -307,7 +321,7 @@ class CastSurface(Panel):
             "notice": self._said,
             "seen": self._identity,
             "resume": self.cast.id,
-            "name": shorten(plain(self.cast.now.request), 60),
+            "name": shorten(plain(_request_of(self.cast)), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
             "empty": self._empty,
@@ -321,7 +335,7 @@ class CastSurface(Panel):
         if place == 0:
             return "the original" if len(self.casts) > 1 else "this cast"
         one = self.casts[place]
-        return f"fork {place}: {shorten(plain(one.now.request), 40)}".rstrip(": ")
+        return f"fork {place}: {shorten(plain(_request_of(one)), 40)}".rstrip(": ")
 
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""
@@ -342,20 +356,21 @@ class CastSurface(Panel):
         if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
             self.past = None  # the moment went with going back
         seen = self._seen(casts, busy=busy)
-        slices, self._tabs = self._drawn.parts(seen, self.opened)
+        slices, self._tabs = self._memo.parts(seen, self.opened)
         if (
             base := slices["items"]["base"]
         ) not in self.item_lists:  # edits may be about a list that is no longer current
             self.item_lists = dict([*self.item_lists.items()][1 - _ITEM_LISTS :]) | {base: now.work_items}
         if self.designing is not None:
             slices |= self.designing.slices()
-        self._identity = identity(now, self.lane, busy=busy)
+        self._identity = self._identity_at(now, busy=busy)
         self._empty = self.past is None and not seen.shown.steps
         self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
         if self.designing is None:
-            self._drawn.once(
-                "graph", (), lambda: self._show_graph(seen.shown, working=busy and not self.past)
+            reads = ("selected", "past")
+            self._memo.part(
+                "graph", seen, reads, lambda: self._show_graph(seen.shown, working=busy and not self.past)
             )
         if busy and now.live.stop_asked:
             self._tick()
@@ -383,7 +398,6 @@ class CastSurface(Panel):
             mode="cast" if self.designing is None else "design",
             doing=self.runs.doing(busy=busy, aborting=self.aborting),
             compares=self.compares,
-            once=self._drawn.once,
         )
 
     def _tick(self) -> None:
@@ -403,6 +417,11 @@ class CastSurface(Panel):
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return how_it_stands(self.cast.now)
+
+
+def _request_of(cast: Cast) -> str:
+    """Return the request without taking a snapshot of the cast."""
+    return cast.runner.session.state.request
 
 
 def _positions(now: Snapshot) -> frozenset[object]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
 from materia_nb.cast.formatting import way_words, why_blocks
@@ -204,10 +203,6 @@ _OF_STEP: Final = ("output", "prompt", "why", "state", "calls")
 TABS: Final = tuple(_WORDS)
 
 
-Once: TypeAlias = Callable[[str, Hashable, Callable[[], Any]], Any]
-"""Makes something, or returns what was made before under a name from the same values."""
-
-
 def inspector_state(
     now: Snapshot,
     selected: Element | None,
@@ -216,7 +211,6 @@ def inspector_state(
     *,
     busy: bool,
     only: str = "",
-    once: Once = lambda _name, _reads, make: make(),
 ) -> dict[str, Any]:
     """Return title, tabs and the content of the open one.
 
@@ -227,18 +221,17 @@ def inspector_state(
         tab: the tab that was opened last; one that there is not for this gives way to the first.
         busy: whether a step runs.
         only: the one tab that is shown of the present; all that there are if left out.
-        once: makes what follows from the outline of a frame alone.
     """
     if past is not None:
-        tabs = _Tabs(past, past.latest, now, None, busy=busy, once=once, present=False)
+        tabs = _Tabs(past, past.latest, now, None, busy=busy, present=False)
         names = _OF_STEP if past.latest is not None else ("state",)
         return _state(names, tab, _step_title(past, past.latest), tabs)
     if selected is not None and selected.kind not in ("socket", "step"):
-        tabs = _Tabs(now, None, now, selected, busy=busy, once=once)
+        tabs = _Tabs(now, None, now, selected, busy=busy)
         return _state(("about",), tab, _title_of(now, selected), tabs)
-    title, element, record, at_present = once("head", (), lambda: _head(now, selected))
+    title, element, record, at_present = _head(now, selected)
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
-    tabs = _Tabs(now, record, now, element, busy=busy, once=once, at_present=at_present)
+    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present)
     return _state((only,) if only else several, tab, title, tabs)
 
 
@@ -289,7 +282,6 @@ class _Tabs:
     element: Element | None
     _: KW_ONLY
     busy: bool
-    once: Once
     present: bool = True  # whether what is shown is the cast as it is now
     at_present: bool = False
 
@@ -364,8 +356,8 @@ class _Tabs:
         return {
             "is": "state",
             "nodes": tree_of(dict(shown.state)),
-            "blocks": self.once("changed", (), lambda: blocks_as_json(_changed_last(shown.latest))),
-            "limits": self.once("limits", (), lambda: blocks_as_json(limit_blocks(shown))),
+            "blocks": blocks_as_json(_changed_last(shown.latest)),
+            "limits": blocks_as_json(limit_blocks(shown)),
             "edit": self.present and shown.writable and not self.busy and not shown.lanes_go_on,
             "watched": list(self.now.breakpoints.paths),
             "steps": len(self.now.steps),

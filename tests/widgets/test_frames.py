@@ -151,9 +151,9 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     for number in range(3):
         panel.guarded(panel.on_message)(from_page(panel, "set_value", path=f"note{number}", text="1"))
         assert cast.state[f"note{number}"] == 1
-    assert drawn == {"CastSurface": 3}, "a note is nowhere on the graph"
-    panel.guarded(panel.on_message)({"kind": "break", "breakpoint": {"kind": "before", "socket": "Socket-1"}})
-    assert drawn == {"CastSurface": 4, "GraphPanel": 1}
+    assert drawn == {"CastSurface": 3, "GraphPanel": 3}
+    panel.guarded(panel.on_message)({"kind": "tab", "tab": "state"})
+    assert drawn == {"CastSurface": 4, "GraphPanel": 3}, "a tab changes nothing of the graph"
     panel.close()
 
 
@@ -164,7 +164,7 @@ def test_what_happens_elsewhere_is_drawn_by_a_timer_and_forgotten_by_a_draw(cast
     cast.edit.set("note", 2)
     assert drawn == {"timers": 1}, "many changes are one redraw"
     panel.refresh()
-    assert +drawn == {"CastSurface": 1}, "it is drawn: nothing is left to do"
+    assert +drawn == {"CastSurface": 1, "GraphPanel": 1}, "it is drawn: nothing is left to do"
     panel.close()
 
 
