@@ -1305,7 +1305,9 @@ def test_a_run_goes_on_after_a_failure_is_settled(tmp_path, make):
     assert panel.cast.status == "complete"
 
 
-def test_where_a_limit_stopped_a_cast_behind_an_answer_it_can_be_asked_for_again(tmp_path, make):
+@pytest.fixture
+def stopped_by_a_limit(tmp_path, make):
+    """A panel whose cast was stopped by a limit after the second refusal of its check."""
     verdicts = iter([h.NO, h.NO, h.YES, h.YES])
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
@@ -1313,6 +1315,11 @@ def test_where_a_limit_stopped_a_cast_behind_an_answer_it_can_be_asked_for_again
     say(panel, "run")
     done(panel)
     assert panel.cast.failure.kind == "edge_traversals_exhausted"
+    return panel
+
+
+def test_where_a_limit_stopped_a_cast_after_an_answer_it_can_be_asked_for_again(stopped_by_a_limit):
+    panel = stopped_by_a_limit
     assert not panel.front.bar["can"]["recast"]
     offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
     assert offers["revive"]["does"] == "continue, with 1 more allowed"
@@ -1517,13 +1524,8 @@ def test_while_lanes_run_one_that_is_at_work_is_shown_and_what_a_stop_waits_for(
     assert cast.now.lanes["ui"].status == "accepted"
 
 
-def test_asking_again_keeps_the_edits_of_the_items(tmp_path, make):
-    verdicts = iter([h.NO, h.NO, h.YES, h.YES])
-    document = h.loop_config()
-    document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
-    panel = make(h.start(tmp_path, document, h.loop_agents(2) | {"Check": lambda: next(verdicts)}))
-    say(panel, "run")
-    done(panel)
+def test_asking_again_keeps_the_edits_of_the_items(stopped_by_a_limit):
+    panel = stopped_by_a_limit
     cast = panel.cast
     first, second = cast.now.work_items
     cast.edit.items([{**first, "context": "changed"}, second])
