@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, TypeGuard
 
 from materia_nb.errors import MateriaError, did_you_mean, one_of_words
 
@@ -122,6 +123,46 @@ def thawed(value: JSON) -> JSON:
     if isinstance(value, list):
         return [thawed(child) for child in value]
     return value
+
+
+Object: TypeAlias = dict[str, JSON]
+
+
+def is_object(value: JSON) -> TypeGuard[Object]:
+    """True if ``value`` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def as_object(value: JSON) -> Object:
+    """Return ``value`` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: JSON) -> list[JSON]:
+    """Return ``value`` if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def is_text(value: JSON) -> TypeGuard[str]:
+    """True if ``value`` is a string that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def text_or(value: JSON, default: str) -> str:
+    """Return ``value`` if it is a string that is not blank, else ``default``."""
+    return value if isinstance(value, str) and value.strip() else default
+
+
+def is_number(value: JSON) -> TypeGuard[int | float]:
+    """True if ``value`` is a finite number; true and false are not numbers."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def whole_number(value: JSON) -> int | None:
+    """Return a whole number (3 and 3.0 are the same JSON number), else None."""
+    return int(value) if is_number(value) and value == int(value) else None
 
 
 def split_path(path: str) -> list[str]:

@@ -40,11 +40,11 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE, Issue
-from materia_nb.jsonvalue import JSON, MISSING, get_path, json_copy, replaced, set_path
+from materia_nb.jsonvalue import JSON, MISSING, as_object, get_path, json_copy, replaced, set_path
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
-from materia_nb.loadout.facts import as_object, materia_kind
 from materia_nb.loadout.graph import Graph, PromptForm
+from materia_nb.loadout.materia import materia_kind
 from materia_nb.platform import Stop
 from materia_nb.store.catalogue import find_cast, is_file
 

@@ -15,10 +15,9 @@ from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
-from materia_nb.loadout.facts import Object, as_list, as_object, materia_kind
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
@@ -27,6 +26,7 @@ from materia_nb.loadout.layers import (
     profile_directory,
     whole_over,
 )
+from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
@@ -491,12 +491,9 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
     """The loadouts that the loaded file had and that are there no more, each with its file's name."""
-    lost = {name: before.origin("loadout", name) for name in before.loadout_names}
-    return {
-        name: layer.path.name if layer.path else layer.label
-        for name, layer in lost.items()
-        if name not in now.loadout_names
-    }
+    lost = set(before.loadout_names).difference(now.loadout_names)
+    layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
+    return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}
 
 
 def spoken(graph: Graph) -> Graph:

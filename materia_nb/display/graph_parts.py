@@ -11,7 +11,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.geometry import text_width, wrap_text
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Route, Socket
-from materia_nb.loadout.regions import reachable_from
+from materia_nb.loadout.topology import reachable_from
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, covered, described
 
 

@@ -39,7 +39,7 @@ from materia_nb.display.graph_parts import (
     title_size,
 )
 from materia_nb.display.ranking import LOOP_KEY, MAX_ABREAST, GridPosition, arrange, place_near_neighbours
-from materia_nb.loadout.facts import is_number
+from materia_nb.jsonvalue import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
 Direction: TypeAlias = Literal["down", "right"]

@@ -13,7 +13,7 @@ from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
 from materia_nb.engine.state import BOUNDS, CastState, ItemId, Place
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.regions import reachable_from
+from materia_nb.loadout.topology import reachable_from
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 
 _WarningCode: TypeAlias = Literal[

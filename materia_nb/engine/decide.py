@@ -49,8 +49,8 @@ from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.handoff.runtime_rules import Approval, Grant, answer_note
 from materia_nb.jsonvalue import JSON, nested_too_deeply
-from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import Budget
+from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 _READING: Final = ("read", "grep", "find", "ls")
 """The tools of the project that change nothing."""

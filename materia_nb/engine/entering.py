@@ -28,9 +28,8 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import UNKNOWN, KnowledgeUpdate, Task, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
-from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END, Region
-from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS
 
 _MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""

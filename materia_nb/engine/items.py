@@ -23,8 +23,8 @@ from materia_nb.jsonvalue import (
     split_path,
     whole_floats_as_integers,
 )
-from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import Iterator
+from materia_nb.loadout.materia import variables
 from materia_nb.loadout.vocabulary import Result
 
 Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]

@@ -30,8 +30,8 @@ from materia_nb.jsonvalue import (
     split_path,
     whole_floats_as_integers,
 )
-from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import CastContext, Graph, PromptForm, Socket
+from materia_nb.loadout.materia import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, YES_OR_NO
 
 PartName: TypeAlias = Literal[

@@ -13,8 +13,8 @@ from materia_nb.handoff.base import BASE
 from materia_nb.handoff.checks import SCHEDULE, RefusedAnswer
 from materia_nb.handoff.runtime_rules import Stream, schedule_issues, streams_of
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
-from materia_nb.loadout.facts import RESULTS, WORK_ITEMS
 from materia_nb.loadout.graph import Budget, Region
+from materia_nb.loadout.vocabulary import RESULTS, WORK_ITEMS
 
 _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 

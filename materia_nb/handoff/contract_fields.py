@@ -41,8 +41,7 @@ from materia_nb.handoff.jsontext import (
     wide_json,
 )
 from materia_nb.handoff.runtime_rules import can_be_granted, update_entries
-from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.facts import as_list, told_in
+from materia_nb.jsonvalue import JSON, as_list, compact
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
 AROUND_IN_PROGRESS: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
@@ -305,7 +304,9 @@ def assignment_of(task: Task) -> dict[str, JSON]:
     """
 
     def told(name: str) -> JSON:
-        return told_in(task.assignment, name)
+        first, *rest = name.split("_")
+        camel_case = first + "".join(word.capitalize() for word in rest)
+        return task.assignment.get(camel_case, task.assignment.get(name))
 
     readable, surfaces = told("readable_sections"), _texts(told("surfaces"))
     wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)

@@ -16,8 +16,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import SCHEDULE, TEXT, closed_object, issue_of, list_of
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import is_text, whole
+from materia_nb.jsonvalue import JSON, is_text, whole_number
 
 # Schedules of parallel work
 
@@ -67,7 +66,7 @@ def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
         yield Issue(path, f"{SCHEDULE} must be an object.", 'write {"version": 1, "streams": [...]}')
         return
     yield from _unknown_fields(path, schedule, ("version", "streams"))
-    if whole(schedule.get("version")) != 1:
+    if whole_number(schedule.get("version")) != 1:
         yield Issue(f"{path}.version", "The version of a schedule is 1.", "write 1")
     path, streams = f"{path}.streams", schedule.get("streams")
     if not isinstance(streams, list):
@@ -118,7 +117,7 @@ def _index_issues(
     if not indexes:
         yield Issue(path, "The stream has no items.", "add the indexes of its items, or remove the stream")
     for number, value in enumerate(indexes):
-        index_path, index = f"{path}.{number}", whole(value)
+        index_path, index = f"{path}.{number}", whole_number(value)
         if index is None:
             yield Issue(index_path, "An index must be a whole number.", "write the index of an item, from 0")
         elif index < 0 or (count is not None and index >= count):

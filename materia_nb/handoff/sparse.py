@@ -44,8 +44,7 @@ from materia_nb.handoff.runtime_rules import (
     STREAM_NAME,
     schedule_issues,
 )
-from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
-from materia_nb.loadout.facts import is_text
+from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, is_text
 from materia_nb.loadout.vocabulary import first_field
 
 MAX_EXPORTS: Final = 64

@@ -38,7 +38,7 @@ from materia_nb.insight.reachable_states import (
     without_prompts,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph
-from materia_nb.loadout.regions import knots, reachable_from, turned
+from materia_nb.loadout.topology import knots, reachable_from, turned
 from materia_nb.loadout.vocabulary import Result
 from materia_nb.parallel import Progress
 

@@ -40,7 +40,7 @@ from materia_nb.insight.reachable_states import (
 )
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.regions import knots
+from materia_nb.loadout.topology import knots
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     SENDING_BACK,

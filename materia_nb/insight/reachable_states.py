@@ -31,7 +31,7 @@ from materia_nb.handoff.base import SAMPLE, HandoffProtocol, Outcome, Reaction, 
 from materia_nb.handoff.checks import SCHEDULE, summarize_issues
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
-from materia_nb.loadout.regions import reachable_from, rounds_in
+from materia_nb.loadout.topology import reachable_from, rounds_in
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
 from materia_nb.parallel import Progress, ProgressBar
 

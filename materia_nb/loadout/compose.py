@@ -14,21 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.jsonvalue import JSON, thawed
-from materia_nb.loadout.facts import (
-    Facts,
-    Object,
-    as_list,
-    as_object,
-    free_name,
-    is_object,
-    is_text,
-    materia_kind,
-    renamed_at,
-    with_names,
-)
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text, thawed
+from materia_nb.loadout.design.document import renamed_at, with_names
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
+from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.resolve import build_graph
+from materia_nb.loadout.topology import LoadoutFacts, free_name, parse_loadout
 from materia_nb.loadout.vocabulary import GUARDS, Condition, described, must_judge, unmet
 
 
@@ -268,7 +259,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         cursors={f"{id_}Index" for table in tables for id_ in table.values()},
     )
     for place, (name, raw) in enumerate(parts):
-        part = _renamed(whole, Facts(name, raw, as_object(document.get("materia"))), tables[place])
+        part = _renamed(whole, parse_loadout(name, raw, as_object(document.get("materia"))), tables[place])
         if place + 1 < len(parts):
             target = tables[place + 1][graphs[place + 1].entry]
             _add_bridges(part, graphs[place], target, taken=whole.loops)
@@ -314,7 +305,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     return name, raw if is_object(raw) else {}
 
 
-def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> LinkedPart:
+def _renamed(whole: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return the sockets and loops of a part under their new names."""
     cursors = _cursors(whole, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
@@ -326,13 +317,14 @@ def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> LinkedPart:
     return LinkedPart(sockets, loops, ids, cursors)
 
 
-def _cursors(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> dict[str, str]:
+def _cursors(whole: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
     """Choose the name of every cursor of a part: its own, unless an earlier part has it.
 
     A cursor that is called after its socket is called after the new id.
     """
     named: dict[str, str] = {}
-    used = {find(id_) for id_ in facts.sockets for find in (facts.cursor_of, facts.advance_cursor)}
+    used = {socket.advance_cursor for socket in facts.sockets.values()}
+    used |= {socket.iterator.cursor for socket in facts.sockets.values() if socket.iterator is not None}
     used |= {loop.cursor(member) for loop in facts.loops if loop.iterates for member in loop.members}
     after_socket = {f"{old}Index": f"{new}Index" for old, new in ids.items()}
     for cursor in sorted(name for name in used if name):
@@ -341,7 +333,7 @@ def _cursors(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> dict[str, s
     return named
 
 
-def _socket(whole: _Whole, facts: Facts, raw: Object, cursors: Mapping[str, str]) -> Object:
+def _socket(whole: _Whole, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
     made: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
     made["materia"] = _materia(whole, raw["materia"], cursors)
     for name in ("handoff", "castContext"):  # what the loadout says for all its sockets

@@ -17,22 +17,21 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from materia_nb.errors import did_you_mean, one_of_words
-from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.facts import (
-    TOOL_SCOPES,
-    WORK_ITEMS,
+from materia_nb.jsonvalue import (
+    JSON,
     Object,
     as_list,
     as_object,
     is_number,
     is_object,
     is_text,
-    script_file,
-    whole,
+    split_path,
+    whole_number,
 )
 from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
+from materia_nb.loadout.materia import TOOL_SCOPES, script_file
 from materia_nb.loadout.report import INVALID_CONFIG, brief
-from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, source_fault
+from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, WORK_ITEMS, source_fault
 
 
 class Fault(ValueError):
@@ -47,6 +46,10 @@ class Fault(ValueError):
     def __init__(self, what: str | None = None, hint: str | None = None, at: str = "") -> None:
         super().__init__()  # without the message: pydantic cannot encode half a surrogate pair
         self.what, self.hint, self.at = what, hint, at
+
+
+def _accept_any(_value: JSON) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +81,8 @@ class ValueKind:
         return value if self.convert is None else self.convert(value)
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
+        if self.accepts is _accept_any:
+            return core_schema.any_schema()
         return core_schema.no_info_plain_validator_function(self.validate)
 
     def __get_pydantic_json_schema__(
@@ -118,12 +123,12 @@ def _one_word_of(*words: str) -> ValueKind:
 
 def _integer_from(minimum: int) -> ValueKind:
     def accepts(value: JSON) -> bool:
-        number = whole(value)
+        number = whole_number(value)
         return number is not None and number >= minimum
 
     shape = f"whole number from {minimum:,} up"
     advice = f"write a whole number from {minimum} up, or leave it out"
-    return ValueKind(accepts, {"type": "integer", "minimum": minimum}, shape, advice, whole)
+    return ValueKind(accepts, {"type": "integer", "minimum": minimum}, shape, advice, whole_number)
 
 
 def _number_from_0(shape: str, advice: str | None = None) -> ValueKind:
@@ -180,7 +185,7 @@ _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
         'true, false or a list of paths such as ["plan.name"]',
     ),
     "handoffs": ValueKind(
-        lambda value: isinstance(value, bool) or (whole(value) or 0) > 0,
+        lambda value: isinstance(value, bool) or (whole_number(value) or 0) > 0,
         {"anyOf": [_BOOLEAN, {"type": "integer", "minimum": 1}]},
         "true, false or a number of characters",
     ),
@@ -220,7 +225,7 @@ _CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
 }
 _PATH_ADVICE: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
 
-Reference: TypeAlias = Annotated[str, ValueKind(lambda _: True, _STRING, "socket id or end")]
+Reference: TypeAlias = Annotated[str, ValueKind(_accept_any, _STRING, "socket id or end")]
 """The name of another part of the config; ``check_graph`` tests whether it exists."""
 Key: TypeAlias = Reference
 """A key of an object, whatever it is."""
@@ -417,12 +422,14 @@ class Model(BaseModel):
         example: an example in JSON.
         code: the code of its problems (R26).
         rows: its fields by their names in the config, in the order of the documentation.
+        parts: those of its fields that hold other objects.
     """
 
     words: ClassVar[str]
     example: ClassVar[str] = "{ ... }"
     code: ClassVar[str] = INVALID_CONFIG
     rows: ClassVar[Mapping[str, FieldRow]] = {}
+    parts: ClassVar[tuple[FieldRow, ...]] = ()
 
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
 
@@ -431,6 +438,7 @@ class Model(BaseModel):
         title = cls.__name__.removesuffix("Fields")
         rows = (_row(title, name, info) for name, info in cls.model_fields.items())
         cls.rows = {row.field: row for row in rows}
+        cls.parts = tuple(row for row in cls.rows.values() if row.part is not None)
 
 
 class TwoSpellings(Model):
@@ -474,17 +482,18 @@ def _inner_kind(kind: Any) -> tuple[type | None, Any]:
 def objects(model: type[Model], raw: Object, here: str = "") -> Iterator[tuple[type[Model], Object, str]]:
     """Yield an object of the config and, in their order, the objects inside it, each with its class and path."""
     yield model, raw, here
-    for name, row in model.rows.items():
-        value, source = raw.get(name), field_path(here, name)
-        if row.part is None:
+    for row in model.parts:
+        value = raw.get(row.field)
+        if not value or row.part is None:
             continue
+        source = field_path(here, row.field)
         entries = [(source, value)]
         if row.many is not None:
             keyed = as_object(value).items() if row.many is dict else enumerate(as_list(value))
             entries = [(row.entry(source, key), entry) for key, entry in keyed]
-        for at, entry in entries:
-            if is_object(entry):
-                yield from objects(row.part, entry, at)
+        for path, entry in entries:
+            if isinstance(entry, dict):
+                yield from objects(row.part, entry, path)
 
 
 def row_named(model: type[Model], name: str) -> FieldRow | None:

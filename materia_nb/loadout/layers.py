@@ -7,7 +7,7 @@ directory, else the reference engine's), project (``.pi/pi-materia.json``), envi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.jsonvalue import JSON, frozen
+from materia_nb.jsonvalue import JSON, Object, as_object, frozen, is_object
 from materia_nb.loadout.config_files import (
     ENDINGS,
     config_error,
@@ -24,7 +24,6 @@ from materia_nb.loadout.config_files import (
     read_text,
     write_config,
 )
-from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
@@ -290,7 +289,7 @@ class _Merge:
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
                 what = f"{group} is {brief(document[group])}"
                 raise config_error(what, f"{label}: {group}", "write an object")
-        loadouts, materia = (tuple(_names(document.get(group))) for group in _NAMED)
+        loadouts, materia = _names(document.get("loadouts")), _names(document.get("materia"))
         self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
         self._merge(document, path)
         if name == "given":
@@ -300,15 +299,17 @@ class _Merge:
         for key, value in document.items():
             below = self.document.get(key)
             if key in _NAMED and is_object(value) and isinstance(below, dict | None):
-                known = below or {}
-                merged = known | {id_: _over(known.get(id_), raw) for id_, raw in value.items()}
+                merged = dict(below or {})
+                for id_, raw in value.items():
+                    changes = isinstance(raw, dict) and (id_ in merged or None in raw.values())
+                    merged[id_] = _over(merged.get(id_), raw) if changes else raw
                 self.document[key] = {id_: raw for id_, raw in merged.items() if raw is not None}
             elif key in _MERGED and is_object(value) and is_object(below):
                 self.document[key] = {**below, **value}
             else:
                 self.document[key] = value
         for id_, raw in as_object(document.get("materia")).items():
-            if is_object(raw) and id_ in self.owners and "command" not in raw:
+            if isinstance(raw, dict) and id_ in self.owners and "command" not in raw:
                 continue  # its command is still that of a file below, beside which its scripts are (R24)
             self.owners.pop(id_, None)
             if path is not None and raw is not None:
@@ -316,7 +317,7 @@ class _Merge:
 
     def _activate(self, document: Object) -> None:
         """Let what was loaded be what is cast, where it does not say."""
-        names = list(_names(document.get("loadouts")))
+        names = _names(document.get("loadouts"))
         if names and document.get("activeLoadout") is None:
             self.document["activeLoadout"] = names[0]
 
@@ -327,7 +328,7 @@ class _Merge:
 
 def _over(below: JSON, raw: JSON) -> JSON:
     """Put a definition over the one below it, field by field; null takes a field away (R33)."""
-    if not is_object(raw) or (below is None and None not in raw.values()):
+    if not isinstance(raw, dict):
         return raw
     merged = {**as_object(below), **raw}
     return {key: value for key, value in merged.items() if value is not None}
@@ -343,10 +344,9 @@ def _settings(document: Object) -> tuple[str, ...]:
     return tuple(settings)
 
 
-def _names(group: JSON) -> Iterator[str]:
-    """Yield the names that a layer defines; null defines nothing."""
-    if is_object(group):
-        yield from (name for name, raw in group.items() if raw is not None)
+def _names(group: JSON) -> tuple[str, ...]:
+    """Return the names that a layer defines; null defines nothing."""
+    return tuple([name for name, raw in group.items() if raw is not None]) if is_object(group) else ()
 
 
 # -- copying ---------------------------------------------------------------------------------

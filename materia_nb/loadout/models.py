@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from materia_nb.loadout import fields
-from materia_nb.loadout.facts import BUILT_IN
 from materia_nb.loadout.fields import FieldRow, Model, TwoSpellings, config_field
 from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS, LANES_AT_ONCE, Budget, Limits
+from materia_nb.loadout.materia import BUILT_IN
 from materia_nb.loadout.report import (
     INVALID_CONDITION,
     INVALID_CONFIG,

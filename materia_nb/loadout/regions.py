@@ -1,17 +1,12 @@
-"""Where ways lead, and where the items of parallel generators are worked on in lanes.
-
-A region is the prelude and the loop behind a generator; what is wrong there is said here too. Of ways: what can be reached over
-them, and which of their ends lead to one another.
-"""
+"""Regions: where the items of parallel generators are worked on in lanes, and what is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from materia_nb.errors import counted
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import Facts, LoopFacts, as_object, is_parallel, is_text, text_or, whole
+from materia_nb.jsonvalue import JSON, as_object, is_text, whole_number
 from materia_nb.loadout.graph import END, LANES_AT_ONCE, Region
 from materia_nb.loadout.report import (
     INVALID_LOOP,
@@ -22,225 +17,155 @@ from materia_nb.loadout.report import (
     do,
     suggested_fix,
 )
+from materia_nb.loadout.topology import LoadoutFacts, LoopFacts, SocketFacts
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
-_Node = TypeVar("_Node", bound=Hashable)
 
+class _Prelude(NamedTuple):
+    """The sockets from a parallel generator to the loop that they lead into.
 
-def reachable_from(starts: Iterable[_Node], ways: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
-    """Return these, and all that ways lead to from them; what is not a key of ``ways`` leads nowhere."""
-    reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        new = set(ways.get(waiting.pop(), ())) - reached
-        reached |= new
-        waiting += new
-    return reached
-
-
-def turned(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
-    """Return the ways from their other ends: each end of one, with what leads to it."""
-    back: dict[_Node, set[_Node]] = {start: set() for start in ways}
-    for start, onward in ways.items():
-        for to in onward:
-            back.setdefault(to, set()).add(start)
-    return back
-
-
-def knots(ways: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
-    """Return the keys in groups that lead to one another (strongly connected components), the last ones first.
-
-    Tarjan's algorithm, without recursion: a chain of states can be long.
-    """
-    number: dict[_Node, int] = {}
-    lowest: dict[_Node, int] = {}
-    stack: list[_Node] = []
-    open_: set[_Node] = set()
-    groups: list[list[_Node]] = []
-    for root in ways:
-        if root in number:
-            continue
-        todo = [(root, iter(ways[root]))]
-        number[root] = lowest[root] = len(number)
-        stack.append(root)
-        open_.add(root)
-        while todo:
-            at, rest = todo[-1]
-            for child in rest:
-                if child not in number:
-                    number[child] = lowest[child] = len(number)
-                    stack.append(child)
-                    open_.add(child)
-                    todo.append((child, iter(ways[child])))
-                    break
-                if child in open_:
-                    lowest[at] = min(lowest[at], number[child])
-            else:
-                todo.pop()
-                if todo:
-                    parent = todo[-1][0]
-                    lowest[parent] = min(lowest[parent], lowest[at])
-                if lowest[at] == number[at]:
-                    knot: list[_Node] = []
-                    while at in open_:
-                        knot.append(stack.pop())
-                        open_.remove(knot[-1])
-                    groups.append(knot[::-1])
-    return groups
-
-
-def rounds_in(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
-    """Return what a way leads back to, each with the number of its round: those that lead to one another."""
-    rounds: dict[_Node, int] = {}
-    for number, knot in enumerate(knots(ways)):
-        if len(knot) > 1 or knot[0] in ways[knot[0]]:
-            rounds |= dict.fromkeys(knot, number)
-    return rounds
-
-
-class _Way(NamedTuple):
-    """The way from a parallel generator into the loop: the sockets before it, and the member that it comes to.
-
-    ``member`` is None where it comes to none, and ``stuck`` is the socket from which it does not go on then.
+    Attributes:
+        sockets: the sockets before the loop.
+        member: the member of the loop that the last of them leads to, or None if they lead to none.
+        last: the last socket before the loop.
     """
 
-    prelude: tuple[str, ...]
+    sockets: tuple[str, ...]
     member: str | None
-    stuck: str
+    last: str
 
 
-def _way(facts: Facts, generator: str) -> _Way:
+def _prelude(facts: LoadoutFacts, generator: str) -> _Prelude:
     passed = [generator]
     while True:
-        targets = [edge.get("to") for _, edge in facts.edges(passed[-1])]
-        to = targets[0] if targets else None
-        if not isinstance(to, str) or to not in facts.sockets or to in passed:
-            return _Way(tuple(passed[1:]), None, passed[-1])
-        if to in facts.loops_of:
-            return _Way(tuple(passed[1:]), to, passed[-1])
+        edges = facts.sockets[passed[-1]].edges
+        to = edges[0].to if edges else None
+        if to is None or to not in facts.sockets or to in passed:
+            return _Prelude(tuple(passed[1:]), None, passed[-1])
+        if facts.sockets[to].loops:
+            return _Prelude(tuple(passed[1:]), to, passed[-1])
         passed.append(to)
 
 
-def leads_into(facts: Facts, generator: str) -> list[str]:
-    """Return the sockets that a generator leads to: a parallel one to the member behind its prelude (R27)."""
-    targets = facts.targets(generator)
-    if not is_parallel(facts.materia_of(generator)) or any(to in facts.loops_of for to in targets):
+def leads_into(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
+    """Return the sockets that a generator leads to; for a parallel generator, the member after its prelude (R27)."""
+    targets = generator.targets
+    if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
         return targets
-    member = _way(facts, generator).member
-    return targets if member is None else [member]
+    member = _prelude(facts, generator.id).member
+    return targets if member is None else (member,)
 
 
-def regions_of(facts: Facts) -> dict[str, Region]:
-    """Return the regions of a loadout by their generators; what is not well formed is left out."""
-    found: dict[str, Region] = {}
+def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
+    """Return the regions of a loadout by their generators; skip what is not well formed."""
+    regions: dict[str, Region] = {}
     for generator in _generators(facts):
-        way, loops = _way(facts, generator), _consumers(facts, generator)
-        if way.member is None or len(loops) != 1 or way.member not in loops[0].members:
+        prelude, loops = _prelude(facts, generator), _consumers(facts, generator)
+        if prelude.member is None or len(loops) != 1 or prelude.member not in loops[0].members:
             continue
         (loop,) = loops
-        prelude = way.prelude
-        found[generator] = Region(
+        regions[generator] = Region(
             generator=generator,
-            prelude=prelude,
+            prelude=prelude.sockets,
             loop=loop.id,
             members=tuple(member for member in loop.members if member in facts.sockets),
-            first=(*prelude, way.member)[0],
+            first=(*prelude.sockets, prelude.member)[0],
             exit=next((to for _, to in _exits(loop) if to in facts.sockets), END),
-            at_once=_at_once(facts, loop),
+            at_once=_max_lanes(facts, loop),
         )
-    return found
+    return regions
 
 
-def _generators(facts: Facts) -> list[str]:
-    return [id_ for id_ in facts.sockets if is_parallel(facts.materia_of(id_))]
+def _generators(facts: LoadoutFacts) -> list[str]:
+    return [id_ for id_, socket in facts.sockets.items() if socket.materia.parallel]
 
 
-def _consumers(facts: Facts, generator: str) -> list[LoopFacts]:
-    return [loop for loop in facts.loops if (loop.consumes or {}).get("from") == generator]
+def _consumers(facts: LoadoutFacts, generator: str) -> list[LoopFacts]:
+    return [loop for loop in facts.loops if loop.source == generator]
 
 
 def _exits(loop: LoopFacts) -> Iterator[tuple[str, str]]:
-    """Yield the ways out of a loop: where each is written, and where it leads."""
+    """Yield the path and the target of each exit of a loop."""
     here = f"loops.{loop.id}"
-    ways = [(f"{here}.exits[{place}]", route.get("targetSocketId")) for place, route in loop.exits()]
+    exits = [(f"{here}.exits[{exit_.place}]", exit_.target) for exit_ in loop.exits]
     if loop.legacy is not None:
-        ways.append((f"{here}.exit", loop.legacy.get("to")))
-    yield from ((source, to) for source, to in ways if isinstance(to, str))
+        exits.append((f"{here}.exit", loop.legacy.target))
+    yield from ((source, to) for source, to in exits if to is not None)
 
 
-def _at_once(facts: Facts, loop: LoopFacts) -> int:
-    own, common = as_object(loop.raw.get("parallel")), as_object(facts.config.get("parallelism"))
-    given = (whole(one.get("maxConcurrency")) for one in (own, common))
-    return next((count for count in given if count is not None and count > 0), LANES_AT_ONCE)
+def _max_lanes(facts: LoadoutFacts, loop: LoopFacts) -> int:
+    settings = (as_object(loop.raw.get("parallel")), as_object(facts.config.get("parallelism")))
+    counts = (whole_number(setting.get("maxConcurrency")) for setting in settings)
+    return next((count for count in counts if count is not None and count > 0), LANES_AT_ONCE)
 
 
-# -- what is wrong ----------------------------------------------------------------------------
+# -- problems ---------------------------------------------------------------------------------
 
 
-def check_regions(findings: Findings, facts: Facts) -> None:
-    """Note what is wrong with the regions of the parallel generators of a loadout."""
-    taken: dict[str, str] = {}
+def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
+    """Report the problems of the regions of the parallel generators of a loadout."""
+    owners: dict[str, str] = {}
+    regions = regions_of(facts)
     for generator in _generators(facts):
-        handoff = text_or(
-            facts.sockets[generator].get("handoff"), text_or(facts.raw.get("handoff"), DEFAULT_HANDOFF)
-        )
-        if handoff != DEFAULT_HANDOFF and not facts.is_utility(generator):
+        socket = facts.sockets[generator]
+        handoff = socket.handoff
+        if handoff != DEFAULT_HANDOFF and not socket.is_utility:
             what = f"{generator!r} hands its items to streams, which the protocol {handoff!r} cannot say"
             advice = f'write "handoff": "{DEFAULT_HANDOFF}" here'
             findings.problem(INVALID_SOCKET, f"{generator}.handoff", what, advice)
-        _check_way(findings, facts, generator)
-        region = regions_of(facts).get(generator)
+        _check_prelude(findings, facts, generator)
+        region = regions.get(generator)
         if region is None:
             continue
-        for socket in (generator, *region.sockets):
-            other = taken.setdefault(socket, generator)
+        for socket_id in (generator, *region.sockets):
+            other = owners.setdefault(socket_id, generator)
             if other != generator:
-                what = f"{socket!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
+                what = f"{socket_id!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
                 advice = "let each parallel generator lead into a loop of its own"
                 findings.problem(INVALID_LOOP, f"loops.{region.loop}", what, advice)
                 break
-        _check_ways_round(findings, facts, region)
+        _check_borders(findings, facts, region)
         _check_exit(findings, facts, region)
         _check_safe(findings, facts, region)
 
 
-def _check_way(findings: Findings, facts: Facts, generator: str) -> None:
-    """Check that one unconditional way leads from a generator to the one loop that consumes its items."""
-    way, loops = _way(facts, generator), _consumers(facts, generator)
+def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> None:
+    """Check that one unconditional path leads from a generator to the one loop that consumes its items."""
+    prelude, loops = _prelude(facts, generator), _consumers(facts, generator)
     if len(loops) != 1:
-        found = f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
-        what = f"{generator!r} hands its items to streams, but {found}"
+        consumers = (
+            f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
+        )
+        what = f"{generator!r} hands its items to streams, but {consumers}"
         source = f"loops.{loops[1].id}.consumes.from" if loops else f"{generator}.edges"
         advice = f'let exactly one loop have "consumes": {{"from": "{generator}"}}'
         findings.problem(INVALID_LOOP, source, what, advice)
-    elif way.member is None:
-        what = f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {way.stuck!r}"
+    elif prelude.member is None:
+        what = f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {prelude.last!r}"
         advice = (
             f"lead it on to {loops[0].members[0]!r}" if loops[0].members else "list the members of the loop"
         )
-        findings.problem(INVALID_LOOP, f"{way.stuck}.edges", what, advice)
-    elif way.member not in loops[0].members:
+        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", what, advice)
+    elif prelude.member not in loops[0].members:
         what = f"the way from {generator!r} leads into another loop than {loops[0].id!r}, which consumes its items"
         advice = "let one way, without loops in between, lead to the loop that consumes the items"
-        findings.problem(INVALID_LOOP, f"{way.stuck}.edges", what, advice)
-    for socket in (generator, *way.prelude):
-        for place, edge in facts.edges(socket):
-            if edge.get("when") != "always" or place:
-                what = f"edge {place + 1} of {socket!r} leads another way than the one unconditional one to the lanes of {generator!r}"
+        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", what, advice)
+    for id_ in (generator, *prelude.sockets):
+        for edge in facts.sockets[id_].edges:
+            if edge.when != "always" or edge.place:
+                what = f"edge {edge.place + 1} of {id_!r} leads another way than the one unconditional one to the lanes of {generator!r}"
                 advice = "leave one edge that is always taken, and let a member of the loop decide"
-                fix = suggested_fix("Remove the edge", do("remove_edge", socket, place))
-                findings.problem(INVALID_LOOP, f"{socket}.edges[{place}]", what, advice, fix)
-    for socket in way.prelude:
-        if facts.is_generator(socket):
-            what = f"{socket!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
-            findings.problem(
-                INVALID_LOOP, f"{socket}.materia", what, "place it before the parallel generator"
-            )
+                fix = suggested_fix("Remove the edge", do("remove_edge", id_, edge.place))
+                findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.place}]", what, advice, fix)
+    for id_ in prelude.sockets:
+        if facts.sockets[id_].is_generator:
+            what = f"{id_!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
+            findings.problem(INVALID_LOOP, f"{id_}.materia", what, "place it before the parallel generator")
 
 
-def _check_ways_round(findings: Findings, facts: Facts, region: Region) -> None:
+def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Check that a region is entered from its generator alone and left by the exits of its loop alone."""
-    behind = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
+    before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:
         what = f"a cast starts at {brief(facts.entry)}, inside the lanes of {region.generator!r}"
@@ -252,22 +177,21 @@ def _check_ways_round(findings: Findings, facts: Facts, region: Region) -> None:
         if target in region.sockets:
             what = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
             findings.problem(INVALID_LOOP, source, what, f"lead it to {region.generator!r}")
-    for socket in facts.sockets:
-        for place, edge in facts.edges(socket):
-            to: JSON = edge.get("to")
-            here = f"{socket}.edges[{place}]"
-            if to in region.prelude:
-                may = socket == behind[to]
-            elif to in region.members:
-                may = socket in region.members or socket == last
+    for id_, socket in facts.sockets.items():
+        for edge in socket.edges:
+            if edge.to in region.prelude:
+                allowed = id_ == before[edge.to]
+            elif edge.to in region.members:
+                allowed = id_ in region.members or id_ == last
             else:
-                may = socket not in region.members or to in (region.exit, END)
-            if not may:
-                findings.problem(INVALID_LOOP, here, *_round(region, socket, to))
+                allowed = id_ not in region.members or edge.to in (region.exit, END)
+            if not allowed:
+                problem = _border_problem(region, id_, edge.raw.get("to"))
+                findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.place}]", *problem)
 
 
-def _round(region: Region, socket: str, to: JSON) -> tuple[str, str]:
-    """Say what is wrong with an edge into the lanes, or out of them, and what to do."""
+def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
+    """Return the message and the advice for an edge that crosses the border of a region."""
     if socket in region.sockets and to not in region.sockets:
         what = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, past the barrier"
         return what, f"leave by the exits of loop {region.loop!r}"
@@ -275,7 +199,7 @@ def _round(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     return what, f"lead it to {region.generator!r}, or out of the lanes"
 
 
-def _check_exit(findings: Findings, facts: Facts, region: Region) -> None:
+def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Check that a region has one continuation."""
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
     for source, to in _exits(loop):
@@ -292,11 +216,11 @@ def _check_exit(findings: Findings, facts: Facts, region: Region) -> None:
             findings.problem(INVALID_LOOP, source, what, advice)
 
 
-def _check_safe(findings: Findings, facts: Facts, region: Region) -> None:
+def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Check that every materia of the lanes may work beside others, and needs no drafts."""
-    named = {str(facts.sockets[socket].get("materia")): socket for socket in region.sockets}
-    for materia, socket in named.items():
-        raw = facts.materia_of(socket)
+    placed = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
+    for materia, socket in placed.items():
+        raw = socket.materia.raw
         if not raw or not is_text(materia):
             continue
         lanes = f"works in the lanes of {region.generator!r} (loop {region.loop!r})"

@@ -213,6 +213,11 @@ class Findings:
         """Note something worth knowing that stops nothing."""
         self.found.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
+    def add_hints(self, rule: HintRule, *subject: object) -> None:
+        """Note the hints that a rule has on its subject."""
+        for hint in rule.find(*subject):
+            self.hint(rule.code, *hint)
+
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
         """Return what was probably meant; only for the first names, since comparing is slow in a large config."""
         self.matches += 1

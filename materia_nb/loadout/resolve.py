@@ -5,35 +5,25 @@ And to what can be drawn of a loadout that cannot be cast (R41).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from materia_nb.jsonvalue import JSON, FrozenDict, frozen
-from materia_nb.loadout.facts import (
-    BUILT_IN,
-    WORK_ITEMS,
-    WORK_ITEMS_SOURCE,
-    Derivation,
-    Facts,
+from materia_nb.jsonvalue import (
+    JSON,
+    FrozenDict,
     Object,
     as_object,
-    assigns_work_items,
-    derive,
-    is_condition,
+    frozen,
     is_object,
-    is_parallel,
     is_text,
-    materia_group,
-    materia_kind,
-    placed_materia,
-    socket_advance,
-    socket_iterator,
     text_or,
-    whole,
+    whole_number,
 )
 from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Price, Socket, cast_context
+from materia_nb.loadout.items import Derivation, assigns_work_items, derive, socket_advance, socket_iterator
+from materia_nb.loadout.materia import BUILT_IN, MateriaFacts, materia_group, parse_materia
 from materia_nb.loadout.regions import check_regions, regions_of
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
@@ -43,12 +33,39 @@ from materia_nb.loadout.report import (
     Report,
     brief,
 )
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+from materia_nb.loadout.topology import LoadoutFacts, SocketFacts, loadout_facts, parse_loadout
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, WORK_ITEMS, WORK_ITEMS_SOURCE
 
 if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
 
 _Resolved = TypeVar("_Resolved", Limits, Budget, Price)
+
+
+class _Memo:
+    """The findings of the last few configs that cannot change, by the identity of the config."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, int, str | None], tuple[JSON, tuple[Problem, ...]]] = {}
+
+    def find(
+        self, find: Callable[[JSON, str | None], list[Problem]], document: JSON, loadout: str | None
+    ) -> tuple[Problem, ...]:
+        """Return what ``find`` finds in a config; a config that cannot change is checked once."""
+        if type(document) is not FrozenDict:
+            return tuple(find(document, loadout))
+        key = (find.__name__, id(document), loadout)
+        known, findings = self.entries.pop(key, (None, ()))
+        if known is not document:
+            findings = tuple(find(document, loadout))
+        self.entries[key] = document, findings
+        while len(self.entries) > _MAX_CHECKED:
+            self.entries.pop(next(iter(self.entries)), None)
+        return findings
+
+
+_MAX_CHECKED: Final = 16
+_memo: Final = _Memo()
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -62,39 +79,18 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
     """
     from materia_nb.loadout.rules import find_hints
 
-    return Report(tuple(find_problems(document, loadout)), tuple(find_hints(document, loadout)))
+    return Report(find_problems(document, loadout), _memo.find(find_hints, document, loadout))
 
 
-_CHECKED: Final[dict[tuple[int, str | None], tuple[JSON, list[Problem]]]] = {}
-"""The problems of the last few documents that cannot change, by which object each is."""
-_MOST_CHECKED: Final = 8
-
-
-def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
-    """Return what stops a cast, without the hints; arguments as in :func:`check_config`.
-
-    A document that cannot change is checked once: who looks at a loadout casts it next.
-    """
-    if type(document) is not FrozenDict:
-        return _find_problems(document, loadout)
-    known, problems = _CHECKED.pop((id(document), loadout), (None, []))
-    if known is not document:
-        problems = _find_problems(document, loadout)
-    _CHECKED[id(document), loadout] = document, problems
-    for key in list(_CHECKED)[:-_MOST_CHECKED]:
-        _CHECKED.pop(key, None)
-    return list(problems)
+def find_problems(document: JSON, loadout: str | None = None) -> tuple[Problem, ...]:
+    """Return what stops a cast, without the hints; arguments as in :func:`check_config`."""
+    return _memo.find(_find_problems, document, loadout)
 
 
 def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
-    """Check a document. The models are loaded here: pydantic is slow to import, and not everyone needs it."""
-    from materia_nb.loadout.check_graph import (
-        check_fields,
-        check_loops,
-        check_materia,
-        check_servers,
-        check_sockets,
-    )
+    # Imported here, since pydantic is slow to import and not every caller checks a config.
+    from materia_nb.loadout.check_fields import check_fields, check_materia, check_servers
+    from materia_nb.loadout.check_graph import check_loops, check_sockets
     from materia_nb.loadout.models import Config, Loadout
 
     findings = Findings()
@@ -105,22 +101,22 @@ def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     _check_named(findings, document, loadout)
     loadouts = as_object(document.get("loadouts"))
     names = list(loadouts) if loadout is None else [loadout] if loadout in loadouts else []
-    used: set[str] = set()
+    placed: set[str] = set()
     for name in names:
         raw = loadouts[name]
         if not is_object(raw):
             check_fields(findings, Loadout, raw, f"loadouts.{name}")
             continue
-        facts = Facts(name, raw, as_object(document.get("materia")))
+        facts = loadout_facts(document, name)
         findings.loadout = name
         check_fields(findings, Loadout, raw)
         check_sockets(findings, facts)
         check_loops(findings, facts)
         check_regions(findings, facts)
         findings.loadout = None
-        used.update(placed_materia(facts))
+        placed.update(facts.placed_materia)
     for name, raw in as_object(document.get("materia")).items():
-        if loadout is None or name in used:
+        if loadout is None or name in placed:
             check_materia(findings, name, raw)
     return findings.found
 
@@ -158,18 +154,23 @@ def build_graph(
     name = active_loadout(document) if loadout_name is None else loadout_name
     problems = find_problems(document, name)
     if problems:
-        raise LoadoutError(Report(tuple(problems)), name)
+        raise LoadoutError(Report(problems), name)
     if name is None:
         raise LoadoutError(Report((_NO_LOADOUT,)))
-    facts = Facts(name, document["loadouts"][name], as_object(document.get("materia")), document)
-    used = dict.fromkeys(placed_materia(facts))
-    materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
-    graph = _resolved(derive(facts), {id_: materia[raw["materia"]] for id_, raw in facts.sockets.items()})
+    facts = loadout_facts(document, name)
+    materia: dict[str, Materia] = {}
+    for socket in facts.sockets.values():
+        id_ = socket.materia.id
+        if id_ not in materia:
+            materia[id_] = _materia(socket.materia, (owners or {}).get(id_))
+    graph = _resolved(
+        derive(facts), {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()}
+    )
     return replace(
         graph,
         limits=_bounds(Limits, models.LimitsFields, document.get("limits")),
         budget=_bounds(Budget, models.BudgetFields, document.get("budget")),
-        document=frozen(_own_document(document, name, used)),
+        document=frozen(_own_document(document, name, materia)),
         keep_thinking=document.get("keepThinking") is not False,
         prices=FrozenDict(_prices(document.get("prices"))),
         mcp_servers=as_object(document.get("mcpServers")),
@@ -220,24 +221,25 @@ _NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", 
 
 
 def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
-    facts, raw = derivation.facts, derivation.facts.sockets.get(id_, {})
-    parse = _parse(derivation, id_, materia)
-    utility = (
-        materia.kind == "utility"
-    )  # it has no second turn to be asked in, and drafts end with one anyway
-    contexts = (owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config))
+    facts = derivation.facts
+    socket = facts.sockets.get(id_)
+    raw = {} if socket is None else socket.raw
+    parse = _parse(derivation, socket, id_, materia)
+    # A utility has no second turn to be asked in, and drafts end with such a turn anyway.
+    finalize = raw.get("finalize") is True and parse == "json"
+    contexts = [owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config)]
     return Socket(
         id=id_,
         materia=materia,
         parse=parse,
-        assign=_assign(derivation, id_, materia),
-        edges=tuple(_edges(derivation, id_)),
+        assign=_assign(derivation, socket, id_, materia),
+        edges=_edges(derivation, socket),
         advance=socket_advance(derivation, id_),
         iterator=socket_iterator(facts, id_),
-        loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
-        handoff=text_or(raw.get("handoff"), text_or(facts.raw.get("handoff"), DEFAULT_HANDOFF)),
+        loops=tuple([loop.id for loop in facts.loops if id_ in loop.members]),
+        handoff=DEFAULT_HANDOFF if socket is None else socket.handoff,
         parse_derived=id_ in derivation.json_sources,
-        finalize=raw.get("finalize") is True and parse == "json" and not (utility or materia.multi_turn),
+        finalize=finalize and not (materia.kind == "utility" or materia.multi_turn),
         cast_context=cast_context(next(filter(None, contexts), None)),
         prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
@@ -245,65 +247,73 @@ def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
     )
 
 
-def _edges(derivation: Derivation, id_: str) -> Iterator[Edge]:
-    for place, edge in derivation.facts.edges(id_):
-        when, to, most = edge.get("when"), edge.get("to"), whole(edge.get("maxTraversals"))
-        if is_condition(when) and derivation.leads(to):
-            yield Edge(when, to, place, most if most is not None and most > 0 else None)
+def _edges(derivation: Derivation, socket: SocketFacts | None) -> tuple[Edge, ...]:
+    edges = []
+    for edge in () if socket is None else socket.edges:
+        most = whole_number(edge.raw.get("maxTraversals"))
+        if edge.when is not None and derivation.may_lead_to(edge.to):
+            edges.append(
+                Edge(edge.when, edge.to, edge.place, most if most is not None and most > 0 else None)
+            )
+    return tuple(edges)
 
 
-def _layout(facts: Facts, id_: str, raw: Object) -> Object | None:
+def _layout(facts: LoadoutFacts, id_: str, raw: Object) -> Object | None:
     """Return where a socket is drawn: as the loadout says, else the socket itself."""
-    spot = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
-    drawn = spot if is_object(spot) else raw.get("layout")
+    position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
+    drawn = position if is_object(position) else raw.get("layout")
     return drawn if is_object(drawn) else None
 
 
-def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json", "text"]:
+def _parse(
+    derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia
+) -> Literal["json", "text"]:
     """Return the parse mode in effect (R4, R15)."""
-    authored = derivation.facts.authored_parse(id_)
+    written = None if socket is None else socket.parse
     if materia.generator:
-        if authored != "json":
-            derivation.say(f"{id_}.parse", f"{id_} is parsed as json, because {materia.id} is a generator")
+        if written != "json":
+            derivation.note(f"{id_}.parse", f"{id_} is parsed as json, because {materia.id} is a generator")
         return "json"
-    return "json" if authored == "json" or id_ in derivation.json_sources else "text"
+    return "json" if written == "json" or id_ in derivation.json_sources else "text"
 
 
-def _assign(derivation: Derivation, id_: str, materia: Materia) -> tuple[tuple[str, str], ...]:
+def _assign(
+    derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia
+) -> tuple[tuple[str, str], ...]:
     """Return the assignments in effect: a utility's own, else the socket's; a generator hands on its items (R4)."""
-    written = derivation.facts.assignments(id_) if id_ in derivation.facts.sockets else ()
-    assign = tuple((target, source) for _, target, source in written if isinstance(source, str))
+    written = () if socket is None else socket.assignments
+    assign = tuple([(target, source) for _, target, source in written if isinstance(source, str)])
     if not materia.generator:
         return assign
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
-        derivation.say(
-            f"{id_}.assign", f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, being a generator"
-        )
-    others = tuple(pair for pair in assign if not assigns_work_items(pair[0]))
+        text = f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, being a generator"
+        derivation.note(f"{id_}.assign", text)
+    others = tuple([pair for pair in assign if not assigns_work_items(pair[0])])
     return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))
 
 
-def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
-    from materia_nb.loadout.models import UtilityMateria
-
+def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
+    raw = facts.raw
     tools = raw.get("tools", "none")
     if is_object(tools):
         tools = tools["tools"]
-    made = replace(
-        _plain_materia(id_, raw),
+    materia = replace(
+        _plain_materia(facts),
         tools=tools if isinstance(tools, str) else tuple(tools),
         params=as_object(raw.get("params")),
         owner=owner,
     )
-    if made.kind == "utility":
-        return replace(
-            made,
-            multi_turn=False,
-            command=tuple(raw.get("command") or ()),
-            script=raw.get("script") or _built_in(raw),
-            timeout_ms=UtilityMateria.model_validate(raw).model_dump()["timeout_ms"],
-        )
-    return replace(made, prompt=raw["prompt"], model=raw.get("model"), thinking=raw.get("thinking"))
+    if not facts.is_utility:
+        return replace(materia, prompt=facts.prompt, model=raw.get("model"), thinking=raw.get("thinking"))
+    from materia_nb.loadout.models import UtilityMateria
+
+    return replace(
+        materia,
+        multi_turn=False,
+        command=tuple(raw.get("command") or ()),
+        script=raw.get("script") or _built_in(raw),
+        timeout_ms=UtilityMateria.model_validate(raw).model_dump()["timeout_ms"],
+    )
 
 
 def _built_in(raw: Object) -> Object | None:
@@ -317,15 +327,15 @@ def _built_in(raw: Object) -> Object | None:
 def _bounds(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
     """Return limits, a budget or a price: the fields that are written, each as it counts; null is as good as left out."""
     read = model.model_validate(as_object(raw)).model_dump()
-    named = {one.name for one in fields(kind)}
+    named = {field.name for field in fields(kind)}
     return kind(**{name: value for name, value in read.items() if name in named and value is not None})
 
 
 def _prices(raw: JSON) -> dict[str, Price]:
     from materia_nb.loadout.models import PriceFields
 
-    written = {name: one for name, one in as_object(raw).items() if one is not None}
-    return {name: _bounds(Price, PriceFields, one) for name, one in written.items()}
+    written = {name: price for name, price in as_object(raw).items() if price is not None}
+    return {name: _bounds(Price, PriceFields, price) for name, price in written.items()}
 
 
 # -- what cannot be cast ------------------------------------------------------------------
@@ -344,29 +354,34 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded = name or next(iter(loadouts), ""), visited or {}
-    facts = Facts(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
+    facts = parse_loadout(
+        title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia"))
+    )
     ids = dict.fromkeys([*facts.sockets, *recorded])
     materia = {}
     for id_ in ids:
-        raw = facts.sockets.get(id_, {})
+        socket = facts.sockets.get(id_)
+        raw = {} if socket is None else socket.raw
         names = (raw.get("materia"), recorded.get(id_), raw.get("utility"), "no materia")
-        title_of = next(name for name in names if is_text(name))
-        materia[id_] = _plain_materia(title_of, facts.materia_of(id_) or raw)  # a socket can define its own
+        materia_id = next(name for name in names if is_text(name))
+        definition = socket.materia.raw if socket is not None else {}
+        # A socket can hold the definition itself.
+        materia[id_] = _plain_materia(parse_materia(materia_id, definition or raw))
     graph = _resolved(derive(facts, ids), materia)
-    # It cannot be cast, so nobody speaks a protocol; one that is not installed must not keep it from being looked at.
-    sockets = {id_: replace(one, handoff=DEFAULT_HANDOFF) for id_, one in graph.sockets.items()}
+    # It cannot be cast, so no protocol is needed; a protocol that is not installed must not hide the loadout.
+    sockets = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
     return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=sockets)
 
 
-def _plain_materia(id_: str, raw: Object) -> Materia:
-    """Return what can be said of any definition, well formed or not."""
+def _plain_materia(facts: MateriaFacts) -> Materia:
+    """Return the attributes of any definition, well formed or not."""
     return Materia(
-        id=id_,
-        label=text_or(raw.get("label"), id_),
-        kind=materia_kind(raw),
-        generator=raw.get("generator") is True,
-        parallel=is_parallel(raw),
-        multi_turn=raw.get("multiTurn") is True,
-        raw=raw,
-        group=materia_group(raw),
+        id=facts.id,
+        label=text_or(facts.raw.get("label"), facts.id),
+        kind="utility" if facts.is_utility else "agent",
+        generator=facts.generator,
+        parallel=facts.parallel,
+        multi_turn=facts.raw.get("multiTurn") is True,
+        raw=facts.raw,
+        group=materia_group(facts.raw),
     )

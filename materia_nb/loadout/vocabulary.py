@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeGuard, cast, get_args
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import brief
 
+WORK_ITEMS: Final = "workItems"
+RESULTS: Final = "parallelResults"
+"""Where the state has the results of lanes after they have joined (P6)."""
+WORK_ITEMS_SOURCE: Final = "$.workItems"
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
 
@@ -162,13 +166,20 @@ OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
     word for word, one in DESCRIBED.items() if not one.without_output
 )
 """Those that an advance or an exit can ask for, which follow an output."""
+
+
+def is_condition(value: JSON) -> TypeGuard[Condition]:
+    """True if ``value`` is a canonical condition (R3)."""
+    return isinstance(value, str) and value in DESCRIBED
+
+
 CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
 
 
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:
     """Return the verdicts that none of ``conditions`` matches, each as the condition that waits for it alone."""
-    rows = [DESCRIBED[condition] for condition in conditions]
-    return [word for verdict, word in WAITING_FOR.items() if not any(row.holds(verdict) for row in rows)]
+    matched = {result for condition in conditions for result in DESCRIBED[condition].needs}
+    return [word for verdict, word in WAITING_FOR.items() if verdict not in matched]
 
 
 def covered(conditions: Collection[Condition], *, text: bool) -> bool:

@@ -15,7 +15,7 @@ from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import CELL_NAMES
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, usage_error
-from materia_nb.loadout.facts import as_object
+from materia_nb.jsonvalue import as_object
 from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.cast_display import CastDisplay

@@ -23,10 +23,9 @@ from urllib.parse import quote
 
 from materia_nb.errors import counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, write_all
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design.document import design_error, exact
-from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import NO_FILE, disk, json_bytes
 from materia_nb.store.rundir import RunDir

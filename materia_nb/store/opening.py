@@ -25,8 +25,7 @@ from materia_nb.engine.session import files_after, output_name
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import TEMPORARY_NAME, read_plain
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import as_object, is_object
+from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph

@@ -32,8 +32,7 @@ from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import NEW_ITEM, CastState, Failure, Item, Usage, Visit
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.checks import summarize_issues
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import as_list, as_object, is_number, whole
+from materia_nb.jsonvalue import JSON, as_list, as_object, is_number, whole_number
 from materia_nb.loadout.graph import END, Iterator
 from materia_nb.platform import without_collecting
 from materia_nb.store.files import to_bytes
@@ -330,7 +329,9 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
     tokens, cost = as_object(turn.get("tokens")), as_object(turn.get("cost")).get("total")
     fresh, read, stored, output = (
         count if count is None or count >= 0 else None
-        for count in (whole(tokens.get(name)) for name in ("input", "cacheRead", "cacheWrite", "output"))
+        for count in (
+            whole_number(tokens.get(name)) for name in ("input", "cacheRead", "cacheWrite", "output")
+        )
     )
     given = None if fresh is None else fresh + (read or 0) + (stored or 0)
     return Usage(given, output, cost if is_number(cost) else None, cached=read or None)

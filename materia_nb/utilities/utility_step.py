@@ -20,10 +20,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from materia_nb.errors import MateriaError, did_you_mean, scrubbed, scrubbed_bytes, secret_arguments
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.handoff.base import BASE, Scope
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
-from materia_nb.loadout.facts import SHIPPED_SCRIPTS, Object, as_list, as_object, script_file
 from materia_nb.loadout.graph import Materia
+from materia_nb.loadout.materia import SHIPPED_SCRIPTS, script_file
 from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")

@@ -22,13 +22,12 @@ from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.insight.estimate import QUICK_CASTS
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, as_object, is_number
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
-from materia_nb.loadout.facts import as_object, is_condition, is_number
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.models import (
     Consumes,
@@ -40,7 +39,7 @@ from materia_nb.loadout.models import (
     SocketFields,
 )
 from materia_nb.loadout.report import FixStep, do
-from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
+from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, is_condition, unmet
 from materia_nb.store.design_autosave import KeptDraft
 from materia_nb.widgets.design_state import (
     DesignQuestion,
@@ -443,8 +442,9 @@ def _likely_condition(edges: list[JSON]) -> str:
 
 def _left_loop(session: DesignState, source: str, to: str) -> str | None:
     """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
-    loops = session.facts.loops_of.get(source, ())
-    return next((one.id for one in loops if one.iterates and to not in one.members), None)
+    socket = session.facts.sockets.get(source)
+    loops = () if socket is None else socket.loops
+    return next((loop.id for loop in loops if loop.iterates and to not in loop.members), None)
 
 
 @act
@@ -500,8 +500,8 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     if not members and session.selected is not None and session.selected[0] == "socket":
         members = [session.selected[1]]
     # A round begins where a way from outside leads to.
-    facts = session.facts
-    led = {to for id_ in facts.sockets if id_ not in members for to in facts.targets(id_)}
+    sockets = session.facts.sockets
+    led = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
     first = [id_ for id_ in members if id_ in led][:1]
     source = session.design.likely_generator(members)
     before = as_object(session.design.document.get("loops"))

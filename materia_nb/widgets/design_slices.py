@@ -17,24 +17,14 @@ from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import VisitPrompt
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import JSON, compact, pretty
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, compact, is_object, is_text, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.forms import FormField, form_of
 from materia_nb.loadout.design.sockets import materia_model
-from materia_nb.loadout.facts import (
-    Facts,
-    Object,
-    as_list,
-    as_object,
-    is_condition,
-    is_object,
-    is_text,
-    materia_group,
-    materia_kind,
-)
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.materia import materia_group, materia_kind
 from materia_nb.loadout.models import (
     AgentMateria,
     Consumes,
@@ -46,7 +36,8 @@ from materia_nb.loadout.models import (
     SocketFields,
 )
 from materia_nb.loadout.report import Problem, brief
-from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names, tint_of
+from materia_nb.loadout.topology import LoadoutFacts
+from materia_nb.loadout.vocabulary import DESCRIBED, described, is_condition, protocol_names, tint_of
 from materia_nb.widgets.design_acts import LIKELY, DesignSession
 from materia_nb.widgets.design_state import ITEMS, REQUEST
 from materia_nb.widgets.selection import (
@@ -267,7 +258,7 @@ def _socket(session: DesignSession, pick: Selection) -> DesignSlice:
     design, id_ = session.design, pick[1]
     raw, facts = written(design.document, "socket", id_), session.facts
     named = raw.get("materia")
-    definition = facts.materia_of(id_)
+    definition = facts.sockets[id_].materia.raw
     label = definition.get("label")
     gone = operations.remove_socket(design.document, id_).words.removeprefix("removed ")
     made: DesignSlice = {
@@ -292,10 +283,12 @@ def _socket(session: DesignSession, pick: Selection) -> DesignSlice:
     return made
 
 
-def _materia(session: DesignSession, facts: Facts, socket: str, named: str) -> DesignSlice:
+def _materia(session: DesignSession, facts: LoadoutFacts, socket: str, named: str) -> DesignSlice:
     design = session.design
     definition = as_object(design.definitions[named])
-    others = [id_ for id_ in facts.sockets if facts.sockets[id_].get("materia") == named and id_ != socket]
+    others = [
+        id_ for id_, other in facts.sockets.items() if other.raw.get("materia") == named and id_ != socket
+    ]
     elsewhere = _placed_elsewhere(design, named)
     return {
         "id": named,
@@ -320,12 +313,11 @@ def _placed_elsewhere(design: Design, named: str) -> list[str]:
     ]
 
 
-def _variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
+def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
     """Return what a prompt at this socket can name, with what it stands for: the item, and what is kept in the state."""
-    named = [*(_ITEM_VARIABLES if facts.items_of(socket) is not None else ()), *_VARIABLES]
-    for id_ in facts.sockets:
-        owner = facts.materia_of(id_) if facts.is_utility(id_) else facts.sockets[id_]
-        named += [(f"state.{target}", f"kept by {id_}") for target in as_object(owner.get("assign"))]
+    named = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
+    for id_, owner in facts.sockets.items():
+        named += [(f"state.{target}", f"kept by {id_}") for _, target, _ in owner.assignments]
     return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
 
 
@@ -374,7 +366,7 @@ def _told(words: str, one: VisitPrompt) -> DesignSlice:
     }
 
 
-def _ways(document: Object, facts: Facts, id_: str) -> list[DesignSlice]:
+def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
     """The edges of a socket in their order, then the exits of loops that leave from it."""
     ways = [_way("edge", id_, place, raw) for place, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
@@ -426,7 +418,8 @@ def _line(session: DesignSession, pick: Selection) -> DesignSlice:
     if kind == "edge":
         source, whose, once = owner, f"from {part(owner)}", ""
         facts = session.facts
-        leaves = any(one.iterates and to not in one.members for one in facts.loops_of.get(source, ()))
+        loops = facts.sockets[source].loops
+        leaves = any(loop.iterates and to not in loop.members for loop in loops)
         turn = "make it an exit of the loop" if leaves and to in (*facts.ids, END) else ""
     else:
         source, whose = str(raw.get("from")), f"of loop {part(owner)}"

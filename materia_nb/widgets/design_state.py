@@ -11,11 +11,11 @@ from materia_nb.cast.agents_api import in_their_form
 from materia_nb.display.escape import shorten
 from materia_nb.insight.estimate import Prompts
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, Object, as_object, is_number
 from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design.document import design_error
-from materia_nb.loadout.facts import Facts, Object, as_object, is_number
 from materia_nb.loadout.graph import Graph, PromptForm
+from materia_nb.loadout.topology import LoadoutFacts, parse_loadout
 from materia_nb.widgets.messages import MessageRegistry
 from materia_nb.widgets.selection import Selection, drawn_parts, parts
 from materia_nb.widgets.work_items import json_digest
@@ -128,9 +128,9 @@ class DesignState:
         return self._prompts[2]
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> LoadoutFacts:
         """The design with its materia, as far as it is well formed."""
-        return Facts(self.design.name, self.design.document, self.design.definitions)
+        return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
     def pick(self, what: object) -> Selection | None:
         """Read a part as the page names it: one of its own, or of the picture; raises MateriaError when it is not there."""

@@ -11,8 +11,8 @@ from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.graph_parts import NO_MARKS
 from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import is_number
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph
 from materia_nb.widgets.design_acts import DesignSession
 from materia_nb.widgets.design_slices import design_slice, drawn_pick

@@ -39,8 +39,7 @@ from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.insight.why import EDGE_COLUMNS
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import as_object
+from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket
 from materia_nb.widgets.selection import Selection, link_title, selection_of
 

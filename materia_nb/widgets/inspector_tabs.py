@@ -28,8 +28,8 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, item_now, lanes_at_work
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.jsontext import as_text
-from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.vocabulary import WORK_ITEMS
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.graph_inspector import DEFINITION, Inspector, last_handoffs
 from materia_nb.widgets.state_tree import changed_blocks, limit_blocks, tree_of

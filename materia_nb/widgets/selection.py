@@ -11,8 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import Link, link_label, links, socket_kinds
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import brief
 

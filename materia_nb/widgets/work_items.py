@@ -13,7 +13,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.jsonvalue import JSON, compact, frozen, same
-from materia_nb.loadout.facts import WORK_ITEMS
+from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

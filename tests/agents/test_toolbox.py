@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from materia_nb.agents.tools import MOST_TEXT, TOOLS, Toolbox, choose_tools, named, readable, within_most
-from materia_nb.loadout.facts import TOOL_SCOPES
+from materia_nb.loadout.materia import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]
 CHANGING = ["bash", "edit", "write"]

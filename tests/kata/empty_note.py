@@ -13,11 +13,11 @@ EDITS = {
     "loadout/rules/socket_rules.py": (
         '@rule(SOCKET_RULES, "loadout", "unreachable-socket")\n',
         '''@rule(SOCKET_RULES, "socket", "empty-note")
-def _empty_note(facts: Facts, id_: str) -> Iterator[Hint]:
+def _empty_note(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A `note` with nothing in it."""
-    note = facts.sockets[id_].get("note")
+    note, source = socket.raw.get("note"), f"{socket.id}.note"
     if isinstance(note, str) and not note.strip():
-        yield Hint(f"{id_}.note", "the note is empty", "write one, or leave it out", without_field(id_, "note"))
+        yield Hint(source, "the note is empty", "write one, or leave it out", without_field(socket.id, "note"))
 
 
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
 from materia_nb.loadout import LoadoutError, build_graph, check_config, config_fields
-from materia_nb.loadout.check_graph import check_fields
-from materia_nb.loadout.facts import SHIPPED_SCRIPTS
+from materia_nb.loadout.check_fields import check_fields
+from materia_nb.loadout.materia import SHIPPED_SCRIPTS
 from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.report import Findings, Report
 

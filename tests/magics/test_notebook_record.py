@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-import materia_nb
+from call_counts import calls_of
 from materia_nb.display import blocks
 from materia_nb.display.blocks import png_of
 from materia_nb.magics.cast_display import RecordPicture, RecordText
@@ -104,24 +103,6 @@ def test_an_equal_picture_is_not_drawn_again(cast):
     svg = RecordPicture(cast).svg
     assert png_of(svg) == png_of(svg)
     assert blocks._drawn.cache_info().misses == 1
-
-
-def calls_of(act):
-    """The number of calls of the package's functions that ``act`` makes."""
-    package = str(Path(materia_nb.__file__).parent)
-    count = 0
-
-    def note(frame, event, _):
-        nonlocal count
-        count += event == "call" and frame.f_code.co_filename.startswith(package)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def test_displaying_a_cast_takes_at_most_4000_calls_and_again_at_most_1500(wb):

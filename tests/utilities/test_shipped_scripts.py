@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from materia_nb.loadout.facts import SHIPPED_SCRIPTS
+from materia_nb.loadout.materia import SHIPPED_SCRIPTS
 from materia_nb.utilities.utility_step import PACKAGED
 from shipped_helpers import git, ignored, repository, run_script
 

@@ -14,7 +14,7 @@ from builders import resolved_materia
 from materia_nb import Workbench
 from materia_nb.doctor import shipped
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.facts import SHIPPED_SCRIPTS
+from materia_nb.loadout.materia import SHIPPED_SCRIPTS
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.utility_step import (
     MANIFEST,

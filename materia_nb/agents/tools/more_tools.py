@@ -36,8 +36,7 @@ from materia_nb.agents.tools import (
     readable,
 )
 from materia_nb.errors import MateriaError, holds_key, named_error, scrubbed_part
-from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.facts import as_list, as_object
+from materia_nb.jsonvalue import JSON, as_list, as_object, compact
 from materia_nb.platform import HeldInterrupts, Stop
 
 if TYPE_CHECKING:

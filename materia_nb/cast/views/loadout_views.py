@@ -25,10 +25,10 @@ from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate
 from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
 from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES, EdgeRef, sockets_without_samples
-from materia_nb.jsonvalue import JSON, compact, pretty
-from materia_nb.loadout.facts import as_object, materia_group, materia_kind
+from materia_nb.jsonvalue import JSON, as_object, compact, pretty
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
+from materia_nb.loadout.materia import materia_group, materia_kind
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.parallel import Progress
 from materia_nb.registry import view_registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from materia_nb.loadout.design.document import OPERATIONS, DesignChange, Operation
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.sockets import SOCKET_FIELDS
-from materia_nb.loadout.facts import next_socket_id
+from materia_nb.loadout.topology import next_socket_id
 
 __all__ = [
     "NOTEBOOK",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import JSON, same
+from materia_nb.jsonvalue import JSON, Object, as_object, same
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
 from materia_nb.loadout.design.document import (
     DESIGN_KIND,
@@ -19,10 +19,10 @@ from materia_nb.loadout.design.document import (
     design_error,
     exact,
 )
-from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Fix, FixStep, Problem, Report
 from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
+from materia_nb.loadout.topology import parse_loadout
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ class Design:
 
     def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the generator socket that a loop of ``members`` would consume: the only one that leads into it."""
-        return Facts(self.name, self.document, self.definitions).likely_generator(members)
+        return parse_loadout(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:
         """What can be drawn of it: the resolved graph, or, while there are problems, all that is well formed."""

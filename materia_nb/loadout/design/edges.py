@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.jsonvalue import JSON, MISSING
+from materia_nb.jsonvalue import JSON, MISSING, Object, as_list, as_object, is_object, is_text, whole_number
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -27,20 +27,9 @@ from materia_nb.loadout.design.document import (
     with_socket,
     without,
 )
-from materia_nb.loadout.facts import (
-    WORK_ITEMS,
-    Object,
-    as_list,
-    as_object,
-    free_name,
-    is_condition,
-    is_object,
-    is_text,
-    whole,
-)
-from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.report import brief
-from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.topology import free_name, reachable_from
+from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, is_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +195,7 @@ def remove_edge(document: Object, source: str, place: int) -> DesignChange:
 
 
 def _limit(most: JSON, where: str) -> int:
-    number = whole(most)
+    number = whole_number(most)
     if number is None or number < 1:
         raise design_error(f"maxTraversals is {brief(most)}", where, "give a whole number from 1 up")
     return number

@@ -10,10 +10,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.jsonvalue import JSON, Object, as_list, is_object, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import design_error
-from materia_nb.loadout.facts import Object, as_list, is_object
 from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model
 from materia_nb.loadout.json_schema import field_schemas
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.config_files import (
     ENDINGS,
     ParseError,
@@ -29,7 +29,6 @@ from materia_nb.loadout.config_files import (
 )
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
-from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import brief
 

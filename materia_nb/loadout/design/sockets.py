@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from materia_nb.errors import did_you_mean
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -18,30 +18,20 @@ from materia_nb.loadout.design.document import (
     objects_in,
     operation,
     renamed,
+    renamed_at,
     socket_in,
     with_field,
+    with_names,
     with_socket,
     without,
-)
-from materia_nb.loadout.facts import (
-    Facts,
-    Object,
-    as_list,
-    as_object,
-    is_number,
-    is_object,
-    is_socket_id,
-    is_text,
-    materia_kind,
-    next_socket_id,
-    renamed_at,
-    with_names,
     without_socket,
 )
 from materia_nb.loadout.fields import Model, row_named
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.models import AgentMateria, SocketFields, UtilityMateria
 from materia_nb.loadout.report import brief
+from materia_nb.loadout.topology import is_socket_id, next_socket_id, parse_loadout
 
 # -- sockets ---------------------------------------------------------------------------------
 
@@ -299,11 +289,14 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
 
 def _renamed(document: Object, new: Mapping[str, str]) -> Object:
     """Call sockets otherwise wherever they are named, and the cursors that are called after them (R13)."""
-    facts = Facts("", document, {})
+    facts = parse_loadout("", document, {})
     cursors = {}
     for old, id_ in new.items():
-        loop = facts.iterating_loop(old)
-        iterator = facts.foreach(old) or (loop.iterator if loop is not None else None)
+        socket = facts.sockets.get(old)
+        if socket is None or socket.iterator is None:
+            continue
+        loop = next((loop for loop in socket.loops if loop.iterates), None)
+        iterator = socket.foreach or (loop.iterator if loop is not None else None)
         if iterator is not None and not is_text(iterator.get("cursor")):
             cursors[f"{old}Index"] = f"{id_}Index"
     return renamed_at(with_names(document, new), [("sockets", "*", "advance", "cursor")], cursors)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.check_graph import FIELD_HINTS, hint_fields
-from materia_nb.loadout.facts import Facts, as_object, is_object, placed_materia
+from materia_nb.jsonvalue import JSON, as_object, is_object
+from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
 from materia_nb.loadout.rules import edge_rules, socket_rules
+from materia_nb.loadout.topology import LoadoutFacts, loadout_facts
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
@@ -33,38 +34,35 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         return findings.found
     hint_fields(findings, document, loadout)
     materia = as_object(document.get("materia"))
-    used: set[str] = set()
+    placed: set[str] = set()
     for name, raw in as_object(document.get("loadouts")).items():
-        if is_object(raw) and loadout in (None, name):
-            facts = Facts(name, raw, materia, document)
-            used.update(placed_materia(facts))
+        if loadout in (None, name) and is_object(raw):
+            facts = loadout_facts(document, name)
+            placed.update(facts.placed_materia)
             findings.loadout = name
             _hint_loadout(findings, facts)
             findings.loadout = None
     for rule in RULES:
         if rule.scope == "materia":
             for id_, raw in materia.items():
-                if loadout is None or id_ in used:
-                    _note(findings, rule, id_, as_object(raw))
+                if loadout is None or id_ in placed:
+                    findings.add_hints(rule, id_, as_object(raw))
         elif rule.scope == "config" and loadout is None:
-            _note(findings, rule, document)
+            findings.add_hints(rule, document)
     return findings.found
 
 
-def _hint_loadout(findings: Findings, facts: Facts) -> None:
-    """Ask the rules about a loadout: neighbours in the table that are about each socket, or each loop, one after another."""
-    for scope, rules in groupby(RULES, key=lambda rule: rule.scope):
-        subjects: Mapping[str, list[tuple[object, ...]]] = {
-            "loadout": [()],
-            "socket": [(id_,) for id_ in facts.sockets],
-            "loop": [(loop,) for loop in facts.loops],
-        }
-        neighbours = list(rules)
-        for about in subjects.get(scope, ()):
-            for rule in neighbours:
-                _note(findings, rule, facts, *about)
+def _hint_loadout(findings: Findings, facts: LoadoutFacts) -> None:
+    """Apply the rules to a loadout; consecutive rules about sockets, or loops, are applied to one of these after another."""
+    subjects: Mapping[str, list[tuple[object, ...]]] = {
+        "loadout": [()],
+        "socket": [(socket,) for socket in facts.sockets.values()],
+        "loop": [(loop,) for loop in facts.loops],
+    }
+    for scope, rules in _BY_SCOPE:
+        for subject in subjects.get(scope, ()):
+            for rule in rules:
+                findings.add_hints(rule, facts, *subject)
 
 
-def _note(findings: Findings, rule: HintRule, *about: object) -> None:
-    for one in rule.find(*about):
-        findings.hint(rule.code, *one)
+_BY_SCOPE: Final = [(scope, list(rules)) for scope, rules in groupby(RULES, key=attrgetter("scope"))]

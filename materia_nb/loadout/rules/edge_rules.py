@@ -1,6 +1,7 @@
-"""Rules about ways through the graph and through loops (R3, R11, R14-R18).
+"""Rules about edges, exits and loops (R3, R11, R14-R18).
 
-Edges and routes that are never taken, rounds without an end, items skipped, retries that come too late, states that grow.
+They find edges and exits that are never taken, rounds without an end, skipped items, retries that come too late, and states
+that grow.
 """
 
 from __future__ import annotations
@@ -8,25 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.facts import (
-    Facts,
-    LoopFacts,
-    as_list,
-    as_object,
-    combined_condition,
-    is_condition,
-    is_text,
-)
+from materia_nb.jsonvalue import as_list, is_text, split_path
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.regions import reachable_from, rounds_in, turned
+from materia_nb.loadout.items import combined_condition
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
+from materia_nb.loadout.topology import (
+    EdgeFacts,
+    LoadoutFacts,
+    LoopFacts,
+    SocketFacts,
+    reachable_from,
+    rounds_in,
+    turned,
+)
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     SENDING_BACK,
     Condition,
     covered,
     described,
+    is_condition,
     must_judge,
     unmet,
 )
@@ -34,24 +36,23 @@ from materia_nb.loadout.vocabulary import (
 EDGE_RULES: Final[list[HintRule]] = []
 
 
-def read_as_json(facts: Facts, id_: str) -> Fix:
-    """Let what answers in a socket answer with JSON, so that it can say satisfied."""
-    if facts.is_utility(id_):  # its program has to write JSON, wherever it is placed
-        materia = str(facts.sockets[id_].get("materia"))
-        return suggested_fix(
-            f"Read the output of {materia} as JSON", do("set_materia", materia, "parse", "json")
-        )
-    return safe_fix(f"Read the output of {id_} as JSON", do("set_socket", id_, "parse", "json"))
+def read_as_json(socket: SocketFacts) -> Fix:
+    """Return the fix that reads the output of a socket as JSON, so that it can say satisfied."""
+    if socket.is_utility:  # its program has to write JSON, wherever it is placed
+        materia = socket.materia.id
+        step = do("set_materia", materia, "parse", "json")
+        return suggested_fix(f"Read the output of {materia} as JSON", step)
+    step = do("set_socket", socket.id, "parse", "json")
+    return safe_fix(f"Read the output of {socket.id} as JSON", step)
 
 
-def advance_when(facts: Facts, id_: str, when: str) -> FixStep:
-    """Let a socket move on with the next item for one result, whatever else its advance says."""
-    written = facts.sockets[id_].get("advance")
-    return do("set_socket", id_, "advance", {**(written if isinstance(written, dict) else {}), "when": when})
+def advance_when(socket: SocketFacts, when: str) -> FixStep:
+    """Return the step that moves a socket on to the next item for one result; its advance keeps its other fields."""
+    return do("set_socket", socket.id, "advance", {**(socket.advance or {}), "when": when})
 
 
 @rule(EDGE_RULES, "loop", "legacy-exit")
-def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """The older `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else "; without consumes it derives no advance"
@@ -59,7 +60,7 @@ def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "duplicate-member")
-def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _duplicate_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that lists a socket twice."""
     listed: set[str] = set()
     for place, member in enumerate(as_list(loop.raw.get("sockets"))):
@@ -72,7 +73,7 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "two-lists")
-def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
         why = "iterator and consumes both name a list; iterator decides"
@@ -80,7 +81,7 @@ def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
-def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An iterator without a cursor over several members: each counts for itself."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
@@ -97,7 +98,7 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "never-advances")
-def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not _advancing(facts, loop) and not (exits and loop.consumes is not None):
@@ -106,65 +107,70 @@ def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
 
 
-def _move_on(facts: Facts, loop: LoopFacts) -> Fix | None:
-    """Let the member move on that leads back to where a round begins."""
-    members = [member for member in loop.members if member in facts.sockets]
+def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
+    """Return the fix that moves on from the member that leads back to the first one."""
+    members = [facts.sockets[member] for member in loop.members if member in facts.sockets]
     if not members:
         return None
-    last = ([one for one in members if loop.members[0] in facts.targets(one)] or members)[-1]
-    when = "always" if facts.gives_text(last) else "satisfied"
-    return suggested_fix(f"{last} moves on when {when}", advance_when(facts, last, when))
+    last = ([socket for socket in members if loop.members[0] in socket.targets] or members)[-1]
+    when = "always" if last.id in facts.texts else "satisfied"
+    return suggested_fix(f"{last.id} moves on when {when}", advance_when(last, when))
 
 
 @rule(EDGE_RULES, "loop", "leaves-loop")
-def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An edge that leaves a loop from its exit socket: items left over are skipped."""
     for id_ in _advancing(facts, loop):
-        for place, edge in facts.edges(id_):
-            to = edge.get("to")
-            if isinstance(to, str) and to not in loop.members and (to == END or to in facts.ids):
+        for edge in _edges(facts, id_):
+            if (
+                edge.to is not None
+                and edge.to not in loop.members
+                and (edge.to == END or edge.to in facts.ids)
+            ):
                 yield Hint(
-                    f"{id_}.edges[{place}]",
+                    f"{id_}.edges[{edge.place}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                     "leave by an exit route, or lead the edge to a member",
-                    suggested_fix(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, place, loop.id)),
+                    suggested_fix(
+                        f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.place, loop.id)
+                    ),
                 )
 
 
 @rule(EDGE_RULES, "loop", "late-retry")
-def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A retry that works on the next item, because the cursor has moved."""
     for id_, when in _advancing(facts, loop).items():
-        for place, edge in facts.edges(id_):
-            if when == "always" and edge.get("to") in loop.members and edge.get("when") in SENDING_BACK:
+        for edge in _edges(facts, id_) if when == "always" else ():
+            if edge.to in loop.members and edge.when in SENDING_BACK:
                 yield Hint(
-                    f"{id_}.edges[{place}]",
+                    f"{id_}.edges[{edge.place}]",
                     f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
                     'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
-                    safe_fix("Move on when satisfied", advance_when(facts, id_, "satisfied")),
+                    safe_fix("Move on when satisfied", advance_when(facts.sockets[id_], "satisfied")),
                 )
 
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
-def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` that going on to the next item uses up as well."""
     for id_, when in _advancing(facts, loop).items():
-        for place, edge in facts.edges(id_):
-            if "maxTraversals" in edge and _meet(edge.get("when"), when):
+        for edge in _edges(facts, id_):
+            if "maxTraversals" in edge.raw and _meet(edge.when, when):
                 what = "this edge is also taken when the item is done, which counts against the item's budget"
                 advice = "put the budget on an edge of its own that only a retry takes"
-                yield Hint(f"{id_}.edges[{place}].maxTraversals", what, advice)
+                yield Hint(f"{id_}.edges[{edge.place}].maxTraversals", what, advice)
 
 
 @rule(EDGE_RULES, "loop", "idle-route")
-def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
     moving = _advancing(facts, loop)
-    for place, route in loop.exits() if loop.iterates else ():
-        source, condition = route.get("from"), route.get("condition")
-        if not is_condition(condition):
+    for exit_ in loop.exits if loop.iterates else ():
+        source, condition = exit_.source, exit_.condition
+        if condition is None:
             continue
-        when = moving.get(source) if isinstance(source, str) else None
+        when = moving.get(source) if source is not None else None
         if when is None and source in loop.members:
             others = " or ".join(moving)
             why = f"{source!r} never exhausts the list, so this route is taken at most when the list is empty"
@@ -176,17 +182,19 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
             continue
         # One for always is still taken when the list is empty.
         remove = (
-            safe_fix("Remove the exit", do("remove_exit", loop.id, place)) if condition != "always" else None
+            safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.place))
+            if condition != "always"
+            else None
         )
-        yield Hint(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
+        yield Hint(f"loops.{loop.id}.exits[{exit_.place}]", why, advice, remove)
 
 
 @rule(EDGE_RULES, "loop", "one-item")
-def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that moves on and has no edge for it: with items left, the cast ends."""
     first = next(iter(loop.members), None)
     for id_, when in _advancing(facts, loop).items():
-        edges = [edge.get("when") for _, edge in facts.edges(id_)]
+        edges = [edge.when for edge in _edges(facts, id_)]
         # Moving on always, any edge may lead on.
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
             continue
@@ -198,7 +206,7 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
-def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that may end the last item with a result that no exit waits for (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
@@ -218,53 +226,49 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "empty-list-ends")
-def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
+def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
-    ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
-    legacy = loop.legacy
-    if legacy and legacy.get("to") != END:
-        ways.append((legacy.get("from"), legacy.get("when"), legacy.get("to")))
-    behind = [str(to) for _, _, to in ways if is_text(to) and to != END]
-    if not loop.iterates or not behind or any(condition == "always" for _, condition, _ in ways):
+    exits = list(loop.exits)
+    if loop.legacy is not None and loop.legacy.raw.get("to") != END:
+        exits.append(loop.legacy)
+    following = [exit_.target for exit_ in exits if is_text(exit_.target) and exit_.target != END]
+    if not loop.iterates or not following or any(exit_.condition == "always" for exit_ in exits):
         return
-    source = ways[0][0]
+    source = exits[0].raw.get("from")
     when = _advancing(facts, loop).get(str(source), "satisfied")
-    what = (
-        f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs"
-    )
+    never = " and ".join(dict.fromkeys(following))
+    what = f"with an empty list the cast ends as complete, and {never} never runs"
     advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
     yield Hint(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
 
 
-def _when_empty_too(facts: Facts, loop: LoopFacts) -> Fix | None:
-    """Lead on by the same exit when the list is empty, and move on for the same result as before."""
-    routes = [route for _, route in loop.exits()]
-    if not routes or loop.legacy is not None:
+def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
+    """Return the fix that takes the same exit when the list is empty, and moves on for the same result as before."""
+    if not loop.exits or loop.legacy is not None:
         return None
-    first = routes[0]
-    source, when, to = first.get("from"), first.get("condition"), first.get("targetSocketId")
-    if not isinstance(source, str) or source not in facts.sockets or not is_condition(when):
+    first = loop.exits[0]
+    source = facts.sockets.get(first.source) if first.source is not None else None
+    when, to = first.condition, first.raw.get("targetSocketId")
+    if source is None or when is None or (source.advance or {}).get("when", when) != when:
         return None
-    if as_object(facts.sockets[source].get("advance")).get("when", when) != when:
-        return None
-    steps = (advance_when(facts, source, when), do("add_exit", loop.id, source, "always", to))
+    steps = (advance_when(source, when), do("add_exit", loop.id, source.id, "always", to))
     words = f"loop {loop.id} leads to {to} when its list is empty too"
-    make = suggested_fix if len(routes) > 1 else safe_fix
+    make = suggested_fix if len(loop.exits) > 1 else safe_fix
     return make(f"always → {to} too", *steps, words=words)
 
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
-def _lone_guard(facts: Facts) -> Iterator[Hint]:
+def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         for id_, result in _advancing(facts, loop).items():
             moved.setdefault(id_, set()).add(result)
-    for id_ in facts.sockets:
-        missing = unmet({when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))})
-        if not facts.targets(id_) or len(missing) != 1:
-            continue  # it ends either way, or never
-        if not facts.gives_text(id_) and missing[0] not in moved.get(id_, set()):
+    for id_, socket in facts.sockets.items():
+        if not socket.targets or id_ in facts.texts:
+            continue
+        missing = unmet({edge.when for edge in socket.edges if edge.when is not None})
+        if len(missing) == 1 and missing[0] not in moved.get(id_, ()):
             yield Hint(
                 f"{id_}.edges",
                 f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
@@ -273,140 +277,150 @@ def _lone_guard(facts: Facts) -> Iterator[Hint]:
             )
 
 
-def _advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
+def _advancing(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
     """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
     if not loop.iterates:
         return {}
     conditions_of: dict[str, Condition] = {}
     for member in loop.members:
-        if facts.advance_cursor(member) == loop.cursor(member) and facts.foreach(member) is None:
-            when = as_object(facts.sockets[member].get("advance")).get("when", "always")
-            if is_condition(when):
-                conditions_of[member] = when
-    legacy = loop.legacy or {}
-    source, when = legacy.get("from"), legacy.get("when")
-    if loop.consumes is not None and isinstance(source, str) and is_condition(when):
-        conditions_of.setdefault(source, when)
+        socket = facts.sockets.get(member)
+        if socket is None or socket.foreach is not None or socket.advance is None:
+            continue
+        when = socket.advance.get("when", "always")
+        if socket.advance_cursor == loop.cursor(member) and is_condition(when):
+            conditions_of[member] = when
+    legacy = loop.legacy
+    if loop.consumes is not None and legacy and legacy.source is not None and legacy.condition is not None:
+        conditions_of.setdefault(legacy.source, legacy.condition)
     if conditions_of or loop.consumes is None:
         return conditions_of
     conditions: dict[str, list[Condition]] = {}
-    for _, route in loop.exits():
-        source, condition = route.get("from"), route.get("condition")
-        if isinstance(source, str) and is_condition(condition):
-            conditions.setdefault(source, []).append(condition)
+    for exit_ in loop.exits:
+        if exit_.source is not None and exit_.condition is not None:
+            conditions.setdefault(exit_.source, []).append(exit_.condition)
     return {id_: combined_condition(all_) for id_, all_ in conditions.items()}
 
 
-def _meet(edge: JSON, advance: Condition) -> bool:
-    """Whether an edge may be taken when an advance moves."""
-    return is_condition(edge) and described(edge).meets(described(advance))
+def _edges(facts: LoadoutFacts, id_: str) -> tuple[EdgeFacts, ...]:
+    socket = facts.sockets.get(id_)
+    return () if socket is None else socket.edges
 
 
-def _unmatched(facts: Facts, id_: str, when: Condition) -> list[Condition]:
+def _meet(edge: Condition | None, advance: Condition) -> bool:
+    """True if an edge or an exit may be taken when an advance moves."""
+    return edge is not None and described(edge).meets(described(advance))
+
+
+def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
     """Return the results with which a member that moves on when it is ``when`` ends its list and no exit waits (R16)."""
-    loops = facts.loops_of.get(id_, ())
-    if not any(one.raw.get("exits") for one in loops) or any(one.legacy is not None for one in loops):
+    loops = [loop for loop in facts.loops if id_ in loop.members]
+    if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
-    exits = [route.get("condition") for one in loops for _, route in one.exits() if route.get("from") == id_]
-    waited_for = {condition for condition in exits if is_condition(condition)}
-    if waited_for and facts.gives_text(id_):
+    exits = [exit_.condition for loop in loops for exit_ in loop.exits if exit_.source == id_]
+    waited_for = {condition for condition in exits if condition is not None}
+    if waited_for and (id_ not in facts.sockets or id_ in facts.texts):
         return []
     return [result for result in unmet(waited_for) if _meet(result, when)]
 
 
 StatePath: TypeAlias = tuple[str, ...]
-_NAMED: Final = 8
-_MOST_COPIES: Final = 100
+_MAX_NAMES: Final = 8
+_MAX_COPIES: Final = 100
 """In a round with more assignments than that, whether the state grows is not worked out: it takes their square."""
 
 
-def ways_on(facts: Facts) -> dict[str, set[str]]:
+def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
     """Return the sockets that each socket leads to, by its edges and by the exits of its loops."""
-    ways = {id_: set(facts.targets(id_)) for id_ in facts.sockets}
+    targets = {id_: set(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
-        targets = [*(route.get("targetSocketId") for _, route in loop.exits()), (loop.legacy or {}).get("to")]
+        exits = [*loop.exits, loop.legacy] if loop.legacy else loop.exits
+        outside = {exit_.target for exit_ in exits if exit_.target is not None} & targets.keys()
         for member in loop.members:
-            if member in ways:
-                ways[member] |= {to for to in targets if isinstance(to, str) and to in facts.sockets}
-    return ways
+            if member in targets:
+                targets[member] |= outside
+    return targets
 
 
-def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
+def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
     """Return the sockets that a cast may come to; empty when there is no entry to start from."""
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
-    return reachable_from([entry], ways)
+    return reachable_from([entry], targets)
 
 
 # -- edges that are never taken -----------------------------------------------------------
 
 
 @rule(EDGE_RULES, "socket", "never-taken")
-def _never_taken(facts: Facts, id_: str) -> Iterator[Hint]:
+def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An edge behind others that wait for the same."""
-    if facts.gives_text(id_):
-        return  # its guards are told as guards on a text
+    if socket.id in facts.texts:
+        return  # its guards are reported as guards on a text
     seen: dict[Condition, int] = {}
-    for place, edge in facts.edges(id_):
-        when = edge.get("when")
-        if not is_condition(when):
+    for edge in socket.edges:
+        when, place = edge.when, edge.place
+        if when is None:
             continue
-        here, remove = f"{id_}.edges[{place}]", safe_fix("Remove it", do("remove_edge", id_, place))
+        what = advice = ""
         if when in seen and when != "always":
             what = (
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             )
-            yield Hint(here, what, "remove it, or let one of them wait for something else", remove)
-        elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_say(facts, id_):
-            what = f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both"
-            yield Hint(here, what, "remove it, or one of the two before it", remove)
+            advice = "remove it, or let one of them wait for something else"
+        elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_judge(facts, socket):
+            what = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"
+            advice = "remove it, or one of the two before it"
+        if what:
+            remove = safe_fix("Remove it", do("remove_edge", socket.id, place))
+            yield Hint(f"{socket.id}.edges[{place}]", what, advice, remove)
         seen.setdefault(when, place)
 
 
-def _must_say(facts: Facts, id_: str) -> bool:
-    """Whether an output without a verdict is refused (R7); other protocols have verdicts that are neither."""
-    spoken = facts.sockets[id_].get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF
-    return not facts.is_utility(id_) and must_judge(spoken)
+def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
+    """True if an output without a verdict is refused (R7); other protocols have verdicts that are neither."""
+    handoff = socket.raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF
+    return not socket.is_utility and must_judge(handoff)
 
 
 # -- rounds without an end ----------------------------------------------------------------
 
 
 @rule(EDGE_RULES, "loadout", "no-way-out")
-def _no_way_out(facts: Facts) -> Iterator[Hint]:
+def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     """A round of sockets from which no way leads to the end."""
-    ways = ways_on(facts)
-    rounds, back = rounds_in(ways), turned(ways)
-    ending = reachable_from([id_ for id_ in facts.sockets if _may_end(facts, id_)], back)
-    stuck = visited(facts, ways) - ending
+    targets = targets_of(facts)
+    rounds, sources = rounds_in(targets), turned(targets)
+    if not rounds:
+        return
+    ending = reachable_from([id_ for id_, s in facts.sockets.items() if _may_end(facts, s)], sources)
+    stuck = visited(facts, targets) - ending
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
-        names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
+        names = ", ".join(map(repr, lost[:_MAX_NAMES])) + (", …" if len(lost) > _MAX_NAMES else "")
         what = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
         advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
         yield Hint(f"{lost[0]}.edges", what, advice)
 
 
-def _may_end(facts: Facts, id_: str) -> bool:
-    """Whether a cast can come to its end at a socket; a list may be empty, so a member of a loop over items can."""
-    if facts.iterating_loop(id_) is not None or facts.foreach(id_) is not None:
+def _may_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
+    """True if a cast can end at a socket; a list may be empty, so a member of a loop over items can end it."""
+    if socket.iterator is not None:
         return True
-    edges = [edge for _, edge in facts.edges(id_) if is_condition(edge.get("when"))]
-    if any(edge.get("to") == END for edge in edges):
+    edges = [edge for edge in socket.edges if edge.when is not None]
+    if any(edge.to == END for edge in edges):
         return True
-    conditions = [when for edge in edges if is_condition(when := edge.get("when"))]
-    return not covered(conditions, text=facts.gives_text(id_))
+    return not covered([edge.when for edge in edges if edge.when], text=socket.id in facts.texts)
 
 
 # -- states that grow ---------------------------------------------------------------------
 
 
 @rule(EDGE_RULES, "loadout", "state-doubles")
-def _state_doubles(facts: Facts) -> Iterator[Hint]:
+def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
     """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
-    rounds = rounds_in(ways_on(facts))
     assigned = list(_assigned(facts))
+    rounds = rounds_in(targets_of(facts)) if assigned else {}
     together: dict[int, set[tuple[StatePath, StatePath]]] = {}
     for id_, target, source, _ in assigned:
         if id_ in rounds:
@@ -416,7 +430,7 @@ def _state_doubles(facts: Facts) -> Iterator[Hint]:
         if id_ not in rounds or where in noted:
             continue
         copies = together[rounds[id_]]
-        if len(copies) <= _MOST_COPIES and _comes_back(target, source, copies):
+        if len(copies) <= _MAX_COPIES and _comes_back(target, source, copies):
             noted.add(where)
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
@@ -428,10 +442,10 @@ def _state_doubles(facts: Facts) -> Iterator[Hint]:
             )
 
 
-def _assigned(facts: Facts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
+def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
     """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
-    for id_ in facts.sockets:
-        for here, target, source in facts.assignments(id_):
+    for id_, socket in facts.sockets.items():
+        for here, target, source in socket.assignments:
             if isinstance(source, str) and (source == "state" or source.startswith("state.")):
                 yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), here
 

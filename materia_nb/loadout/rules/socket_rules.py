@@ -1,8 +1,4 @@
-"""Rules about single sockets, what they assign and place, about materia (R3, R4, R25, R26, R50, R58) and their protocols.
-
-Of protocols: unknown ones, mixtures, and what one never does or never holds. And rules about what is in the state when it is
-read: by a prompt, by an assignment, by a loop.
-"""
+"""Rules about sockets and their materia, about protocols, and about values in the state (R3, R4, R25, R26, R50, R58)."""
 
 from __future__ import annotations
 
@@ -12,26 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.errors import did_you_mean
-from materia_nb.jsonvalue import split_path
+from materia_nb.jsonvalue import Object, as_object, is_object, is_text, split_path
 from materia_nb.loadout.check_graph import renumber
-from materia_nb.loadout.facts import (
-    CANONICAL_ID,
-    RESULTS,
-    SHIPPED_SCRIPTS,
-    WORK_ITEMS,
-    Facts,
-    Object,
-    as_object,
-    is_object,
-    is_parallel,
-    is_socket_id,
-    is_text,
-    placed_materia,
-    script_file,
-    text_or,
-    variables,
-)
-from materia_nb.loadout.regions import turned
+from materia_nb.loadout.graph import END
+from materia_nb.loadout.materia import SHIPPED_SCRIPTS, script_file
 from materia_nb.loadout.report import (
     NO_EFFECT,
     Fix,
@@ -44,12 +24,21 @@ from materia_nb.loadout.report import (
     suggested_fix,
     without_field,
 )
-from materia_nb.loadout.rules.edge_rules import StatePath, advance_when, read_as_json, visited, ways_on
+from materia_nb.loadout.rules.edge_rules import StatePath, advance_when, read_as_json, targets_of, visited
+from materia_nb.loadout.topology import (
+    CANONICAL_ID,
+    LoadoutFacts,
+    SocketFacts,
+    is_socket_id,
+    turned,
+)
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     GUARDS,
     OWN_PROTOCOLS,
+    RESULTS,
     SENDING_BACK,
+    WORK_ITEMS,
     OwnProtocol,
     first_field,
     protocol_names,
@@ -60,7 +49,7 @@ _OBSOLETE: Final = {"tasks": "workItems", "task": "workItems", "work": "workItem
 
 
 @rule(SOCKET_RULES, "loadout", "missing-entry")
-def _missing_entry(facts: Facts) -> Iterator[Hint]:
+def _missing_entry(facts: LoadoutFacts) -> Iterator[Hint]:
     """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
@@ -70,17 +59,19 @@ def _missing_entry(facts: Facts) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "socket", "socket-id")
-def _socket_id(facts: Facts, id_: str) -> Iterator[Hint]:
+def _socket_id(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
+    id_ = socket.id
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
         advice = "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia"
-        yield Hint(f"sockets.{id_}", f"{id_!r} is not a canonical socket id", advice, renumber(facts, id_))
+        fix = renumber(facts, socket)
+        yield Hint(f"sockets.{id_}", f"{id_!r} is not a canonical socket id", advice, fix)
 
 
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")
-def _unreachable(facts: Facts) -> Iterator[Hint]:
+def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket to which nothing leads."""
-    reached = visited(facts, ways_on(facts))
+    reached = visited(facts, targets_of(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
             what = "no edge and no exit route leads here from the entry"
@@ -88,112 +79,117 @@ def _unreachable(facts: Facts) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "loadout", "never-advances")
-def _foreach_never_advances(facts: Facts) -> Iterator[Hint]:
+def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
     """A list of which only the first item is ever worked on."""
-    moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
-    for id_ in facts.sockets:
-        if facts.foreach(id_) is not None and facts.cursor_of(id_) not in moved:
-            when = "always" if facts.gives_text(id_) else "satisfied"
+    moved = {socket.advance_cursor for socket in facts.sockets.values()}
+    for id_, socket in facts.sockets.items():
+        if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
+            when = "always" if id_ in facts.texts else "satisfied"
             yield Hint(
                 f"{id_}.foreach",
                 "no socket advances over this list, so only its first item is worked on",
                 'write "advance": {"when": "satisfied"} here, or where an item is done',
-                suggested_fix(f"Move on when {when}", advance_when(facts, id_, when)),
+                suggested_fix(f"Move on when {when}", advance_when(socket, when)),
             )
 
 
 @rule(SOCKET_RULES, "socket", "assign-target")
-def _assign_target(facts: Facts, id_: str) -> Iterator[Hint]:
+def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A target that names nothing: the cast will fail there."""
-    for here, target, _ in facts.assignments(id_):
+    for here, target, _ in socket.assignments:
         if not split_path(target):
             what = f"the target {brief(target)} names nothing, so the cast will fail here"
             yield Hint(here, what, "name where the value goes, such as plan.steps")
 
 
 @rule(SOCKET_RULES, "socket", "assign-on-text")
-def _assign_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
+def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment from a field of a text output, which has none."""
-    for here, target, source in facts.assignments(id_):
-        if is_text(source) and source.startswith("$") and source != "$" and facts.gives_text(id_):
-            what = f"the output of {id_!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
+    for here, target, source in socket.assignments if socket.id in facts.texts else ():
+        if is_text(source) and source.startswith("$") and source != "$":
+            what = f"the output of {socket.id!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
             advice = (
                 f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text'
             )
-            yield Hint(here, what, advice, read_as_json(facts, id_))
+            yield Hint(here, what, advice, read_as_json(socket))
 
 
 @rule(SOCKET_RULES, "socket", "obsolete-field")
-def _obsolete_field(facts: Facts, id_: str) -> Iterator[Hint]:
+def _obsolete_field(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment from an earlier name of a handoff field."""
-    if facts.is_utility(id_):
+    if socket.is_utility:
         return
-    for here, target, source in facts.assignments(id_):
+    for here, target, source in socket.assignments:
         head = first_field(source) if isinstance(source, str) else None
         if head in _OBSOLETE:
             what = f"agents hand over {_OBSOLETE[head]}, not {head}"
             advice = f"read $.{_OBSOLETE[head]} instead"
-            yield Hint(here, what, advice, _newer_source(facts, id_, target, str(source)))
+            yield Hint(here, what, advice, _newer_source(socket, target, str(source)))
 
 
-def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Fix | None:
+def _newer_source(socket: SocketFacts, target: str, source: str) -> Fix | None:
     head = re.match(r"\$\.(\w+)", source)
     if head is None or head[1] not in _OBSOLETE:
         return None
     newer = f"$.{_OBSOLETE[head[1]]}{source[head.end() :]}"
-    assign = {**as_object(facts.sockets[id_].get("assign")), target: newer}
-    words = f"{id_} assigns {target} from {newer}"
-    return safe_fix(f"Read {newer}", do("set_socket", id_, "assign", assign), words=words)
+    assign = {**as_object(socket.raw.get("assign")), target: newer}
+    words = f"{socket.id} assigns {target} from {newer}"
+    return safe_fix(f"Read {newer}", do("set_socket", socket.id, "assign", assign), words=words)
 
 
 @rule(SOCKET_RULES, "socket", "guard-on-text")
-def _guard_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
+def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A guard that waits for `satisfied` in a text output (R3)."""
-    if not facts.gives_text(id_):
+    id_ = socket.id
+    if id_ not in facts.texts:
         return
-    raw = facts.sockets[id_]
-    edge_, exit_ = "an edge that waits for {} is never taken", "a route that waits for {} is never taken"
-    guards = [(f"{id_}.edges[{place}].when", edge.get("when"), edge_) for place, edge in facts.edges(id_)]
-    when = as_object(raw.get("advance")).get("when")
-    guards.append((f"{id_}.advance.when", when, "an advance that waits for {} never happens"))
-    for loop in facts.loops_of.get(id_, ()):
-        exits = [(place, route.get("condition")) for place, route in loop.exits() if route.get("from") == id_]
-        guards += [(f"loops.{loop.id}.exits[{place}].condition", guard, exit_) for place, guard in exits]
-    owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
+    edge_text, exit_text = (
+        "an edge that waits for {} is never taken",
+        "a route that waits for {} is never taken",
+    )
+    guards = [(f"{id_}.edges[{edge.place}].when", edge.when, edge_text) for edge in socket.edges]
+    if socket.advance is not None:
+        when = socket.advance.get("when")
+        guards.append((f"{id_}.advance.when", when, "an advance that waits for {} never happens"))
+    for loop in socket.loops:
+        exits = [exit_ for exit_ in loop.exits if exit_.source == id_]
+        guards += [
+            (f"loops.{loop.id}.exits[{exit_.place}].condition", exit_.condition, exit_text) for exit_ in exits
+        ]
+    owner = f"materia.{socket.materia.id}" if socket.is_utility else id_
     for source, guard, effect in guards:
         if guard in GUARDS:
             what = f"the output of {id_!r} is text, so {effect.format(guard)}"
             advice = f'write "parse": "json" at {owner}, or use always'
-            yield Hint(source, what, advice, read_as_json(facts, id_))
+            yield Hint(source, what, advice, read_as_json(socket))
 
 
 @rule(SOCKET_RULES, "socket", "shared-parse")
-def _shared_parse(facts: Facts, id_: str) -> Iterator[Hint]:
+def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A utility that is read as json because another socket of its materia is the guarded exit of a loop."""
-    if not facts.is_utility(id_) or facts.exits_guarded(id_) or not facts.made_json(id_):
+    if not socket.is_utility or socket.id not in facts.made_json or socket.is_guarded_exit:
         return
-    source = next(one for one in facts.sharing(id_) if facts.exits_guarded(one))
-    materia = facts.sockets[id_].get("materia")
-    what = f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
+    sharing = [facts.sockets[id_] for id_ in facts.sharing(socket)]
+    source, materia = next(other.id for other in sharing if other.is_guarded_exit), socket.materia.id
+    what = f"the output of {socket.id!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
     advice = f'write "parse": "json" at materia.{materia}, or place another materia here'
-    yield Hint(f"{id_}.materia", what, advice)
+    yield Hint(f"{socket.id}.materia", what, advice)
 
 
 @rule(SOCKET_RULES, "socket", "told-nothing")
-def _told_nothing(facts: Facts, id_: str) -> Iterator[Hint]:
+def _told_nothing(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """`castContext` is `none` where the prompt names no variable either (R50)."""
-    raw, definition = facts.sockets[id_], facts.materia_of(id_)
-    written = (one.get("castContext") for one in (raw, definition, facts.raw, facts.config))
-    prompt = definition.get("prompt")
-    if facts.is_utility(id_) or next(filter(None, written), None) != "none" or not isinstance(prompt, str):
+    if socket.is_utility or not isinstance(socket.materia.raw.get("prompt"), str):
         return
-    if not any(name for _, _, name in variables(prompt)):
+    owners = (socket.raw, socket.materia.raw, facts.raw, facts.config)
+    contexts = [context for owner in owners if (context := owner.get("castContext"))]
+    if contexts[:1] == ["none"] and not any(socket.materia.variables):
         yield Hint(
-            f"{id_}.castContext",
-            f"castContext is none and the prompt of {raw.get('materia')!r} names no variable, "
+            f"{socket.id}.castContext",
+            f"castContext is none and the prompt of {socket.raw.get('materia')!r} names no variable, "
             "so its agent knows neither the request nor what came before",
             "write {{request}} or {{lastOutput}} into the prompt, or castContext full or request",
-            suggested_fix("Tell it the request", do("set_socket", id_, "castContext", "request")),
+            suggested_fix("Tell it the request", do("set_socket", socket.id, "castContext", "request")),
         )
 
 
@@ -221,13 +217,13 @@ def _active_loadout(document: Object) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "config", "unused-materia")
 def _unused_materia(document: Object) -> Iterator[Hint]:
     """A materia that no loadout places."""
-    materia = as_object(document.get("materia"))
-    loadouts = as_object(document.get("loadouts")).values()
-    used = {id_ for raw in loadouts if is_object(raw) for id_ in placed_materia(Facts("", raw, materia))}
-    for id_ in materia:
+    used: set[str] = set()
+    for loadout in as_object(document.get("loadouts")).values():
+        sockets = as_object(as_object(loadout).get("sockets")).values()
+        used |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
+    for id_ in as_object(document.get("materia")):
         if id_ not in used:
-            what = f"no loadout uses the materia {id_!r}"
-            yield Hint(f"materia.{id_}", what, "place it, or remove it")
+            yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place it, or remove it")
 
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
@@ -235,17 +231,13 @@ _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
 _ONE_THAT_TELLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
 
 
-def _spoken(facts: Facts, id_: str) -> tuple[str, OwnProtocol]:
-    """The protocol that the agent in a socket speaks, by its name, and what is known of it."""
-    written = (facts.sockets[id_].get("handoff"), facts.raw.get("handoff"))
-    name = next((one for one in written if is_text(one)), DEFAULT_HANDOFF)
-    return name, OWN_PROTOCOLS.get(name, _FOREIGN)
-
-
 @rule(SOCKET_RULES, "loadout", "unknown-protocol")
-def _unknown_protocol(facts: Facts) -> Iterator[Hint]:
+def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
     """A `handoff` that no installed package offers: it cannot be cast here."""
-    owners = [("handoff", facts.raw), *((f"{id_}.handoff", raw) for id_, raw in facts.sockets.items())]
+    owners = [
+        ("handoff", facts.raw),
+        *((f"{id_}.handoff", socket.raw) for id_, socket in facts.sockets.items()),
+    ]
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
@@ -254,16 +246,16 @@ def _unknown_protocol(facts: Facts) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _idle_fields(facts: Facts, id_: str) -> Iterator[Hint]:
+def _idle_fields(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """What a socket says that whoever answers there has no use for (R4)."""
-    idle = _idle_at_a_utility if facts.is_utility(id_) else _idle_at_an_agent
-    for field, what, advice in idle(facts, id_):
-        yield Hint(f"{id_}.{field}", what, advice, without_field(id_, field))
+    idle = _idle_at_a_utility(socket) if socket.is_utility else _idle_at_an_agent(facts, socket)
+    for field, what, advice in idle:
+        yield Hint(f"{socket.id}.{field}", what, advice, without_field(socket.id, field))
 
 
-def _idle_at_a_utility(facts: Facts, id_: str) -> Iterator[tuple[str, str, str]]:
+def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield what a utility decides itself, and what is written for an agent: the field, why it is idle, what to do."""
-    raw, definition = facts.sockets[id_], facts.materia_of(id_)
+    raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
             what = f"a utility works here, so the {field} of the socket has no effect"
@@ -278,16 +270,17 @@ def _idle_at_a_utility(facts: Facts, id_: str) -> Iterator[tuple[str, str, str]]
         yield "castContext", "a utility works here, which reads its document", "remove it"
 
 
-def _idle_at_an_agent(facts: Facts, id_: str) -> Iterator[tuple[str, str, str]]:
+def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield what the protocol of an agent does not tell, and what asks for a handoff where there is none, or one anyway."""
-    raw, text, (name, own) = facts.sockets[id_], facts.gives_text(id_), _spoken(facts, id_)
+    raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
+    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if as_object(raw.get("assignment")) and not own.tells_the_task:
         advice = f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt'
         yield "assignment", f"the protocol {name} does not tell an agent its task", advice
     json_instead = 'write "parse": "json", or remove it'
     if raw.get("finalize") is True and text:
         yield "finalize", f"the output of {id_!r} is text, so there is no handoff to ask for", json_instead
-    elif raw.get("finalize") is True and facts.materia_of(id_).get("multiTurn") is True:
+    elif raw.get("finalize") is True and socket.materia.raw.get("multiTurn") is True:
         what = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
         yield "finalize", what, "remove it"
     if text and is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
@@ -295,35 +288,35 @@ def _idle_at_an_agent(facts: Facts, id_: str) -> Iterator[tuple[str, str, str]]:
 
 
 @rule(SOCKET_RULES, "socket", "text-handoff")
-def _text_handoff(facts: Facts, id_: str) -> Iterator[Hint]:
+def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent whose output is text, in a loadout whose agents hand over in another protocol."""
-    name, _ = _spoken(facts, id_)
-    written = is_text(facts.sockets[id_].get("handoff"))
-    if not facts.is_utility(id_) and facts.gives_text(id_) and not written and name != DEFAULT_HANDOFF:
-        what = (
-            f"the output of {id_!r} is text, so it hands over nothing in the protocol {name} of this loadout"
-        )
-        yield Hint(f"{id_}.parse", what, 'write "parse": "json", or "handoff": "sparse" where text is meant')
+    name = socket.handoff
+    written = is_text(socket.raw.get("handoff"))
+    if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
+        what = f"the output of {socket.id!r} is text, so it hands over nothing in the protocol {name} of this loadout"
+        advice = 'write "parse": "json", or "handoff": "sparse" where text is meant'
+        yield Hint(f"{socket.id}.parse", what, advice)
 
 
 @rule(SOCKET_RULES, "socket", "not-finalized")
-def _not_finalized(facts: Facts, id_: str) -> Iterator[Hint]:
+def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent that works and writes its envelope in one turn: say whether `finalize` is meant."""
-    name, own = _spoken(facts, id_)
-    if facts.is_utility(id_) or facts.gives_text(id_) or not own.apart:
+    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
+    if socket.is_utility or socket.id in facts.texts or not own.apart:
         return
-    if "finalize" not in facts.sockets[id_] and facts.materia_of(id_).get("multiTurn") is not True:
+    if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true, so that it is asked for that when the work is done, or false'
-        yield Hint(f"{id_}.finalize", f"{id_!r} does its work and writes its {name} in one turn", advice)
+        what = f"{socket.id!r} does its work and writes its {name} in one turn"
+        yield Hint(f"{socket.id}.finalize", what, advice)
 
 
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
-def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Hint]:
+def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment from a field that the agent is not asked for, or from none."""
-    name, own = _spoken(facts, id_)
-    if facts.is_utility(id_) or facts.gives_text(id_):
+    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
+    if socket.is_utility or socket.id in facts.texts:
         return
-    for here, _, source in facts.assignments(id_):
+    for here, _, source in socket.assignments:
         if not isinstance(source, str) or not source.startswith("$") or source == "$":
             continue
         head = first_field(source)
@@ -332,7 +325,7 @@ def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Hint]:
             yield Hint(here, what, "begin with a field, such as $.plan, and search inside it: $.plan..name")
         elif own.fields is None:
             continue
-        elif head not in own.fields and not (head == WORK_ITEMS and facts.is_generator(id_)):
+        elif head not in own.fields and not (head == WORK_ITEMS and socket.is_generator):
             yield Hint(
                 here,
                 f"the agent is not asked for {head} in the protocol {name}, so an output without it is refused",
@@ -342,26 +335,25 @@ def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "socket", "critic-not-asked")
-def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Hint]:
+def _critic_not_asked(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A prompt that does not say when another round can help, where envelopes send work back."""
-    asked, prompt = _spoken(facts, id_)[1].reviewer_says, facts.materia_of(id_).get("prompt")
-    if facts.is_utility(id_) or facts.gives_text(id_) or not asked or not is_text(prompt) or asked in prompt:
+    field, prompt = OWN_PROTOCOLS.get(socket.handoff, _FOREIGN).reviewer_says, socket.materia.prompt
+    if socket.is_utility or socket.id in facts.texts or not field or not is_text(prompt) or field in prompt:
         return
-    # The end is no work that is sent back.
-    back = any(edge.get("when") in SENDING_BACK and edge.get("to") != "end" for _, edge in facts.edges(id_))
-    if back:
-        what = f"{id_!r} sends work back, and its prompt does not say when another round can help"
-        advice = f"say in the prompt when {asked} is true and when it is false"
-        yield Hint(f"materia.{facts.sockets[id_].get('materia')}.prompt", what, advice)
+    # Work that goes to the end is not sent back.
+    if any(edge.when in SENDING_BACK and edge.raw.get("to") != END for edge in socket.edges):
+        what = f"{socket.id!r} sends work back, and its prompt does not say when another round can help"
+        advice = f"say in the prompt when {field} is true and when it is false"
+        yield Hint(f"materia.{socket.materia.id}.prompt", what, advice)
 
 
 @rule(SOCKET_RULES, "loadout", "mixed-protocols")
-def _mixed_protocols(facts: Facts) -> Iterator[Hint]:
+def _mixed_protocols(facts: LoadoutFacts) -> Iterator[Hint]:
     """Agents that hand over in different formats."""
     spoken: dict[str, list[str]] = {}
-    for id_ in facts.sockets:
-        if not facts.is_utility(id_) and not facts.gives_text(id_):
-            spoken.setdefault(_spoken(facts, id_)[0], []).append(id_)
+    for id_, socket in facts.sockets.items():
+        if not socket.is_utility and id_ not in facts.texts:
+            spoken.setdefault(socket.handoff, []).append(id_)
     if len(spoken) > 1:
         formats = "; ".join(
             f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items()
@@ -375,16 +367,26 @@ _COMMON: Final = ("item", "currentWorkItem")
 
 
 @rule(STATE_RULES, "loadout", "lost-list")
-def _lost_list(facts: Facts) -> Iterator[Hint]:
+def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
     """A list read through the alias of another list's item, entered from where that item is gone."""
-    alias_of = {id_: alias for id_ in facts.sockets if (alias := _alias(facts, id_)) is not None}
-    list_of = {id_: _state_path(facts.items_of(id_) or "") for id_ in facts.sockets}
+    alias_of = {
+        id_: tuple(split_path(socket.iterator.alias))
+        for id_, socket in facts.sockets.items()
+        if socket.iterator is not None
+    }
+    if not alias_of:
+        return
+    list_of = {
+        id_: _state_path(socket.iterator.items if socket.iterator else "")
+        for id_, socket in facts.sockets.items()
+    }
     assigned = {
         tuple(split_path(target))[:1]
-        for raw in [*facts.sockets.values(), *map(facts.materia_of, facts.sockets)]
+        for socket in facts.sockets.values()
+        for raw in (socket.raw, socket.materia.raw)
         for target in as_object(raw.get("assign"))
     }
-    before = turned(_ways(facts))
+    before = turned(_targets(facts))
     for id_ in alias_of:
         alias = _read_through(alias_of, list_of[id_], id_)
         if alias is None or alias[:1] in assigned:
@@ -393,7 +395,7 @@ def _lost_list(facts: Facts) -> Iterator[Hint]:
         lost = [other for other in facts.sockets if other in before[id_] and other not in showing]
         if lost:
             yield Hint(
-                f"{id_}.foreach" if facts.foreach(id_) is not None else id_,
+                f"{id_}.foreach" if facts.sockets[id_].foreach is not None else id_,
                 f"its list {'.'.join(list_of[id_])} is read through the current item of another list, which is gone "
                 f"when it is entered from {', '.join(map(repr, lost))}: then the list is empty",
                 "let that socket iterate over the outer list too, or assign the outer item to the state",
@@ -401,31 +403,21 @@ def _lost_list(facts: Facts) -> Iterator[Hint]:
 
 
 @rule(STATE_RULES, "socket", "prompt-grows")
-def _prompt_grows(facts: Facts, id_: str) -> Iterator[Hint]:
+def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A prompt that holds a whole list, once for each of its items (R50)."""
-    items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
-    if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
+    if socket.iterator is None:
         return
-    path = _state_path(items)
-    for name in dict.fromkeys(name for _, _, name in variables(prompt)):
+    path = _state_path(socket.iterator.items)
+    for name in socket.materia.variables:
         read = () if name in ("state", "stateJson") else _state_path(name)
         if name and path and read[:1] != ("item",) and path[: len(read)] == read:
             yield Hint(
-                id_,
-                f"the prompt of {facts.sockets[id_].get('materia')!r} holds all of {'.'.join(path)} by "
+                socket.id,
+                f"the prompt of {socket.raw.get('materia')!r} holds all of {'.'.join(path)} by "
                 f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
                 "leave it out or write {{item}}: the agent is told the titles around its item anyway",
             )
             return
-
-
-def _alias(facts: Facts, id_: str) -> StatePath | None:
-    """The alias of a socket's iterator, None without one."""
-    foreach = facts.foreach(id_)
-    if foreach is not None:
-        return tuple(split_path(text_or(foreach.get("as"), "item")))
-    loop = facts.iterating_loop(id_)
-    return tuple(split_path(loop.alias())) if loop else None
 
 
 def _state_path(source: str) -> StatePath:
@@ -445,9 +437,11 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
     """The sockets whose visits show that alias: they iterate under it, or within an item that does."""
     if alias[0] in _COMMON:
         return set(alias_of)
-    showing, aliases = {id_ for id_, one in alias_of.items() if one == alias}, {alias}
+    showing, aliases = {id_ for id_, other in alias_of.items() if other == alias}, {alias}
     while True:
-        inside = {id_ for id_ in alias_of if any(list_of[id_][: len(one)] == one for one in aliases if one)}
+        inside = {
+            id_ for id_ in alias_of if any(list_of[id_][: len(outer)] == outer for outer in aliases if outer)
+        }
         if not inside - showing:
             return showing
         aliases |= {alias_of[id_] for id_ in inside - showing}
@@ -463,7 +457,7 @@ _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
 _OTHER_HEADS: Final = frozenset(
     {"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"}
 )
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 
 
 class _Read(NamedTuple):
@@ -479,7 +473,7 @@ class _Read(NamedTuple):
 
 
 @rule(STATE_RULES, "loadout", "never-written")
-def _never_written(facts: Facts) -> Iterator[Hint]:
+def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     """A variable, an assignment or a list that reads what nothing has written on some way.
 
     The prompts of materia that other loadouts place too may name what only some of these have.
@@ -487,69 +481,70 @@ def _never_written(facts: Facts) -> Iterator[Hint]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
-    ways = _ways(facts)
+    targets = _targets(facts)
     anything, by_name = _writers(facts)
-    known = _OF_THE_ENGINE | {split_path(name)[0] for name in _aliases(facts)}
+    known = _OF_THE_ENGINE | {split_path(alias)[0] for alias in _aliases(facts)}
     past: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     before: dict[str, dict[str, str | None]] = {}
     noted: set[tuple[str, StatePath]] = set()  # a prompt may be placed several times
-    for id_ in facts.sockets:
-        for read in _reads(facts, id_):
+    for id_, socket in facts.sockets.items():
+        for read in _reads(socket):
             if read.path[0] in known or (read.where, read.path) in noted:
                 continue
             if read.path not in past:
                 of_name = by_name.get(read.path[0], ())
-                writers = anything | {one for one, path in of_name if _touches(read.path, path)}
-                past[read.path] = writers, _without(entry, ways, writers)
+                writers = anything | {writer for writer, path in of_name if _touches(read.path, path)}
+                past[read.path] = writers, _without(entry, targets, writers)
             writers, came = past[read.path]
-            if id_ not in came or (read.shared and not writers and _placed_elsewhere(facts, id_)):
+            if id_ not in came or (read.shared and not writers and _placed_elsewhere(facts, socket)):
                 continue
             if id_ not in before:
-                before[id_] = _without(entry, ways, {id_})
+                before[id_] = _without(entry, targets, {id_})
             if writers and not (writers - {id_}) & before[id_].keys():
                 continue  # all that is read is written behind the reader, who has it in the next round: a critic's words
             noted.add((read.where, read.path))
             yield _unwritten(read, writers - {id_}, list(_line(came, id_))[::-1])
 
 
-def _placed_elsewhere(facts: Facts, id_: str) -> bool:
+def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     """Whether another loadout of the config places the materia of a socket too."""
-    materia, others = facts.sockets[id_].get("materia"), as_object(facts.config.get("loadouts")).items()
-    return any(
-        materia in placed_materia(Facts(name, raw, facts.materia))
-        for name, raw in others
-        if is_object(raw) and name != facts.name
-    )
+    materia = socket.raw.get("materia")
+    for name, raw in as_object(facts.config.get("loadouts")).items():
+        sockets = as_object(as_object(raw).get("sockets")).values() if name != facts.name else ()
+        if any(as_object(other).get("materia") == materia for other in sockets):
+            return True
+    return False
 
 
 def _unwritten(read: _Read, others: set[str], way: list[str]) -> Hint:
     when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
     advice = "assign it where it is made known, or correct the name"
     if others:
-        named = ", ".join(sorted(others)[:_NAMED])
+        named = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
         advice = f"{named} {verb} it; lead every way through there, or write it before"
     path = ".".join(("state", *read.path))
     return Hint(read.where, f"nothing has written {path} {when}: {read.then}", advice)
 
 
-def _reads(facts: Facts, id_: str) -> Iterator[_Read]:
-    raw, materia = facts.sockets[id_], facts.materia_of(id_)
-    prompt = materia.get("prompt")
-    if not facts.is_utility(id_) and isinstance(prompt, str):
-        for name in dict.fromkeys(name for _, _, name in variables(prompt)):
-            if (path := _path(name)) is not None:
-                where = f"materia.{raw.get('materia')}.prompt"
-                yield _Read(where, path, "the prompt then holds nothing there", shared=True)
-    for here, _, source in facts.assignments(id_):
+def _reads(socket: SocketFacts) -> Iterator[_Read]:
+    for name in socket.materia.variables:
+        if (path := _path(name)) is not None:
+            yield _Read(
+                f"materia.{socket.materia.id}.prompt",
+                path,
+                "the prompt then holds nothing there",
+                shared=True,
+            )
+    for here, _, source in socket.assignments:
         if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
             yield _Read(here, path, "then nothing is assigned")
-    foreach = facts.foreach(id_)
-    loop = None if foreach is not None else facts.iterating_loop(id_)
-    items = facts.items_of(id_)
-    if items and (path := _path(items)) is not None and (loop is None or loop.members[0] == id_):
-        where = f"{id_}.foreach.items" if loop is None else f"loops.{loop.id}"
-        yield _Read(where, path, "the list is empty then, and nothing is done")
+    iterator = socket.iterator
+    if iterator and iterator.items and (path := _path(iterator.items)) is not None:
+        where = f"{socket.id}.foreach.items" if iterator.loop is None else f"loops.{iterator.loop}"
+        loop = next((loop for loop in socket.loops if loop.id == iterator.loop), None)
+        if loop is None or loop.members[0] == socket.id:
+            yield _Read(where, path, "the list is empty then, and nothing is done")
 
 
 def _path(name: str) -> StatePath | None:
@@ -562,28 +557,30 @@ def _path(name: str) -> StatePath | None:
     return segments or None
 
 
-def _aliases(facts: Facts) -> Iterator[str]:
-    for id_ in facts.sockets:
-        foreach = facts.foreach(id_)
-        if foreach is not None and is_text(named := foreach.get("as")) and split_path(named):
+def _aliases(facts: LoadoutFacts) -> Iterator[str]:
+    for socket in facts.sockets.values():
+        if socket.foreach is not None and is_text(named := socket.foreach.get("as")) and split_path(named):
             yield named
     for loop in facts.loops:
-        if loop.iterates and split_path(loop.alias()):
-            yield loop.alias()
+        if loop.iterates and split_path(loop.alias):
+            yield loop.alias
 
 
-def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """The utilities with json output, which may patch anything (R10), and what each other socket may write, by its name."""
+def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
+    """Return the utilities with json output, which may patch anything (R10), and the paths that other sockets may write.
+
+    The paths are grouped by the first name in them.
+    """
     anything: set[str] = set()
     by_name: dict[str, list[tuple[str, StatePath]]] = {}
-    for id_ in facts.sockets:
-        json = not facts.gives_text(id_)
-        if json and facts.is_utility(id_):
+    for id_, socket in facts.sockets.items():
+        json = id_ not in facts.texts
+        if json and socket.is_utility:
             anything.add(id_)
             continue
-        paths = {tuple(split_path(target)) for _, target, _ in facts.assignments(id_)}
-        if is_parallel(facts.materia_of(id_)):
-            paths.add((RESULTS,))  # by the time that its lanes have come together
+        paths = {tuple(split_path(target)) for _, target, _ in socket.assignments}
+        if socket.materia.parallel:
+            paths.add((RESULTS,))  # written by the time its lanes have joined
         for path in paths | (_CANONICAL if json else frozenset()):
             if path:
                 by_name.setdefault(path[0], []).append((id_, path))
@@ -594,25 +591,23 @@ def _touches(path: StatePath, written: StatePath) -> bool:
     return path[: len(written)] == written or written[: len(path)] == path
 
 
-def _ways(facts: Facts) -> dict[str, list[str]]:
-    """Where each socket leads when it has worked: by its edges, and by the exits that start from it."""
-    onward = {id_: facts.targets(id_) for id_ in facts.sockets}
+def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
+    """Return the sockets that each socket leads to, by its edges and by the exits that start from it."""
+    targets = {id_: list(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
-        legacy = loop.legacy or {}
-        pairs = [(route.get("from"), route.get("targetSocketId")) for _, route in loop.exits()]
-        for source, to in [*pairs, (legacy.get("from"), legacy.get("to"))]:
-            if isinstance(source, str) and source in onward and isinstance(to, str) and to in onward:
-                onward[source].append(to)
-    return onward
+        for exit_ in (*loop.exits, loop.legacy):
+            if exit_ and exit_.source in targets and exit_.target in targets:
+                targets[str(exit_.source)].append(str(exit_.target))
+    return targets
 
 
-def _without(entry: str, ways: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
+def _without(entry: str, targets: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
     """The sockets that a cast can come to before any of ``passed`` has worked, each with the one that led there."""
     came: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:
         at = waiting.popleft()
-        for onward in ways[at] if at not in passed else ():
+        for onward in targets[at] if at not in passed else ():
             if onward not in came:
                 came[onward] = at
                 waiting.append(onward)

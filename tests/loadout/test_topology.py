@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.loadout.regions import knots, reachable_from, rounds_in, turned
+from materia_nb.loadout.topology import knots, reachable_from, rounds_in, turned
 
 GRAPHS = st.integers(1, 6).flatmap(
     lambda size: st.fixed_dictionaries({one: st.sets(st.integers(0, size - 1)) for one in range(size)})

@@ -1,0 +1,446 @@
+"""The parsed form of a loadout: its sockets, edges, exits and loops, as far as they are well formed.
+
+Parsing takes JSON of any shape and never raises. Checks, hints and the resolved graph read its attributes. The algorithms on
+directed graphs are here too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from materia_nb.jsonvalue import JSON, FrozenDict, Object, as_list, as_object, text_or
+from materia_nb.loadout.graph import END, Iterator
+from materia_nb.loadout.materia import NO_MATERIA, MateriaFacts, parse_materia
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, Condition, is_condition
+
+_SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
+
+
+def is_socket_id(value: JSON) -> bool:
+    """True if ``value`` may be the id of a socket (R26)."""
+    return isinstance(value, str) and value != END and _SOCKET_ID.fullmatch(value) is not None
+
+
+def next_socket_id(document: Object) -> str:
+    """Return the next free canonical id of a loadout, from ``Socket-1`` up (R26)."""
+    numbers = [int(id_[7:19]) for id_ in as_object(document.get("sockets")) if CANONICAL_ID.fullmatch(id_)]
+    return f"Socket-{max(numbers, default=0) + 1}"
+
+
+def free_name(name: str, taken: Collection[JSON]) -> str:
+    """Return ``name``, followed by a number if it is taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFacts:
+    """An ordinary edge: its index among the edges of its socket, its condition, and its target.
+
+    ``when`` is None for a condition that is not canonical, and ``to`` for a target that is not text.
+    """
+
+    place: int
+    raw: Object
+    when: Condition | None
+    to: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExitFacts:
+    """An exit of a loop, or its older form; an attribute is None if it is not well formed."""
+
+    place: int
+    raw: Object
+    source: str | None
+    condition: Condition | None
+    target: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """A loop region.
+
+    Attributes:
+        id: its id.
+        raw: the loop as written.
+        members: the ids of its sockets, each once.
+        consumes: the object ``consumes``, or None.
+        iterator: the object ``iterator``, or None.
+        exits: its exits.
+        legacy: the older form of its exits, or None.
+        source: the socket that ``consumes`` names, or None.
+        output: the list that ``consumes`` reads (R12).
+        iterates: True if its members work on items (R1).
+        items: the source of its list (R12, R15).
+        alias: the name of the current item (R12).
+    """
+
+    id: str
+    raw: Object
+    members: tuple[str, ...]
+    consumes: Object | None
+    iterator: Object | None
+    exits: tuple[ExitFacts, ...]
+    legacy: ExitFacts | None
+    source: str | None
+    output: str
+    iterates: bool
+    items: str
+    alias: str
+
+    def cursor(self, socket_id: str) -> str:
+        """Return the cursor that a socket uses in this loop (R13)."""
+        if self.iterator is not None:
+            return text_or(self.iterator.get("cursor"), f"{socket_id}Index")
+        return text_or((self.consumes or {}).get("cursor"), "workItemIndex")
+
+    def iterator_of(self, socket_id: str) -> Iterator:
+        """Return the iterator that the loop gives one of its sockets."""
+        return Iterator(self.items, self.alias, self.cursor(socket_id), self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketFacts:
+    """A socket.
+
+    Attributes:
+        id: its id.
+        raw: the socket as written.
+        materia: the definition of its materia; :data:`NO_MATERIA` if there is none.
+        edges: its edges.
+        targets: the sockets that its edges lead to; the end is not among them.
+        loops: the loops that list it, in the order of the loadout.
+        foreach: its own iterator as written, or None.
+        iterator: where it gets its item: its own iterator, else that of the first loop that has one (R1); or None.
+        advance: its advance as written, or None.
+        advance_cursor: the cursor that its own advance moves; None without an advance (R13).
+        parse: ``parse`` as written where it takes effect (R4).
+        assignments: path, target and source of each assignment, as written where it takes effect (R4).
+        handoff: the name of the protocol of an agent here: its own, else that of the loadout, else the default.
+    """
+
+    id: str
+    raw: Object
+    materia: MateriaFacts
+    edges: tuple[EdgeFacts, ...]
+    targets: tuple[str, ...]
+    loops: tuple[LoopFacts, ...]
+    foreach: Object | None
+    iterator: Iterator | None
+    advance: Object | None
+    advance_cursor: str | None
+    parse: JSON
+    assignments: tuple[tuple[str, str, JSON], ...]
+    handoff: str
+    is_utility: bool
+    is_generator: bool
+
+    @property
+    def is_guarded_exit(self) -> bool:
+        """True if the older exit of a loop leaves from here by a verdict (R15)."""
+        return any(
+            loop.consumes and exit_.source == self.id and exit_.condition in GUARDS
+            for loop in self.loops
+            if (exit_ := loop.legacy) is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadoutFacts:
+    """A loadout with its materia.
+
+    Attributes:
+        name: its name.
+        raw: the loadout as written.
+        config: the config around it, as far as it is known.
+        entry: where a cast starts: as written, else the first socket (R36).
+        ids: the ids of all sockets, well formed or not.
+        sockets: the sockets that are objects, by id.
+        loops: the loops that are objects.
+        texts: the sockets whose output is taken as text, so that it has no ``satisfied`` (R3, R4).
+        made_json: the sockets that a guarded older exit makes json, by its materia for a utility (R15, R58).
+        definitions: the materia of the config, as written.
+    """
+
+    name: str
+    raw: Object
+    config: Object
+    entry: JSON
+    ids: frozenset[str]
+    sockets: Mapping[str, SocketFacts]
+    loops: tuple[LoopFacts, ...]
+    texts: frozenset[str]
+    made_json: frozenset[str]
+    definitions: Object
+
+    @property
+    def placed_materia(self) -> list[str]:
+        """The ids of the materia that the sockets name."""
+        named = (socket.raw.get("materia") for socket in self.sockets.values())
+        return [id_ for id_ in named if isinstance(id_, str)]
+
+    def sharing(self, socket: SocketFacts) -> list[str]:
+        """Return the ids of the sockets that place the same materia, this socket included."""
+        materia = socket.raw.get("materia")
+        return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]
+
+    def likely_generator(self, members: Collection[str]) -> str | None:
+        """Return the generator that a loop of ``members`` would consume: the only generator that leads into it."""
+        leading = [
+            id_
+            for id_, socket in self.sockets.items()
+            if id_ not in members and socket.is_generator and not set(members).isdisjoint(socket.targets)
+        ]
+        return leading[0] if len(leading) == 1 else None
+
+
+def _object_or_none(value: JSON) -> Object | None:
+    return value if isinstance(value, dict) else None
+
+
+def _text_or_none(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _condition_or_none(value: JSON) -> Condition | None:
+    return value if is_condition(value) else None
+
+
+_PARSED: Final[dict[tuple[int, str], tuple[JSON, LoadoutFacts]]] = {}
+"""The last few parsed loadouts, by the identity of their config and their name."""
+_MAX_PARSED: Final = 8
+
+
+def loadout_facts(config: Object, name: str) -> LoadoutFacts:
+    """Return a loadout of a config, parsed; a config that cannot change is parsed once."""
+    raw, materia = as_object(as_object(config.get("loadouts")).get(name)), as_object(config.get("materia"))
+    if type(config) is not FrozenDict:
+        return parse_loadout(name, raw, materia, config)
+    known, facts = _PARSED.pop((id(config), name), (None, None))
+    if known is not config or facts is None:
+        facts = parse_loadout(name, raw, materia, config)
+    _PARSED[id(config), name] = config, facts
+    while len(_PARSED) > _MAX_PARSED:
+        _PARSED.pop(next(iter(_PARSED)), None)
+    return facts
+
+
+def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | None = None) -> LoadoutFacts:
+    """Return a loadout, parsed as far as it is well formed."""
+    written = as_object(raw.get("sockets"))
+    objects = {id_: socket for id_, socket in written.items() if isinstance(socket, dict)}
+    loops = tuple(
+        _parse_loop(id_, loop) for id_, loop in as_object(raw.get("loops")).items() if isinstance(loop, dict)
+    )
+    materia: dict[str, MateriaFacts] = {}
+    for socket in objects.values():
+        placed = socket.get("materia")
+        if isinstance(placed, str) and placed not in materia and isinstance(definitions.get(placed), dict):
+            materia[placed] = parse_materia(placed, definitions[placed])
+    handoff = text_or(raw.get("handoff"), DEFAULT_HANDOFF)
+    sockets = {
+        id_: _parse_socket(id_, socket, objects, loops, materia, handoff) for id_, socket in objects.items()
+    }
+    made_json = _made_json(sockets)
+    return LoadoutFacts(
+        name=name,
+        raw=raw,
+        config=config or {},
+        entry=next(iter(written), None) if raw.get("entry") is None else raw["entry"],
+        ids=frozenset(written),
+        sockets=sockets,
+        loops=loops,
+        texts=frozenset(
+            id_
+            for id_, socket in sockets.items()
+            if not (socket.materia.generator or socket.parse == "json" or id_ in made_json)
+        ),
+        made_json=made_json,
+        definitions=definitions,
+    )
+
+
+def _made_json(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
+    guarded = [socket for socket in sockets.values() if socket.loops and socket.is_guarded_exit]
+    made = {socket.id for socket in guarded if not socket.is_utility}
+    shared = [socket.raw.get("materia") for socket in guarded]
+    made |= {
+        id_ for id_, socket in sockets.items() if socket.is_utility and socket.raw.get("materia") in shared
+    }
+    return frozenset(id_ for id_ in made if sockets[id_].parse is None)
+
+
+def _parse_socket(
+    id_: str,
+    raw: Object,
+    sockets: Mapping[str, Object],
+    loops: tuple[LoopFacts, ...],
+    definitions: Mapping[str, MateriaFacts],
+    handoff: str,
+) -> SocketFacts:
+    named = raw.get("materia")
+    materia = definitions.get(named, NO_MATERIA) if isinstance(named, str) else NO_MATERIA
+    own_loops = tuple([loop for loop in loops if id_ in loop.members])
+    foreach, advance = _object_or_none(raw.get("foreach")), _object_or_none(raw.get("advance"))
+    edges = _parse_edges(raw.get("edges"))
+    iterator = _iterator(id_, foreach, own_loops)
+    cursor = None
+    if advance is not None:
+        cursor = text_or(advance.get("cursor"), "") or (iterator.cursor if iterator else None)
+    owner, path = (materia.raw, f"materia.{named}") if materia.is_utility else (raw, id_)
+    assign = as_object(owner.get("assign"))
+    return SocketFacts(
+        id=id_,
+        raw=raw,
+        materia=materia,
+        edges=edges,
+        targets=tuple([edge.to for edge in edges if edge.to is not None and edge.to in sockets]),
+        loops=own_loops,
+        foreach=foreach,
+        iterator=iterator,
+        advance=advance,
+        advance_cursor=cursor,
+        parse=owner.get("parse"),
+        assignments=tuple([(f"{path}.assign.{target}", target, source) for target, source in assign.items()]),
+        handoff=text_or(raw.get("handoff"), handoff),
+        is_utility=materia.is_utility,
+        is_generator=materia.generator,
+    )
+
+
+def _parse_edges(entries: JSON) -> tuple[EdgeFacts, ...]:
+    edges = [
+        EdgeFacts(place, edge, _condition_or_none(edge.get("when")), _text_or_none(edge.get("to")))
+        for place, edge in enumerate(as_list(entries))
+        if isinstance(edge, dict)
+    ]
+    return tuple(edges)
+
+
+def _iterator(id_: str, foreach: Object | None, loops: tuple[LoopFacts, ...]) -> Iterator | None:
+    if foreach is not None:
+        items, alias = text_or(foreach.get("items"), ""), text_or(foreach.get("as"), "item")
+        return Iterator(items, alias, text_or(foreach.get("cursor"), f"{id_}Index"))
+    loop = next((loop for loop in loops if loop.iterates), None)
+    return None if loop is None else loop.iterator_of(id_)
+
+
+def _parse_loop(id_: str, raw: Object) -> LoopFacts:
+    consumes, iterator, legacy = (_object_or_none(raw.get(name)) for name in ("consumes", "iterator", "exit"))
+    output = text_or((consumes or {}).get("output"), WORK_ITEMS)
+    if iterator is None:
+        items, alias = f"state.{output}", text_or((consumes or {}).get("as"), "workItem")
+    else:
+        items, alias = text_or(iterator.get("items"), ""), text_or(iterator.get("as"), "item")
+    return LoopFacts(
+        id=id_,
+        raw=raw,
+        members=tuple(dict.fromkeys(id_ for id_ in as_list(raw.get("sockets")) if isinstance(id_, str))),
+        consumes=consumes,
+        iterator=iterator,
+        exits=tuple(
+            _parse_exit(place, route, "condition", "targetSocketId")
+            for place, route in enumerate(as_list(raw.get("exits")))
+            if isinstance(route, dict)
+        ),
+        legacy=None if legacy is None else _parse_exit(0, legacy, "when", "to"),
+        source=_text_or_none((consumes or {}).get("from")),
+        output=output,
+        iterates=consumes is not None or iterator is not None,
+        items=items,
+        alias=alias,
+    )
+
+
+def _parse_exit(place: int, raw: Object, condition: str, target: str) -> ExitFacts:
+    return ExitFacts(
+        place,
+        raw,
+        _text_or_none(raw.get("from")),
+        _condition_or_none(raw.get(condition)),
+        _text_or_none(raw.get(target)),
+    )
+
+
+# -- directed graphs --------------------------------------------------------------------------
+
+_Node = TypeVar("_Node", bound=Hashable)
+
+
+def reachable_from(starts: Iterable[_Node], ways: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
+    """Return these, and all that ways lead to from them; what is not a key of ``ways`` leads nowhere."""
+    reached = set(starts)
+    waiting = list(reached)
+    while waiting:
+        new = set(ways.get(waiting.pop(), ())) - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def turned(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
+    """Return the ways from their other ends: each end of one, with what leads to it."""
+    back: dict[_Node, set[_Node]] = {start: set() for start in ways}
+    for start, onward in ways.items():
+        for to in onward:
+            back.setdefault(to, set()).add(start)
+    return back
+
+
+def knots(ways: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
+    """Return the keys in groups that lead to one another (strongly connected components), the last ones first.
+
+    Tarjan's algorithm, without recursion: a chain of states can be long.
+    """
+    number: dict[_Node, int] = {}
+    lowest: dict[_Node, int] = {}
+    stack: list[_Node] = []
+    open_: set[_Node] = set()
+    groups: list[list[_Node]] = []
+    for root in ways:
+        if root in number:
+            continue
+        todo = [(root, iter(ways[root]))]
+        number[root] = lowest[root] = len(number)
+        stack.append(root)
+        open_.add(root)
+        while todo:
+            at, rest = todo[-1]
+            for child in rest:
+                if child not in number:
+                    number[child] = lowest[child] = len(number)
+                    stack.append(child)
+                    open_.add(child)
+                    todo.append((child, iter(ways[child])))
+                    break
+                if child in open_:
+                    lowest[at] = min(lowest[at], number[child])
+            else:
+                todo.pop()
+                if todo:
+                    parent = todo[-1][0]
+                    lowest[parent] = min(lowest[parent], lowest[at])
+                if lowest[at] == number[at]:
+                    knot: list[_Node] = []
+                    while at in open_:
+                        knot.append(stack.pop())
+                        open_.remove(knot[-1])
+                    groups.append(knot[::-1])
+    return groups
+
+
+def rounds_in(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
+    """Return what a way leads back to, each with the number of its round: those that lead to one another."""
+    rounds: dict[_Node, int] = {}
+    for number, knot in enumerate(knots(ways)):
+        if len(knot) > 1 or knot[0] in ways[knot[0]]:
+            rounds |= dict.fromkeys(knot, number)
+    return rounds

@@ -1,0 +1,26 @@
+"""Counts of calls, for limits that do not depend on the machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import materia_nb
+
+
+def calls_of(act):
+    """The number of calls of the package's functions that ``act`` makes."""
+    package = str(Path(materia_nb.__file__).parent)
+    count = 0
+
+    def note(frame, event, _):
+        nonlocal count
+        count += event == "call" and frame.f_code.co_filename.startswith(package)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
