@@ -6,7 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 from browser.kernels import both_kernels
@@ -450,32 +449,43 @@ HTML(Picture(svg, dark=(("#fefefe", "#010101"),)).as_html())
 """
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_axe_finds_nothing_wrong(lab: Lab, dark: bool):
+def test_axe_finds_nothing_wrong_in_light_and_dark(lab: Lab):
     lab.open(lab.notebook(BREAKS, DRAWN))
     lab.run_all()
     panel = Surface(lab, 0)
-    lab.set_theme(DARK if dark else LIGHT)
-    fill = lab.cell(1).locator(".mnb-drawn rect").evaluate("(one) => getComputedStyle(one).fill")
-    assert fill == ("rgb(1, 1, 1)" if dark else "rgb(254, 254, 254)"), "a picture has the colours of its page"
-    lab.screenshot("surface", dark=dark)
     found = []
 
-    def look(where: str) -> None:
-        found.extend(violations(lab, where))
+    def look(where: str, *rules: str) -> None:
+        found.extend(violations(lab, where, *rules))
 
+    def look_at_tabs(*rules: str) -> None:
+        for tab in ("Prompt", "Why", "State", "Calls", "About"):
+            panel.tab(tab)
+            panel.at.get_by_role("tab", name=tab, selected=True).wait_for()
+            look(tab, *rules)
+
+    def fill() -> str:
+        return str(lab.cell(1).locator(".mnb-drawn rect").evaluate("(one) => getComputedStyle(one).fill"))
+
+    lab.screenshot("surface")
+    lab.screenshot("surface", dark=True)
+    lab.set_theme(LIGHT)
+    assert fill() == "rgb(254, 254, 254)"
     look("begun")
     assert heard(panel) == HEARD
     assert reached(panel) == ["mnb-bar", "mnb-graph-cell", "mnb-inspector", "mnb-dock", "mnb-split"]
-    for tab in ("Prompt", "Why", "State", "Calls", "About"):
-        panel.tab(tab)
-        panel.at.get_by_role("tab", name=tab, selected=True).wait_for()
-        look(tab)
+    look_at_tabs()
     panel.tab("Items")
     panel.at.get_by_role("grid", name="work items").wait_for()
     look("Items")
+    lab.set_theme(DARK)
+    assert fill() == "rgb(1, 1, 1)", "a picture has the colours of its page"
+    look_at_tabs("color-contrast")
+    look("Items, dark", "color-contrast")
     panel.press("Step")
     panel.is_("failed")
     panel.tab("Answer")
-    look("failed")
+    look("failed, dark")
+    lab.set_theme(LIGHT)
+    look("failed", "color-contrast")
     assert found == [], json.dumps(found, indent=1)
