@@ -1,27 +1,27 @@
 // What the canvas goes by: what is kept of what was done here, menus, where an arrow key leads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choices, nearest, stillKept } from "../../materia_nb/widgets/front/canvas_state.js";
+import { choices, nearest, stillPending } from "../../materia_nb/widgets/front/canvas_state.js";
 import { between, isInside } from "../../materia_nb/widgets/front/canvas_design.js";
 import { bounded, zoomToFit } from "../../materia_nb/widgets/front/canvas_view.js";
 
 const drawn = () => true;
 
 test("an answer to an earlier act does not undo a later one", () => {
-  assert.deepEqual(stillKept({ selected: "n:b" }, { selected: "n:a" }, drawn), { selected: "n:b" });
+  assert.deepEqual(stillPending({ selected: "n:b" }, { selected: "n:a" }, drawn), { selected: "n:b" });
 });
 
 test("what the kernel says too is kept no longer", () => {
-  assert.deepEqual(stillKept({ selected: "n:b", marked: ["n:a", "n:b"] }, { selected: "n:b", marked: ["n:b", "n:a"] }, drawn), {});
+  assert.deepEqual(stillPending({ selected: "n:b", marked: ["n:a", "n:b"] }, { selected: "n:b", marked: ["n:b", "n:a"] }, drawn), {});
 });
 
 test("nothing selected is as good as said by null or not at all", () => {
-  assert.deepEqual(stillKept({ selected: null, marked: [] }, {}, drawn), {});
-  assert.deepEqual(stillKept({ selected: null }, { selected: "n:a" }, drawn), { selected: null });
+  assert.deepEqual(stillPending({ selected: null, marked: [] }, {}, drawn), {});
+  assert.deepEqual(stillPending({ selected: null }, { selected: "n:a" }, drawn), { selected: null });
 });
 
 test("what is no longer drawn is not waited for", () => {
-  assert.deepEqual(stillKept({ selected: "n:gone", marked: ["n:a"] }, { selected: "n:a" }, (id) => id !== "n:gone"), { marked: ["n:a"] });
+  assert.deepEqual(stillPending({ selected: "n:gone", marked: ["n:a"] }, { selected: "n:a" }, (id) => id !== "n:gone"), { marked: ["n:a"] });
 });
 
 const situation = { mode: "cast", connecting: false, follows: true, stops: false, folded: false };

@@ -26,9 +26,9 @@ export function answerPart(host, send, shell) {
       drawBlocks(top, data.top, send);
       failed.update(data.failed ?? null);
       /** @type {{words: string, title: string, kind: string}[]} */
-      const ways = data.next ?? [];
-      if (isNew(next, ways)) refill(next, ways.map((one) => (acts[one.kind] ? button : actButton)(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind))), { class: "mnb-b mnb-quiet" })));
-      next.hidden = !ways.length;
+      const options = data.next ?? [];
+      if (isNew(next, options)) refill(next, options.map((option) => (acts[option.kind] ? button : actButton)(option.words, option.title, acts[option.kind] ?? (() => send(/** @type {Plain} */ (option.kind))), { class: "mnb-b mnb-quiet" })));
+      next.hidden = !options.length;
       asks.update(data.asks ?? null, data.busy);
       form.update(data.form ?? null, data.key, data.busy);
       live.update(data.live ?? {});
@@ -43,9 +43,9 @@ export function answerPart(host, send, shell) {
 
 /** Calls or a command that wait for a person's leave, with the model's reason kept beside them. @param {Talk} send */
 function askingBox(send) {
-  const words = h("h4", { class: "mnb-h" }), said = h("blockquote", { class: "mnb-said" }), blocks = h("div", {});
+  const heading = h("h4", { class: "mnb-h" }), reasonGiven = h("blockquote", { class: "mnb-said" }), blocks = h("div", {});
   const reason = h("textarea", { class: "mnb-in", rows: "1" }), buttons = h("div", { class: "mnb-row" });
-  const node = h("div", { class: "mnb-box mnb-box-now", role: "group", "aria-label": "asks for approval", hidden: true }, words, said, blocks, reason, buttons);
+  const node = h("div", { class: "mnb-box mnb-box-now", role: "group", "aria-label": "asks for approval", hidden: true }, heading, reasonGiven, blocks, reason, buttons);
   let key = "";
   const allow = (/** @type {string} */ text, /** @type {string} */ title, always = false, style = MAIN) => actButton(text, title, () => send("allow", { always }), style);
   const deny = (/** @type {string} */ title) => actButton("Deny", title, () => send("deny", { reason: reason.value }));
@@ -75,9 +75,9 @@ function askingBox(send) {
       if (asks?.key !== key) reason.value = "";
       key = asks?.key ?? "";
       if (!asks) return;
-      setText(words, asks.words);
-      said.hidden = !asks.said;
-      setText(said, asks.said);
+      setText(heading, asks.words);
+      reasonGiven.hidden = !asks.said;
+      setText(reasonGiven, asks.said);
       drawBlocks(blocks, asks.blocks, send);
       const hold = asks.is === "hold";
       setAttr(reason, "placeholder", hold ? "the answer, or the reason of a refusal" : "the reason of a refusal, for the agent");
@@ -89,19 +89,19 @@ function askingBox(send) {
 
 /** What the agent says while it works; the view follows the end unless one has scrolled up. @param {Talk} send */
 function liveBox(send) {
-  const words = h("pre", { class: "mnb-pre mnb-live", tabindex: "0", "aria-label": "what the agent says" });
+  const transcript = h("pre", { class: "mnb-pre mnb-live", tabindex: "0", "aria-label": "what the agent says" });
   const calls = h("div", {}), notes = h("div", {});
-  const node = h("div", { hidden: true }, h("h4", { class: "mnb-h" }, "what it does"), calls, words, notes);
+  const node = h("div", { hidden: true }, h("h4", { class: "mnb-h" }, "what it does"), calls, transcript, notes);
   return {
     node,
     /** @param {{words?: string, cut?: boolean, calls?: Blocks, notes?: string[]}} live */
     update(live) {
       node.hidden = !(live.words || live.calls?.length || live.notes?.length);
       if (node.hidden) return;
-      const atEnd = words.scrollHeight - words.scrollTop - words.clientHeight < 24;
-      words.hidden = !live.words;
-      setText(words, (live.cut ? "… " : "") + (live.words || ""));
-      if (atEnd) words.scrollTop = words.scrollHeight;
+      const atEnd = transcript.scrollHeight - transcript.scrollTop - transcript.clientHeight < 24;
+      transcript.hidden = !live.words;
+      setText(transcript, (live.cut ? "… " : "") + (live.words || ""));
+      if (atEnd) transcript.scrollTop = transcript.scrollHeight;
       drawBlocks(calls, live.calls, send);
       drawBlocks(notes, live.notes?.map((text) => ({ is: "line", text, tone: "quiet" })), send);
     },
@@ -110,8 +110,8 @@ function liveBox(send) {
 
 /** The answer of a person: two buttons and a reason, a small table of items, words, or JSON. @param {Talk} send */
 function formBox(send) {
-  const words = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-col" });
-  const node = h("div", { role: "group", "aria-label": "your answer", hidden: true }, words, before, body);
+  const question = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-col" });
+  const node = h("div", { role: "group", "aria-label": "your answer", hidden: true }, question, before, body);
   let key = "";
   /** @type {HTMLTextAreaElement|null} */
   let text = null;
@@ -129,18 +129,18 @@ function formBox(send) {
     may(false);
     const check = checkedField(field, send, "reply", "this answer would be taken", may);
     onKeys(field, { Enter: (event) => ((event.ctrlKey || event.metaKey) && isEnabled(go) ? go.click() : false) });
-    const whole = h("div", { class: "mnb-col" }, field, check.host, h("div", { class: "mnb-row mnb-send" }, go));
+    const jsonForm = h("div", { class: "mnb-col" }, field, check.host, h("div", { class: "mnb-row mnb-send" }, go));
     const quick = form.items ? itemsForm(send, form) : form.verdict ? verdictForm(send, form.verdict) : null;
     if (quick) {
-      whole.hidden = true;
+      jsonForm.hidden = true;
       const json = button("JSON", "write the whole answer as JSON", () => {
-        whole.hidden = !whole.hidden;
-        setAttr(json, "aria-expanded", String(!whole.hidden));
-        if (!whole.hidden) field.focus();
+        jsonForm.hidden = !jsonForm.hidden;
+        setAttr(json, "aria-expanded", String(!jsonForm.hidden));
+        if (!jsonForm.hidden) field.focus();
       }, { "aria-expanded": "false" });
       quick.row.append(json);
     }
-    append(body, quick?.node, whole);
+    append(body, quick?.node, jsonForm);
   };
   return {
     node,
@@ -150,7 +150,7 @@ function formBox(send) {
       if (!form) return;
       if (isNew(body, [now, form.text, form.draft, form.items, form.verdict, form.wanted])) make(form, (key === now && text?.value) || "");
       key = now;
-      drawBlocks(words, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
+      drawBlocks(question, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
       const head = (/** @type {string} */ title) => ({ is: "head", text: title, small: true });
       drawBlocks(before, [
         ...(form.task.length ? [{ is: "facts", rows: form.task }] : []),
@@ -221,20 +221,20 @@ export function correctBox(send) {
   const summary = h("summary", {});
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
   const go = actButton("Use this output", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
-  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !missing, "change something first");
+  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== original && !missing, "change something first");
   const check = checkedField(text, send, "correction", "this output would be taken", may);
   const reset = () => {
-    text.value = given;
+    text.value = original;
     check.clear();
     may(false);
   };
   const node = h("details", { class: "mnb-fold", hidden: true }, summary, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
-  let key = "", given = "", missing = false;
+  let key = "", original = "", missing = false;
   node.addEventListener("toggle", async () => {
     if (!node.open || !missing) return;
-    const whole = await send.ask("last_output", {});
-    if (!missing || whole.key !== key) return;
-    [missing, given] = [false, whole.text];
+    const output = await send.ask("last_output", {});
+    if (!missing || output.key !== key) return;
+    [missing, original] = [false, output.text];
     reset();
   });
   return {
@@ -250,7 +250,7 @@ export function correctBox(send) {
       if (!data) return;
       setText(summary, data.words);
       if (data.key === key) return;
-      [key, given, missing, node.open] = [data.key, data.text ?? "", data.text === null, data.open];
+      [key, original, missing, node.open] = [data.key, data.text ?? "", data.text === null, data.open];
       reset();
     },
   };

@@ -7,18 +7,18 @@ import { openMenu } from "./menu.js";
 const SIGNS = { working: "◌", wants: "●", paused: "‖", breakpoint: "●", aborting: "◌", done: "✓", failed: "✖", aborted: "■", ready: "▸", gone: "∅" };
 
 /** Say what has been used, long, short and in full. @param {Usage} usage */
-export function usageWords({ tokens, cost, most, mostCost, others, unknown, counts = "" }) {
+export function usageWords({ tokens, cost, most: tokenLimit, mostCost: costLimit, others, unknown, counts = "" }) {
   const dollars = (/** @type {number} */ amount) => `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
-  const price = mostCost === null || mostCost === undefined ? "" : ` of ${dollars(mostCost)}`;
+  const price = costLimit === null || costLimit === undefined ? "" : ` of ${dollars(costLimit)}`;
   const paid = cost || price ? ` · ${cost === null ? "cost unknown" : dollars(cost || 0)}${price}` : "", rest = others ? ` · ${others}` : "";
   const used = tokens === null ? "unknown" : countWords(tokens || 0), short = countWords(tokens || 0, true);
-  if (!tokens && !most && !price && !rest) return { used, long: "", short: "", full: counts };
+  if (!tokens && !tokenLimit && !price && !rest) return { used, long: "", short: "", full: counts };
   const missing = unknown ? `, unknown of ${unknown} turn${unknown > 1 ? "s" : ""}` : "";
   return {
     used,
-    long: `${tokens === null ? used : short}${most ? ` of ${countWords(most, true)}` : ""} tokens${paid}${rest}`,
-    short: `${tokens === null ? "?" : short}${most ? `/${countWords(most, true)}` : ""} tok`,
-    full: `${counts} · ${used}${most ? ` of ${countWords(most)}` : ""} tokens${missing}${paid}${rest}`,
+    long: `${tokens === null ? used : short}${tokenLimit ? ` of ${countWords(tokenLimit, true)}` : ""} tokens${paid}${rest}`,
+    short: `${tokens === null ? "?" : short}${tokenLimit ? `/${countWords(tokenLimit, true)}` : ""} tok`,
+    full: `${counts} · ${used}${tokenLimit ? ` of ${countWords(tokenLimit)}` : ""} tokens${missing}${paid}${rest}`,
   };
 }
 
@@ -49,19 +49,19 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  /** Continue the cast, but first ask about what was typed and not applied yet. @param {HTMLElement} at @param {string} words @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind */
-  const goOn = (at, words, kind) => {
+  /** Continue the cast, but first ask about what was typed and not applied yet. @param {HTMLElement} at @param {string} label @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind */
+  const goOn = (at, label, kind) => {
     const unsent = shell.unsent();
     if (!unsent.length) return send(kind);
     openMenu(at, [
-      { words: `Not applied yet: ${unsent.map((one) => one.words).join(", ")}` },
-      { words: `Apply, then ${words}`, acts: true, act: () => send(kind, { first: unsent.map((one) => one.message) }) },
-      { words: `${words} without it; it stays typed`, acts: true, act: () => send(kind) },
+      { words: `Not applied yet: ${unsent.map((draft) => draft.words).join(", ")}` },
+      { words: `Apply, then ${label}`, acts: true, act: () => send(kind, { first: unsent.map((draft) => draft.message) }) },
+      { words: `${label} without it; it stays typed`, acts: true, act: () => send(kind) },
     ]);
   };
-  /** @param {string} words @param {string} title @param {"step"|"run"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
-  const going = (words, title, kind, attrs) => {
-    const node = actButton(words, title, () => goOn(node, words, kind), attrs, kind === "step" || kind === "run");
+  /** @param {string} label @param {string} title @param {"step"|"run"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
+  const going = (label, title, kind, attrs) => {
+    const node = actButton(label, title, () => goOn(node, label, kind), attrs, kind === "step" || kind === "run");
     return node;
   };
   const step = going("Step", "run one socket (F10)", "step", { ...main, "data-act": "step" });
@@ -69,7 +69,7 @@ export function barPart(host, send, shell) {
   const runItem = () => goOn(runTo, "To the end of this item", "run_item");
   const runTo = button("Run to ▾", "run to just before a socket", () => {
     const sockets = data.sockets ?? [];
-    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, words]) => ({ words, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
+    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, name]) => ({ words: name, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
   const pause = button("Pause", "stop after, or if it can be stopped within, the step that runs", () => send("pause"));
   const abort = button("Abort…", "end the cast; asks first", () => openMenu(abort, [
@@ -81,7 +81,7 @@ export function barPart(host, send, shell) {
   const resend = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "resend");
   const recast = going("Retry", "run the socket where it stopped again", "recast");
   const revive = going("Retry past the limit", "continue, with the limit that stopped it granted once more", "revive");
-  const again = h("span", { class: "mnb-again" }, recast, resend, revive);
+  const retries = h("span", { class: "mnb-again" }, recast, resend, revive);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
   const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }));
@@ -93,37 +93,37 @@ export function barPart(host, send, shell) {
   const tokens = h("span", { class: "mnb-counts" }, tokensLong, tokensShort);
   const more = button("⋯", "more", () => openMenu(more, moreEntries(data, send, shell), { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu" });
   // What acts stands before what changes its width, so that no button moves away under the mouse.
-  host.append(modes, step, run, again, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
+  host.append(modes, step, run, retries, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
 
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
   const timer = setInterval(tick, 1000);
-  const mode = (/** @type {"cast"|"design"} */ one) => button(one === "cast" ? "Cast" : "Design", one === "cast" ? "continue the cast" : "change the loadout", () => send("mode", { mode: one }), { "aria-pressed": String(one === data.mode) });
-  const whereTo = (/** @type {Break} */ one) => (/** @type {MouseEvent} */ event) => {
+  const mode = (/** @type {"cast"|"design"} */ name) => button(name === "cast" ? "Cast" : "Design", name === "cast" ? "continue the cast" : "change the loadout", () => send("mode", { mode: name }), { "aria-pressed": String(name === data.mode) });
+  const whereTo = (/** @type {Break} */ stop) => (/** @type {MouseEvent} */ event) => {
     event.preventDefault();
     event.stopPropagation();
-    openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, one.breakpoint) }, { words: "Take it away", act: () => send("break", { breakpoint: one.breakpoint }) }], { label: "breakpoint" });
+    openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, stop.breakpoint) }, { words: "Take it away", act: () => send("break", { breakpoint: stop.breakpoint }) }], { label: "breakpoint" });
   };
-  const chip = (/** @type {Break} */ one) => h("span", { class: "mnb-chip", title: `runs stop: ${one.words}${one.asks ? ", if its condition holds" : ""}; a right click asks when`, oncontextmenu: whereTo(one) },
-    h("span", { class: "mnb-cut" }, `● ${one.words}`),
-    button("×", `no breakpoint: ${one.words}`, () => send("break", { breakpoint: one.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${one.words}` }));
+  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}${stop.asks ? ", if its condition holds" : ""}; a right click asks when`, oncontextmenu: whereTo(stop) },
+    h("span", { class: "mnb-cut" }, `● ${stop.words}`),
+    button("×", `no breakpoint: ${stop.words}`, () => send("break", { breakpoint: stop.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${stop.words}` }));
   const drawUsage = (/** @type {boolean} */ cast) => {
-    const most = data.most || 0, words = usageWords(data), used = data.tokens ?? 0;
+    const limit = data.most || 0, usage = usageWords(data), used = data.tokens ?? 0;
     setText(counts, data.counts || "");
-    meter.hidden = !most || !cast;
-    if (most) {
-      filled.style.width = `${Math.min(100, (100 * used) / most)}%`;
-      meter.dataset.warn = used >= most ? "over" : data.warn ? "near" : "";
-      setAttr(meter, "aria-label", `${words.used} of ${countWords(most)} tokens used`);
+    meter.hidden = !limit || !cast;
+    if (limit) {
+      filled.style.width = `${Math.min(100, (100 * used) / limit)}%`;
+      meter.dataset.warn = used >= limit ? "over" : data.warn ? "near" : "";
+      setAttr(meter, "aria-label", `${usage.used} of ${countWords(limit)} tokens used`);
     }
-    setText(tokensLong, words.long);
-    setText(tokensShort, words.short);
-    setAttr(tokens, "title", words.full);
+    setText(tokensLong, usage.long);
+    setText(tokensShort, usage.short);
+    setAttr(tokens, "title", usage.full);
   };
   return {
     /** @param {Bar} now */
     update(now) {
       data = now;
-      const { can = {}, why = {}, asks: asked } = now, cast = now.mode !== "design", stopped = Boolean(now.stopped), waits = Boolean(asked) && !now.busy;
+      const { can = {}, why = {}, asks: approval } = now, cast = now.mode !== "design", stopped = Boolean(now.stopped), waits = Boolean(approval) && !now.busy;
       if (isNew(modes, [now.modes, now.mode])) redraw(modes, () => now.modes?.map(mode));
       modes.hidden = (now.modes ?? []).length < 2;
       pill.className = `mnb-pill mnb-tone-${now.tone}`;
@@ -139,15 +139,15 @@ export function barPart(host, send, shell) {
       for (const node of [step, run, runTo, pause]) node.hidden = !cast || stopped || waits;
       abort.hidden = !cast || stopped;
       leave.hidden = !cast || !can.leave;
-      again.hidden = !cast || !stopped;
+      retries.hidden = !cast || !stopped;
       resend.hidden = !can.resend && !now.resendable;
-      asks.hidden = !cast || !asked;
-      if (asked) {
-        setText(asksWords, asked.words);
-        setAttr(asksWords, "title", asked.words);
-        setAttr(asks, "aria-label", `asks for approval: ${asked.words}`);
-        allow.hidden = !asked.whole;
-        review.hidden = asked.whole;
+      asks.hidden = !cast || !approval;
+      if (approval) {
+        setText(asksWords, approval.words);
+        setAttr(asksWords, "title", approval.words);
+        setAttr(asks, "aria-label", `asks for approval: ${approval.words}`);
+        allow.hidden = !approval.whole;
+        review.hidden = approval.whole;
         for (const node of [allow, deny]) setEnabled(node, !now.busy);
       }
       if (isNew(breaks, now.breaks)) redraw(breaks, () => now.breaks?.map(chip));
@@ -163,16 +163,16 @@ export function barPart(host, send, shell) {
 }
 
 /** What the menu at the end of the bar offers. @param {Bar} data @param {Talk} send @param {Shell} shell @returns {MenuEntry[]} */
-export function moreEntries({ mode, undo, breaks = [], allowed = [], most }, send, shell) {
+export function moreEntries({ mode, undo, breaks = [], allowed = [], most: limit }, send, shell) {
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !undo, why: undo ? "" : "no edit since the last step" },
-    ...breaks.map((one) => ({ words: `Only when…: ${one.words}`, act: () => askWhere(send, shell, one.breakpoint) })),
-    ...breaks.map((one) => ({ words: `Take the breakpoint away: ${one.words}`, act: () => send("break", { breakpoint: one.breakpoint }) })),
+    ...breaks.map((stop) => ({ words: `Only when…: ${stop.words}`, act: () => askWhere(send, shell, stop.breakpoint) })),
+    ...breaks.map((stop) => ({ words: `Take the breakpoint away: ${stop.words}`, act: () => send("break", { breakpoint: stop.breakpoint }) })),
     { words: "Take all breakpoints away", act: () => send("clear_breaks"), off: !breaks.length },
     ...allowed.map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),
-    { words: "Budget…", act: () => shell.askLine("budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none", String(most || ""), (budget) => send("budget", { budget })) },
+    { words: "Budget…", act: () => shell.askLine("budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none", String(limit || ""), (budget) => send("budget", { budget })) },
   ];
-  const fold = (/** @type {string} */ name, /** @type {string} */ words) => ({ words: shell.folded(name) ? `Show ${words}` : `Fold ${words} away`, act: () => shell.fold(name) });
+  const fold = (/** @type {string} */ name, /** @type {string} */ label) => ({ words: shell.folded(name) ? `Show ${label}` : `Fold ${label} away`, act: () => shell.fold(name) });
   return [
     ...(mode === "design" ? [] : casting),
     fold("inspector", "the inspector"),

@@ -10,9 +10,9 @@ import { actButton, h, button, isNew, neighbour, onKeys, redraw } from "./dom.js
  */
 export function drawBlocks(host, blocks = [], send, files = {}) {
   if (!isNew(host, [blocks, files])) return;
-  const open = new Map([...host.querySelectorAll("details")].map((one) => [one.dataset.fold ?? "", one.open]));
+  const open = new Map([...host.querySelectorAll("details")].map((details) => [details.dataset.fold ?? "", details.open]));
   const say = (/** @type {string} */ text) => withLinks(text, files, send.linkTo);
-  redraw(host, () => blocks.map((one) => blockNode(/** @type {Block} */ (one), open, send, say)));
+  redraw(host, () => blocks.map((block) => blockNode(/** @type {Block} */ (block), open, send, say)));
 }
 
 /** As in widgets/answering.py: what may name a file. */
@@ -27,41 +27,41 @@ function withLinks(text, files, linkTo) {
   });
 }
 
-/** @param {Block} one @param {Map<string, boolean>} open @param {(kind: any, values?: any) => void} send @param {(text: string) => Child} [say] @returns {Child} */
-function blockNode(one, open, send, say = (text) => text) {
-  switch (one.is) {
+/** @param {Block} block @param {Map<string, boolean>} open @param {(kind: any, values?: any) => void} send @param {(text: string) => Child} [say] @returns {Child} */
+function blockNode(block, open, send, say = (text) => text) {
+  switch (block.is) {
     case "head":
-      return h("h4", { class: `mnb-h ${one.small ? "mnb-h-small" : ""} ${one.tone ? "mnb-t-" + one.tone : ""}` }, say(one.text));
+      return h("h4", { class: `mnb-h ${block.small ? "mnb-h-small" : ""} ${block.tone ? "mnb-t-" + block.tone : ""}` }, say(block.text));
     case "line":
-      return h("p", { class: `mnb-p ${one.tone ? "mnb-t-" + one.tone : ""}` }, say(one.text));
+      return h("p", { class: `mnb-p ${block.tone ? "mnb-t-" + block.tone : ""}` }, say(block.text));
     case "pre":
-      return [one.title ? h("h4", { class: "mnb-h mnb-h-small" }, one.title) : null, h("pre", { class: "mnb-pre", tabindex: "0" }, say(one.text))];
+      return [block.title ? h("h4", { class: "mnb-h mnb-h-small" }, block.title) : null, h("pre", { class: "mnb-pre", tabindex: "0" }, say(block.text))];
     case "diff":
-      return h("pre", { class: "mnb-pre mnb-diff", tabindex: "0", "aria-label": "what was changed" }, one.rows.map(([sign, text]) => h(sign === "+" ? "ins" : sign === "-" ? "del" : "span", {}, `${sign} ${text}\n`)));
+      return h("pre", { class: "mnb-pre mnb-diff", tabindex: "0", "aria-label": "what was changed" }, block.rows.map(([sign, text]) => h(sign === "+" ? "ins" : sign === "-" ? "del" : "span", {}, `${sign} ${text}\n`)));
     case "words":
-      return h("p", { class: "mnb-p mnb-words" }, wordParts(one.parts));
+      return h("p", { class: "mnb-p mnb-words" }, wordParts(block.parts));
     case "facts":
-      return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, cellNode(value))]));
+      return h("dl", { class: "mnb-facts" }, block.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, cellNode(value))]));
     case "table":
-      return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": one.headers.filter(Boolean).join(", ") },
+      return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": block.headers.filter(Boolean).join(", ") },
         h("table", { class: "mnb-table" },
-          h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-          h("tbody", {}, one.rows.map((row, place) => h("tr", place === one.marked ? { class: "mnb-first" } : {}, row.map((cell) => h("td", {}, cellNode(cell))))))));
+          h("thead", {}, h("tr", {}, block.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
+          h("tbody", {}, block.rows.map((row, index) => h("tr", index === block.marked ? { class: "mnb-first" } : {}, row.map((cell) => h("td", {}, cellNode(cell))))))));
     case "fold": {
-      const node = h("details", { class: "mnb-fold", "data-fold": one.title }, h("summary", {}, one.title), one.inside.map((inner) => blockNode(inner, open, send, say)));
-      node.open = open.get(one.title) ?? one.open;
+      const node = h("details", { class: "mnb-fold", "data-fold": block.title }, h("summary", {}, block.title), block.inside.map((inner) => blockNode(inner, open, send, say)));
+      node.open = open.get(block.title) ?? block.open;
       return node;
     }
     case "tree":
-      return h("div", { class: "mnb-tree" }, treeNode(one.root, one.opened, open, ""));
+      return h("div", { class: "mnb-tree" }, treeNode(block.root, block.opened, open, ""));
     case "picture":
-      return [["svg", "light"], ["dark", "dark"]].map(([name, page]) => h("img", { class: `mnb-picture mnb-on-${page}`, alt: one.text, src: `data:image/svg+xml;utf8,${encodeURIComponent(one[name])}` }));
+      return [["svg", "light"], ["dark", "dark"]].map(([name, page]) => h("img", { class: `mnb-picture mnb-on-${page}`, alt: block.text, src: `data:image/svg+xml;utf8,${encodeURIComponent(block[name])}` }));
     case "axis":
-      return axisNode(one, send);
+      return axisNode(block, send);
     case "action":
-      return h("p", { class: "mnb-p" }, `${one.text} `, (["select", "lane"].includes(one.kind) ? button : actButton)(one.words, one.explained, () => send(one.kind, one.values), { class: "mnb-b mnb-small" }));
+      return h("p", { class: "mnb-p" }, `${block.text} `, (["select", "lane"].includes(block.kind) ? button : actButton)(block.words, block.explained, () => send(block.kind, block.values), { class: "mnb-b mnb-small" }));
     default:
-      throw new Error(`no block is ${one.is}`);
+      throw new Error(`no block is ${block.is}`);
   }
 }
 
@@ -74,15 +74,15 @@ function cellNode(cell) {
 
 const share = (/** @type {number} */ part) => `${(part * 100).toFixed(3)}%`;
 
-/** Rows of bars on one axis of time, see Axis in cast/views/lanes.py. @param {Block} one @param {(kind: any, values?: any) => void} send */
-const axisNode = (one, send) =>
-  h("div", { class: "mnb-axis", role: "group", "aria-label": one.text },
-    h("div", { class: "mnb-axisrow" }, h("span", {}), h("div", { class: "mnb-axisbars" }, one.ticks.map(([place, words], index) =>
-      h("span", { class: index + 1 === one.ticks.length ? "mnb-tick mnb-tick-last" : "mnb-tick", style: `left:${share(place)}` }, words)))),
-    one.rows.map(([name, bars], row) => h("div", { class: "mnb-axisrow" },
-      button(name, one.lanes[row] ? `show lane ${name} in the inspector` : "show the cast itself in the inspector", () => send("lane", { lane: one.lanes[row] }), { class: "mnb-axisname" }),
-      barsOf(bars, one.lanes[row], one.at, send))),
-    h("p", { class: "mnb-p mnb-dim" }, one.text));
+/** Rows of bars on one axis of time, see Axis in cast/views/lanes.py. @param {Block} axis @param {(kind: any, values?: any) => void} send */
+const axisNode = (axis, send) =>
+  h("div", { class: "mnb-axis", role: "group", "aria-label": axis.text },
+    h("div", { class: "mnb-axisrow" }, h("span", {}), h("div", { class: "mnb-axisbars" }, axis.ticks.map(([position, label], index) =>
+      h("span", { class: index + 1 === axis.ticks.length ? "mnb-tick mnb-tick-last" : "mnb-tick", style: `left:${share(position)}` }, label)))),
+    axis.rows.map(([name, bars], row) => h("div", { class: "mnb-axisrow" },
+      button(name, axis.lanes[row] ? `show lane ${name} in the inspector` : "show the cast itself in the inspector", () => send("lane", { lane: axis.lanes[row] }), { class: "mnb-axisname" }),
+      barsOf(bars, axis.lanes[row], axis.at, send))),
+    h("p", { class: "mnb-p mnb-dim" }, axis.text));
 
 /**
  * The bars of a row; one that stands for a step shows it when pressed. The tab key stops once in a row, arrows go on from there.
@@ -90,12 +90,12 @@ const axisNode = (one, send) =>
  */
 function barsOf(bars, lane, at, send) {
   const looked = bars.findIndex((bar) => at[0] === lane && at[1] === bar[5]), stop = looked >= 0 ? looked : bars.findIndex((bar) => bar[5]);
-  const node = h("div", { class: "mnb-axisbars" }, bars.map(([left, wide, kind, words, title, step], index) => {
-    const here = at[0] === lane && at[1] === step && step > 0;
-    const look = { class: `mnb-axisbar mnb-axis-${kind}${here ? " mnb-axis-here" : ""}`, style: `left:${share(left)};width:${share(wide)}` };
-    if (!step) return h("span", { ...look, title }, h("span", {}, words));
-    const bar = button("", title, () => send("look", { step, lane }), { ...look, "aria-label": `${title}, step ${step}`, "aria-pressed": String(here), "data-key": `${lane} ${index}`, tabindex: index === stop ? "0" : "-1" });
-    bar.append(h("span", {}, words));
+  const node = h("div", { class: "mnb-axisbars" }, bars.map(([left, wide, kind, label, title, step], index) => {
+    const isSelected = at[0] === lane && at[1] === step && step > 0;
+    const look = { class: `mnb-axisbar mnb-axis-${kind}${isSelected ? " mnb-axis-here" : ""}`, style: `left:${share(left)};width:${share(wide)}` };
+    if (!step) return h("span", { ...look, title }, h("span", {}, label));
+    const bar = button("", title, () => send("look", { step, lane }), { ...look, "aria-label": `${title}, step ${step}`, "aria-pressed": String(isSelected), "data-key": `${lane} ${index}`, tabindex: index === stop ? "0" : "-1" });
+    bar.append(h("span", {}, label));
     return bar;
   }));
   const go = (/** @type {number} */ by) => neighbour([...node.querySelectorAll("button")], by)?.focus();
@@ -119,10 +119,10 @@ function treeNode(node, opened, open, above) {
     const cut = node.cut ? h("i", {}, ` … ${node.cut.toLocaleString("en")} characters`) : null;
     return h("div", {}, name, h("span", { class: node.kind === "str" ? "mnb-tree-text" : "mnb-tree-value" }, node.text), cut);
   }
-  const place = `${above}/${node.name}`;
+  const path = `${above}/${node.name}`;
   const more = node.more ? h("div", {}, `… ${node.more.toLocaleString("en")} more`) : null;
-  const inside = h("div", { class: "mnb-tree-inside" }, node.children.map((child) => treeNode(child, opened - 1, open, place)), more);
-  const branch = h("details", { "data-fold": place }, h("summary", {}, name, node.words), inside);
-  branch.open = open.get(place) ?? opened > 0;
+  const inside = h("div", { class: "mnb-tree-inside" }, node.children.map((child) => treeNode(child, opened - 1, open, path)), more);
+  const branch = h("details", { "data-fold": path }, h("summary", {}, name, node.words), inside);
+  branch.open = open.get(path) ?? opened > 0;
   return branch;
 }

@@ -1,7 +1,7 @@
 /** The graph: fills cytoscape's canvas with our own cards, and tells what a person does there. */
 import { h } from "./dom.js";
 import { canvasIsDark } from "./canvas_style.js";
-import { stillKept, choices } from "./canvas_state.js";
+import { stillPending, choices } from "./canvas_state.js";
 import { Drawing } from "./canvas_drawing.js";
 import { canvasViewport, roomIn } from "./canvas_view.js";
 import { canvasFinder } from "./canvas_find.js";
@@ -13,7 +13,7 @@ import { canvasKeys, KEYS_IN_WORDS } from "./canvas_keys.js";
 import { canvasStill } from "./canvas_still.js";
 import { openMenu, closeMenu } from "./menu.js";
 
-let made = 0;
+let canvasCount = 0;
 /** How long what was done here is shown before the kernel has said the same, in milliseconds. */
 const PATIENCE = 5000;
 
@@ -41,7 +41,7 @@ export class Canvas {
   /** @type {string|null} where it would lead */
   aim = null;
   dark = false;
-  token = `mnb-c-${++made}`;
+  token = `mnb-c-${++canvasCount}`;
   /** @type {Partial<Flags>} what was picked and marked here and the kernel has not said yet */
   #kept = {};
   /** @type {Flags} */
@@ -167,7 +167,7 @@ export class Canvas {
 
   /** @param {Scene} scene */
   #setScene(scene) {
-    this.picks = new Map([...scene.nodes, ...scene.edges].flatMap((one) => (one.pick ? [[one.id, one.pick]] : [])));
+    this.picks = new Map([...scene.nodes, ...scene.edges].flatMap((element) => (element.pick ? [[element.id, element.pick]] : [])));
     this.finder.set(scene.list, this.token);
     this.graph.dataset.level = String(scene.level);
     this.still.box.hidden = !this.isStill;
@@ -215,18 +215,18 @@ export class Canvas {
 
   // -- what the kernel says, and what was done here -----------------------------------
 
-  /** @param {Flags} said */
-  #merge(said) {
-    const drawn = new Set([...(this.scene?.nodes ?? []), ...(this.scene?.edges ?? [])].map((one) => one.id));
-    this.#said = said;
-    this.#kept = stillKept(this.#kept, said, (id) => drawn.has(id));
-    this.flags = { ...said, ...this.#kept };
+  /** @param {Flags} fromKernel */
+  #merge(fromKernel) {
+    const drawn = new Set([...(this.scene?.nodes ?? []), ...(this.scene?.edges ?? [])].map((element) => element.id));
+    this.#said = fromKernel;
+    this.#kept = stillPending(this.#kept, fromKernel, (id) => drawn.has(id));
+    this.flags = { ...fromKernel, ...this.#kept };
   }
 
-  /** @param {Flags} said */
-  #takeFlags(said) {
+  /** @param {Flags} fromKernel */
+  #takeFlags(fromKernel) {
     const before = this.flags;
-    this.#merge(said);
+    this.#merge(fromKernel);
     this.#setFlags(before);
   }
 
@@ -246,11 +246,11 @@ export class Canvas {
     if (selected && selected !== before.selected) this.show(selected);
   }
 
-  /** Show what a person has picked or marked, until the kernel says the same or has let it wait too long. @param {Partial<Flags>} what */
-  keep(what) {
-    this.flags = { ...this.flags, ...what };
-    Object.assign(this.#kept, what);
-    if (what.marked) this.design.set(what.marked);
+  /** Show what a person has picked or marked, until the kernel says the same or has let it wait too long. @param {Partial<Flags>} changes */
+  keep(changes) {
+    this.flags = { ...this.flags, ...changes };
+    Object.assign(this.#kept, changes);
+    if (changes.marked) this.design.set(changes.marked);
     clearTimeout(this.#keeping);
     this.#keeping = setTimeout(() => {
       this.#kept = {};
@@ -258,11 +258,11 @@ export class Canvas {
     }, PATIENCE);
   }
 
-  /** @param {{kind: string, id: string}|null} what */
-  #selectedElsewhere(what) {
-    const found = [...this.picks].find(([, pick]) => pick[0] === what?.kind && pick[1] === what?.id)?.[0];
-    if (!found || this.flags.selected === found || "selected" in this.#kept) return;
-    this.flags = { ...this.flags, selected: found };
+  /** @param {{kind: string, id: string}|null} selection */
+  #selectedElsewhere(selection) {
+    const elementId = [...this.picks].find(([, pick]) => pick[0] === selection?.kind && pick[1] === selection?.id)?.[0];
+    if (!elementId || this.flags.selected === elementId || "selected" in this.#kept) return;
+    this.flags = { ...this.flags, selected: elementId };
     this.mark();
   }
 
@@ -284,9 +284,9 @@ export class Canvas {
 
   /** Bring an element into view, and if that is asked for, so near that it can be read. @param {string} id @param {boolean} [toRead] */
   show(id, toRead = false) {
-    const one = this.element(id);
+    const element = this.element(id);
     if (this.isStill) this.still.reach(id);
-    else if (one?.nonempty()) this.view.reach(one, toRead);
+    else if (element?.nonempty()) this.view.reach(element, toRead);
   }
 
   /** Select an element. @param {string} id */
@@ -365,9 +365,9 @@ export class Canvas {
     return this.designs && ["edge", "exit"].includes(this.kind(id) ?? "") && !this.element(id)?.hasClass("implied");
   }
 
-  /** Let a way out wait for the condition at a place of their list. @param {number} place @param {string|null|undefined} [id] */
-  waitFor(place, id = this.flags.selected) {
-    const condition = this.fixed.conditions[place];
+  /** Let a way out wait for the condition at a place of their list. @param {number} index @param {string|null|undefined} [id] */
+  waitFor(index, id = this.flags.selected) {
+    const condition = this.fixed.conditions[index];
     if (id && condition && this.#isWay(id)) this.send("when", { of: id, when: condition.ink });
   }
 
@@ -381,10 +381,10 @@ export class Canvas {
     if (selected && this.kind(selected) === "loop") this.send("fold", { element: selected });
   }
 
-  /** Say what is asked for, over the picture. @param {string} words */
-  tell(words) {
-    this.hint.textContent = words;
-    this.hint.hidden = !words;
+  /** Say what is asked for, over the picture. @param {string} text */
+  tell(text) {
+    this.hint.textContent = text;
+    this.hint.hidden = !text;
   }
 
   /** Open the menu of an element, or of the picture. @param {Point} at in the layer @param {string|null|undefined} id */
@@ -395,8 +395,8 @@ export class Canvas {
 
   /** Open the menu of what is selected, where it stands. */
   openMenuHere() {
-    const one = this.isStill ? undefined : this.element(this.flags.selected);
-    this.openMenu(!one?.nonempty() ? { x: 20, y: 20 } : one.isNode() ? one.renderedPosition() : one.renderedMidpoint(), this.flags.selected);
+    const element = this.isStill ? undefined : this.element(this.flags.selected);
+    this.openMenu(!element?.nonempty() ? { x: 20, y: 20 } : element.isNode() ? element.renderedPosition() : element.renderedMidpoint(), this.flags.selected);
   }
 
   /** Let the surface around the graph do something with a socket. @param {"where"|"compare"|"run_to"} act @param {string} id */
@@ -427,9 +427,9 @@ export class Canvas {
     };
     const has = (/** @type {string|undefined} */ classes, /** @type {string} */ name) => (classes ?? "").split(" ").includes(name);
     const situation = { mode, follows, connecting: this.connecting !== null, stops: has(this.look[id]?.classes, "break"), folded: has(this.drawing?.bases.get(id), "folded") };
-    const entries = choices(pick[0], situation).map(([words, act]) => ({ words, act: acts[act], acts: act === "runTo" }));
+    const entries = choices(pick[0], situation).map(([label, act]) => ({ words: label, act: acts[act], acts: act === "runTo" }));
     return !this.#isWay(id) ? entries : [
-      ...this.fixed.conditions.map(({ choice }, place) => ({ words: `Taken: ${choice} (${place + 1})`, act: () => this.waitFor(place, id) })),
+      ...this.fixed.conditions.map(({ choice }, index) => ({ words: `Taken: ${choice} (${index + 1})`, act: () => this.waitFor(index, id) })),
       { words: "Look at it earlier ([)", act: () => this.order(-1, id) }, { words: "Look at it later (])", act: () => this.order(1, id) },
       ...entries,
     ];

@@ -29,26 +29,26 @@ export function canvasDesign(canvas) {
   const inPicture = (/** @type {Cy} */ cy, /** @type {Point} */ { x, y }) => ({ x: (x - cy.pan().x) / cy.zoom(), y: (y - cy.pan().y) / cy.zoom() });
   const nodeAt = (/** @type {Cy} */ cy, /** @type {Point} */ point, /** @type {string} */ selector) => {
     const at = inPicture(cy, point);
-    return cy.nodes(selector).toArray().find((one) => {
-      const { x, y } = one.position();
-      return Math.abs(at.x - x) <= one.data("w") / 2 + 4 && Math.abs(at.y - y) <= one.data("h") / 2 + 4;
+    return cy.nodes(selector).toArray().find((node) => {
+      const { x, y } = node.position();
+      return Math.abs(at.x - x) <= node.data("w") / 2 + 4 && Math.abs(at.y - y) <= node.data("h") / 2 + 4;
     });
   };
-  const place = () => {
-    const { cy } = canvas, one = [over, canvas.flags.selected].map((id) => canvas.element(id)).find((socket) => socket?.hasClass("socket"));
-    handle.hidden = !(cy && one && designs());
-    if (handle.hidden || !one || !cy) return;
-    const at = one.renderedPosition(), right = canvas.scene?.direction === "right", w = one.data("w") * cy.zoom(), high = one.data("h") * cy.zoom();
+  const placeHandle = () => {
+    const { cy } = canvas, node = [over, canvas.flags.selected].map((id) => canvas.element(id)).find((socket) => socket?.hasClass("socket"));
+    handle.hidden = !(cy && node && designs());
+    if (handle.hidden || !node || !cy) return;
+    const at = node.renderedPosition(), right = canvas.scene?.direction === "right", w = node.data("w") * cy.zoom(), high = node.data("h") * cy.zoom();
     // Beside the card, so that of a small one too the middle can be clicked, and not on the chip of a line below it.
     handle.style.left = `${at.x + (right ? w / 2 + BESIDE : w * 0.3)}px`;
     handle.style.top = `${at.y + (right ? 0 : high / 2 + BESIDE)}px`;
-    handle.dataset.element = one.id();
+    handle.dataset.element = node.id();
   };
   const mark = (/** @type {string[]} */ ids) => {
     const nodes = ids.flatMap((id) => canvas.element(id)?.toArray() ?? []);
-    for (const one of marked) canvas.element(one)?.removeClass("marked");
-    marked = nodes.map((one) => one.id());
-    for (const one of nodes) one.addClass("marked");
+    for (const id of marked) canvas.element(id)?.removeClass("marked");
+    marked = nodes.map((node) => node.id());
+    for (const node of nodes) node.addClass("marked");
   };
   const choose = (/** @type {string[]} */ ids) => {
     canvas.keep({ marked: ids });
@@ -57,11 +57,11 @@ export function canvasDesign(canvas) {
 
   /** A line was let go where nothing is: whoever knows the materia asks what comes there, the edge of its card where the line ends. @param {string} from @param {Point} at */
   const goOn = (from, at) => {
-    const { cy } = canvas, one = canvas.element(from), source = canvas.picks.get(from)?.[1];
-    if (!cy || !one || !source) return;
-    const end = inPicture(cy, at), dx = end.x - one.position("x"), dy = end.y - one.position("y"), box = host.getBoundingClientRect();
-    const beside = Math.abs(dx) * one.data("h") > Math.abs(dy) * one.data("w");
-    const x = end.x + (beside ? (Math.sign(dx) * one.data("w")) / 2 : 0), y = end.y + (beside ? 0 : (Math.sign(dy) * one.data("h")) / 2);
+    const { cy } = canvas, node = canvas.element(from), source = canvas.picks.get(from)?.[1];
+    if (!cy || !node || !source) return;
+    const end = inPicture(cy, at), dx = end.x - node.position("x"), dy = end.y - node.position("y"), box = host.getBoundingClientRect();
+    const isSideways = Math.abs(dx) * node.data("h") > Math.abs(dy) * node.data("w");
+    const x = end.x + (isSideways ? (Math.sign(dx) * node.data("w")) / 2 : 0), y = end.y + (isSideways ? 0 : (Math.sign(dy) * node.data("h")) / 2);
     graph.dispatchEvent(new CustomEvent("mnb-go-on", { bubbles: true, detail: { source, x: Math.round(x), y: Math.round(y), at: { x: box.x + at.x, y: box.y + at.y } } }));
   };
 
@@ -103,7 +103,7 @@ export function canvasDesign(canvas) {
     event.stopPropagation();
     canvas.focus();
     const from = local(event), hit = nodeAt(cy, from, ".socket")?.id(), drag = new AbortController();
-    if (hit) return choose(marked.includes(hit) ? marked.filter((one) => one !== hit) : [...marked, hit]);
+    if (hit) return choose(marked.includes(hit) ? marked.filter((id) => id !== hit) : [...marked, hit]);
     window.addEventListener("mousemove", (now) => {
       for (const [name, value] of Object.entries(between(from, local(now)))) setAttr(frame, name, value);
     }, { signal: drag.signal });
@@ -112,7 +112,7 @@ export function canvasDesign(canvas) {
       setAttr(frame, "width", null);
       setAttr(frame, "height", null);
       const box = between(from, local(now));
-      choose(cy.nodes(".socket").toArray().filter((one) => isInside(one.renderedPosition(), box)).map((one) => one.id()));
+      choose(cy.nodes(".socket").toArray().filter((node) => isInside(node.renderedPosition(), box)).map((node) => node.id()));
     }, { signal: drag.signal });
   }, { capture: true, signal });
 
@@ -136,13 +136,13 @@ export function canvasDesign(canvas) {
   }, { signal });
 
   return {
-    place,
+    place: placeHandle,
     /** Ask what comes after a socket, where there is room beside it. @param {string} id */
     goOn(id) {
-      const one = canvas.element(id);
-      if (!one?.nonempty()) return;
-      const right = canvas.scene?.direction === "right", { x, y } = one.renderedPosition(), zoom = canvas.cy?.zoom() ?? 1;
-      goOn(id, { x: x + (right ? one.data("w") / 2 + 72 : 0) * zoom, y: y + (right ? 0 : one.data("h") / 2 + 54) * zoom });
+      const node = canvas.element(id);
+      if (!node?.nonempty()) return;
+      const right = canvas.scene?.direction === "right", { x, y } = node.renderedPosition(), zoom = canvas.cy?.zoom() ?? 1;
+      goOn(id, { x: x + (right ? node.data("w") / 2 + 72 : 0) * zoom, y: y + (right ? 0 : node.data("h") / 2 + 54) * zoom });
     },
     get marked() {
       return marked;
@@ -156,13 +156,13 @@ export function canvasDesign(canvas) {
     attach(cy) {
       cy.on("mouseover", "node.socket", ({ target }) => {
         over = target.id();
-        place();
+        placeHandle();
       });
       cy.on("mouseout", "node.socket", () => {
         over = "";
-        setTimeout(() => handle.matches(":hover") || place(), 250);
+        setTimeout(() => handle.matches(":hover") || placeHandle(), 250);
       });
-      handle.addEventListener("pointerleave", () => setTimeout(place, 250));
+      handle.addEventListener("pointerleave", () => setTimeout(placeHandle, 250));
       cy.on("grab", "node.socket", ({ target }) => {
         canvas.hover.hide();
         target.scratch("_mnb_at", { ...target.position() });
@@ -170,8 +170,8 @@ export function canvasDesign(canvas) {
       cy.on("drag", "node.socket", ({ target }) => {
         // Lines go straight, and what stands on them goes with them.
         const edges = target.connectedEdges().addClass("free"), chips = cy.nodes(".chip");
-        for (const one of edges.toArray()) chips.filter((chip) => chip.data("of") === one.id()).position(one.midpoint());
-        place();
+        for (const edge of edges.toArray()) chips.filter((chip) => chip.data("of") === edge.id()).position(edge.midpoint());
+        placeHandle();
       });
       cy.on("dragfree", "node.socket", ({ target }) => {
         const at = target.position(), was = target.scratch("_mnb_at") || at;

@@ -21,7 +21,7 @@ export class Drawing {
       cy.elements().remove();
       this.#wanted.clear();
       this.bases.clear();
-      for (const one of [...nodes, ...edges]) bases.set(one.id, one.classes);
+      for (const element of [...nodes, ...edges]) bases.set(element.id, element.classes);
       cy.add(nodes.map(({ id, x, y, w, h, fold, of, classes }) => (
         { group: "nodes", data: { id, w, h, iw: w + 2 * edge, ih: h + 2 * edge, fold, of }, position: { x, y }, grabbable: classes.startsWith("socket"), selectable: false })));
       cy.add(edges.map(({ id, source, target, ws, ds, from, to, dx, dy }) => (
@@ -37,12 +37,12 @@ export class Drawing {
 
   /** @param {string} id */
   #dress(id) {
-    const one = this.cy.getElementById(id), now = this.#canvas.look[id];
-    if (one.empty() || !now) return;
-    one.classes(`${this.bases.get(id) ?? ""} ${now.classes ?? ""}`);
-    one.scratch("_mnb", now);
-    if (now.svg) this.#paint(one, now.svg);
-    else one.data("label", now.label ?? "");
+    const element = this.cy.getElementById(id), now = this.#canvas.look[id];
+    if (element.empty() || !now) return;
+    element.classes(`${this.bases.get(id) ?? ""} ${now.classes ?? ""}`);
+    element.scratch("_mnb", now);
+    if (now.svg) this.#paint(element, now.svg);
+    else element.data("label", now.label ?? "");
   }
 
   /** Give a node another picture; the old one stays until the new one is there, so that nothing blinks. @param {CyElements} node @param {string} svg */
@@ -50,23 +50,23 @@ export class Drawing {
     const id = node.id(), old = node.data("img"), address = pictureAddress(coloured(svg, this.#canvas.colours));
     if (address === old) return;
     this.#wanted.set(id, address);
-    const put = () => {
+    const setImage = () => {
       if (this.#wanted.get(id) !== address || node.removed()) return;
       node.data("img", address);
       const cache = this.cy.renderer().imageCache;
       if (old && cache && ![...this.#wanted.values()].includes(old)) delete cache[old];
     };
-    const image = old ? this.cy.renderer().getCachedImage?.(address, null, put) : null;
-    if (!image || image.complete) put();
+    const image = old ? this.cy.renderer().getCachedImage?.(address, null, setImage) : null;
+    if (!image || image.complete) setImage();
   }
 
   /** Draw everything in the colours that hold now. */
   restyle() {
     const { colours, fixed, look } = this.#canvas;
     this.cy.style().fromJson(canvasStyle(colours, fixed.conditions, fixed.font)).update();
-    for (const one of this.cy.nodes().toArray()) {
-      const svg = look[one.id()]?.svg;
-      if (svg) this.#paint(one, svg);
+    for (const node of this.cy.nodes().toArray()) {
+      const svg = look[node.id()]?.svg;
+      if (svg) this.#paint(node, svg);
     }
   }
 

@@ -12,23 +12,23 @@ export function canvasFinder(choose, point) {
   let at = -1;
   /** @type {HTMLElement|null} what had the focus before it was opened */
   let opened = null;
-  const lines = () => [...list.querySelectorAll("li")], shown = () => lines().filter((one) => !one.hidden);
-  const elementOf = (/** @type {HTMLElement} */ one) => one.dataset.element ?? "";
+  const items = () => [...list.querySelectorAll("li")], visibleItems = () => items().filter((item) => !item.hidden);
+  const elementOf = (/** @type {HTMLElement} */ item) => item.dataset.element ?? "";
   const set = (/** @type {number} */ next, tell = true) => {
-    const all = shown();
-    for (const one of lines()) setAttr(one, "aria-selected", "false");
+    const all = visibleItems();
+    for (const item of items()) setAttr(item, "aria-selected", "false");
     at = all.length ? Math.max(0, Math.min(next, all.length - 1)) : -1;
-    const one = all[at];
-    setAttr(list, "aria-activedescendant", one?.id);
-    if (!one) return;
-    one.setAttribute("aria-selected", "true");
-    one.scrollIntoView({ block: "nearest" });
-    if (tell) point(elementOf(one));
+    const item = all[at];
+    setAttr(list, "aria-activedescendant", item?.id);
+    if (!item) return;
+    item.setAttribute("aria-selected", "true");
+    item.scrollIntoView({ block: "nearest" });
+    if (tell) point(elementOf(item));
   };
   const filter = () => {
-    const wanted = field.value.trim().toLowerCase();
-    for (const one of lines()) one.hidden = !one.textContent?.toLowerCase().includes(wanted);
-    set(0, wanted !== "");
+    const query = field.value.trim().toLowerCase();
+    for (const item of items()) item.hidden = !item.textContent?.toLowerCase().includes(query);
+    set(0, query !== "");
   };
   const away = () => {
     box.classList.remove("mnb-c-open");
@@ -44,10 +44,10 @@ export function canvasFinder(choose, point) {
     back.focus({ preventScroll: true });
   };
   const take = () => {
-    const one = shown()[at];
-    if (!one) return;
+    const item = visibleItems()[at];
+    if (!item) return;
     close();
-    choose(elementOf(one));
+    choose(elementOf(item));
   };
   const keys = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
@@ -66,22 +66,22 @@ export function canvasFinder(choose, point) {
     if (!box.contains(/** @type {Node|null} */ (event.relatedTarget))) away(); // the focus goes where it goes
   });
   list.addEventListener("click", (event) => {
-    const one = targetOf(event)?.closest("li");
-    if (!one) return;
-    set(shown().indexOf(one), false);
+    const item = targetOf(event)?.closest("li");
+    if (!item) return;
+    set(visibleItems().indexOf(item), false);
     take();
   });
   return {
     box,
     /** @param {Scene["list"]} named @param {string} prefix of the ids in the page */
     set(named, prefix) {
-      refill(list, named.map(([words, element, depth], n) => h("li", { id: `${prefix}-${n}`, role: "option", "aria-selected": "false", "data-element": element, "data-depth": depth }, words)));
+      refill(list, named.map(([label, element, depth], n) => h("li", { id: `${prefix}-${n}`, role: "option", "aria-selected": "false", "data-element": element, "data-depth": depth }, label)));
       filter();
     },
     /** Mark in the list what is selected. @param {string|null} [element] */
     mark(element) {
-      const place = shown().findIndex((one) => one.dataset.element === element);
-      if (place >= 0 && opened === null) set(place, false);
+      const index = visibleItems().findIndex((item) => item.dataset.element === element);
+      if (index >= 0 && opened === null) set(index, false);
     },
     open() {
       opened = /** @type {HTMLElement|null} */ (document.activeElement);

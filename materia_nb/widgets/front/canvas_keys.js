@@ -10,16 +10,16 @@ export const KEYS = [["Arrows", "go from socket to socket"], ["E", "cycles throu
   ["M", "opens the menu"], ["Space", "folds a loop"]];
 /** @type {[keys: string, does: string][]} */
 export const DESIGN_KEYS = [["C", "connects"], ["N", "adds what comes next"], ["1 2 3 …", "set when the selected edge is taken"], ["[ ]", "check it earlier or later"], ["Delete", "removes what is selected"]];
-export const KEYS_IN_WORDS = `Keys: ${KEYS.map((one) => one.join(" ")).join(", ")}; while designing ${DESIGN_KEYS.map((one) => one.join(" ")).join(", ")}`;
+export const KEYS_IN_WORDS = `Keys: ${KEYS.map((keyAndEffect) => keyAndEffect.join(" ")).join(", ")}; while designing ${DESIGN_KEYS.map((keyAndEffect) => keyAndEffect.join(" ")).join(", ")}`;
 
 /** @param {import("./canvas.js").Canvas} canvas @returns {(event: KeyboardEvent) => void} */
 export function canvasKeys(canvas) {
-  const at = (/** @type {CyElements} */ one) => (one.isNode() ? one.position() : one.midpoint());
-  const arrow = (/** @type {Size} */ way) => {
+  const at = (/** @type {CyElements} */ element) => (element.isNode() ? element.position() : element.midpoint());
+  const arrow = (/** @type {Size} */ direction) => {
     const { flags: { selected, current }, scene, cy, connecting } = canvas, aiming = connecting !== null;
     const from = canvas.element(aiming ? canvas.aim ?? connecting : selected);
-    const others = cy?.nodes(aiming ? ".socket, .end" : ".socket, .folded").toArray().filter((one) => one.id() !== from?.id()) ?? [];
-    const next = from?.nonempty() ? others[nearest(at(from), way, others.map(at))] : canvas.element(current || scene?.entry);
+    const others = cy?.nodes(aiming ? ".socket, .end" : ".socket, .folded").toArray().filter((node) => node.id() !== from?.id()) ?? [];
+    const next = from?.nonempty() ? others[nearest(at(from), direction, others.map(at))] : canvas.element(current || scene?.entry);
     if (!next?.nonempty()) return;
     if (aiming) canvas.aimAt(next.id());
     else canvas.pick(next.id());
@@ -27,10 +27,10 @@ export function canvasKeys(canvas) {
   };
   /** Go through the ways out of a socket. */
   const cycle = () => {
-    const one = canvas.element(canvas.flags.selected);
-    if (!one?.nonempty()) return;
-    const ways = (one.isNode() ? one : one.source()).outgoers("edge").toArray().map((edge) => edge.id()).filter((id) => canvas.kind(id));
-    if (ways.length) canvas.pick(ways[(ways.indexOf(one.id()) + 1) % ways.length]);
+    const element = canvas.element(canvas.flags.selected);
+    if (!element?.nonempty()) return;
+    const edgeIds = (element.isNode() ? element : element.source()).outgoers("edge").toArray().map((edge) => edge.id()).filter((id) => canvas.kind(id));
+    if (edgeIds.length) canvas.pick(edgeIds[(edgeIds.indexOf(element.id()) + 1) % edgeIds.length]);
   };
   const drop = () => {
     const { marked } = canvas.design, { selected } = canvas.flags;

@@ -40,14 +40,14 @@ export function canvasMinimap(go) {
       const [wide, high] = scene.size, [x, y] = scene.corner;
       k = Math.min((WIDE - 6) / wide, (HIGH - 6) / high);
       edge = [(WIDE - wide * k) / 2 - x * k, (HIGH - high * k) / 2 - y * k];
-      for (const one of scene.nodes) {
-        if (one.classes === "anchor" || one.classes === "chip") continue;
+      for (const node of scene.nodes) {
+        if (node.classes === "anchor" || node.classes === "chip") continue;
         const dot = svg("rect", {
-          x: edge[0] + (one.x - one.w / 2) * k, y: edge[1] + (one.y - one.h / 2) * k,
-          width: Math.max(1.5, one.w * k), height: Math.max(1.5, one.h * k), rx: 1,
-          class: `mnb-c-dot mnb-c-dot-${one.classes.split(" ")[0]}`,
+          x: edge[0] + (node.x - node.w / 2) * k, y: edge[1] + (node.y - node.h / 2) * k,
+          width: Math.max(1.5, node.w * k), height: Math.max(1.5, node.h * k), rx: 1,
+          class: `mnb-c-dot mnb-c-dot-${node.classes.split(" ")[0]}`,
         });
-        dots.set(one.id, dot);
+        dots.set(node.id, dot);
         drawing.append(dot);
       }
       drawing.append(frame);

@@ -15,14 +15,14 @@ export function canvasHover(host) {
   };
   return {
     hide,
-    /** Show words once the mouse rests on an element. @param {Point} at @param {string} element @param {string} [words] */
-    show({ x, y }, element, words) {
+    /** Show words once the mouse rests on an element. @param {Point} at @param {string} element @param {string} [text] */
+    show({ x, y }, element, text) {
       if (!box.hidden && over === element) return;
       hide();
-      if (!words) return;
+      if (!text) return;
       over = element;
       timer = setTimeout(() => {
-        box.textContent = words;
+        box.textContent = text;
         box.hidden = false;
         const below = y + 18 + box.offsetHeight < host.clientHeight;
         box.style.left = `${Math.max(2, Math.min(x + 14, host.clientWidth - box.offsetWidth - 4))}px`;
@@ -61,7 +61,7 @@ export function hearMouse(canvas) {
 /** Listen to the mouse as cytoscape tells of it. @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
 export function hearElements(canvas, cy) {
   /** What an element stands for: a chip for its line. */
-  const idOf = (/** @type {CyElements} */ one) => /** @type {string} */ (one.data("of") || one.id());
+  const idOf = (/** @type {CyElements} */ element) => /** @type {string} */ (element.data("of") || element.id());
   const isGround = (/** @type {CyEvent} */ event) => /** @type {unknown} */ (event.target) === cy;
   const container = cy.container();
   let last = "", lastAt = 0;

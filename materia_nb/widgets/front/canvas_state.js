@@ -3,15 +3,15 @@
 /**
  * Say what of the flags that a person has set here stays, now that the kernel says this: an answer to an earlier act does
  * not undo a later one, and what is no longer drawn is not waited for.
- * @param {Partial<Flags>} kept
- * @param {Flags} said
+ * @param {Partial<Flags>} pending
+ * @param {Flags} fromKernel
  * @param {(id: string) => boolean} isDrawn
  * @returns {Partial<Flags>}
  */
-export function stillKept(kept, said, isDrawn) {
+export function stillPending(pending, fromKernel, isDrawn) {
   const ids = (/** @type {unknown} */ value) => /** @type {string[]} */ ([value ?? []].flat()).sort();
-  const waits = (/** @type {keyof Flags} */ name) => String(ids(kept[name])) !== String(ids(said[name])) && ids(kept[name]).every(isDrawn);
-  return Object.fromEntries(Object.entries(kept).filter(([name]) => waits(/** @type {keyof Flags} */ (name))));
+  const waits = (/** @type {keyof Flags} */ name) => String(ids(pending[name])) !== String(ids(fromKernel[name])) && ids(pending[name]).every(isDrawn);
+  return Object.fromEntries(Object.entries(pending).filter(([name]) => waits(/** @type {keyof Flags} */ (name))));
 }
 
 /**
@@ -38,15 +38,15 @@ export function choices(kind, { mode, connecting, follows, stops, folded }) {
     ["Copy id", "copy"],
     socket && ["Centre it", "centre"],
   ];
-  return all.filter((one) => one !== false && one !== undefined);
+  return all.filter((choice) => choice !== false && choice !== undefined);
 }
 
 /** The point of some in a direction that is nearest to one, what stands straight there before what stands aslant; its place among them, or -1. @param {Point} from @param {Size} way @param {Point[]} points */
 export function nearest(from, [dx, dy], points) {
-  let best = -1, least = Infinity;
-  points.forEach((one, place) => {
-    const x = one.x - from.x, y = one.y - from.y, along = x * dx + y * dy, beside = Math.abs(x * dy - y * dx), cost = along + 2.2 * beside;
-    if (along >= 4 && beside <= 2.5 * along && cost < least) [best, least] = [place, cost];
+  let best = -1, lowestCost = Infinity;
+  points.forEach((point, index) => {
+    const x = point.x - from.x, y = point.y - from.y, along = x * dx + y * dy, offset = Math.abs(x * dy - y * dx), cost = along + 2.2 * offset;
+    if (along >= 4 && offset <= 2.5 * along && cost < lowestCost) [best, lowestCost] = [index, cost];
   });
   return best;
 }

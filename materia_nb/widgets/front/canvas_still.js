@@ -14,25 +14,25 @@ export function canvasStill(choose) {
 
   /** A node, seen from the corner of the picture. @param {string} id @returns {SceneNode|undefined} */
   const boxOf = (id) => {
-    const one = scene.nodes.find((node) => node.id === id);
-    return one && { ...one, x: one.x - scene.corner[0], y: one.y - scene.corner[1] };
+    const sceneNode = scene.nodes.find((node) => node.id === id);
+    return sceneNode && { ...sceneNode, x: sceneNode.x - scene.corner[0], y: sceneNode.y - scene.corner[1] };
   };
   const size = () => {
     Object.assign(sheet.style, { width: `${scene.size[0] * k}px`, height: `${scene.size[1] * k}px` });
-    for (const [id, ring] of rings) put(ring, boxOf(id));
+    for (const [id, ring] of rings) positionRing(ring, boxOf(id));
   };
-  const put = (/** @type {HTMLElement} */ ring, /** @type {SceneNode|undefined} */ one) => {
-    if (!one) return ring.remove();
-    Object.assign(ring.style, { left: `${(one.x - one.w / 2) * k - 5}px`, top: `${(one.y - one.h / 2) * k - 5}px`, width: `${one.w * k}px`, height: `${one.h * k}px` });
+  const positionRing = (/** @type {HTMLElement} */ ring, /** @type {SceneNode|undefined} */ node) => {
+    if (!node) return ring.remove();
+    Object.assign(ring.style, { left: `${(node.x - node.w / 2) * k - 5}px`, top: `${(node.y - node.h / 2) * k - 5}px`, width: `${node.w * k}px`, height: `${node.h * k}px` });
   };
   const hit = (/** @type {MouseEvent} */ event) => {
     const at = sheet.getBoundingClientRect(), x = (event.clientX - at.x) / k + scene.corner[0], y = (event.clientY - at.y) / k + scene.corner[1];
-    const within = (/** @type {SceneNode} */ one) => one.pick && Math.abs(x - one.x) <= one.w / 2 && Math.abs(y - one.y) <= one.h / 2;
+    const within = (/** @type {SceneNode} */ node) => node.pick && Math.abs(x - node.x) <= node.w / 2 && Math.abs(y - node.y) <= node.h / 2;
     return scene.nodes.filter(within).sort((a, b) => a.w * a.h - b.w * b.h)[0];
   };
   sheet.addEventListener("click", (event) => {
-    const one = hit(event);
-    if (one) choose(one.id);
+    const node = hit(event);
+    if (node) choose(node.id);
   });
   return {
     box,
@@ -51,23 +51,23 @@ export function canvasStill(choose) {
     look(look, selected) {
       rings.clear();
       refill(marks);
-      for (const [id, one] of Object.entries(look)) {
-        const classes = (one.classes || "").split(" ").filter((name) => ["current", "failed", "break", "taken"].includes(name));
+      for (const [id, elementLook] of Object.entries(look)) {
+        const classes = (elementLook.classes || "").split(" ").filter((name) => ["current", "failed", "break", "taken"].includes(name));
         if (id === selected) classes.push("selected");
         const node = classes.length ? boxOf(id) : null;
         if (!node) continue;
         const ring = h("div", { class: `mnb-c-ring ${classes.map((name) => `mnb-c-is-${name}`).join(" ")}` });
         if (classes.includes("break")) ring.append(h("i", { class: "mnb-c-stop" }));
         rings.set(id, ring);
-        put(ring, node);
+        positionRing(ring, node);
         marks.append(ring);
       }
     },
     /** @param {string} id */
     reach(id) {
-      const one = boxOf(id);
-      if (!one) return;
-      const x = one.x * k, y = one.y * k;
+      const node = boxOf(id);
+      if (!node) return;
+      const x = node.x * k, y = node.y * k;
       const out = x < box.scrollLeft + 40 || x > box.scrollLeft + box.clientWidth - 40 || y < box.scrollTop + 20 || y > box.scrollTop + box.clientHeight - 20;
       if (out) box.scrollTo({ left: x - box.clientWidth / 2, top: y - box.clientHeight / 2 });
     },

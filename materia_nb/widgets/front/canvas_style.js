@@ -40,8 +40,8 @@ export function canvasStyle(c, conditions, font) {
     }),
     line("edge", "line"),
     // The ends of dashes are round in an SVG and flat here, so they are a little longer.
-    ...conditions.map((one) => line(`edge.${one.class}`, one.line, one.ink, one.dashes
-      ? { "line-style": "dashed", "line-dash-pattern": one.dashes.map((long) => long + 1), width: 2 } : {})),
+    ...conditions.map((condition) => line(`edge.${condition.class}`, condition.line, condition.ink, condition.dashes
+      ? { "line-style": "dashed", "line-dash-pattern": condition.dashes.map((long) => long + 1), width: 2 } : {})),
     rule("edge.exit", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-fill": "hollow" }),
     rule("edge.implied", { "line-style": "dashed", "line-dash-pattern": [1, 5] }),
     // Where lanes part, a bar behind the head; where they have come together, a hollow one.
@@ -73,15 +73,15 @@ export function canvasIsDark(node) {
   const light = document.body.dataset.jpThemeLight;
   if (light !== undefined) return light === "false";
   if (document.body.classList.contains("vscode-dark")) return true;
-  for (let one = /** @type {Element|null} */ (node); one; one = one.parentElement) {
-    const [, r, g, b, alpha] = /rgba?\((\d+), (\d+), (\d+)(?:, ([\d.]+))?\)/.exec(getComputedStyle(one).backgroundColor) ?? [];
+  for (let element = /** @type {Element|null} */ (node); element; element = element.parentElement) {
+    const [, r, g, b, alpha] = /rgba?\((\d+), (\d+), (\d+)(?:, ([\d.]+))?\)/.exec(getComputedStyle(element).backgroundColor) ?? [];
     if (r && alpha !== "0") return Number(r) * 0.3 + Number(g) * 0.6 + Number(b) * 0.1 < 110;
   }
   return false;
 }
 
 /** Fill the colours of a theme into a picture; its own text holds no such places. @param {string} svg @param {Colours} colours */
-export const coloured = (svg, colours) => svg.replace(/@([A-Za-z_-]+)@/g, (whole, use) => colours[use] || whole);
+export const coloured = (svg, colours) => svg.replace(/@([A-Za-z_-]+)@/g, (placeholder, role) => colours[role] || placeholder);
 
 /** A picture as an address that cytoscape and an image take. @param {string} svg */
 export const pictureAddress = (svg) => `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`;

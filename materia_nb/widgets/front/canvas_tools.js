@@ -26,19 +26,19 @@ function legendOf(c, conditions) {
   const ring = svg("svg", { width: 46, height: 18, "aria-hidden": "true" },
     svg("rect", { x: 3, y: 2, width: 36, height: 14, rx: 4, fill: "none", stroke: c.now, "stroke-width": 2.2 }));
   const dot = svg("svg", { width: 46, height: 18, "aria-hidden": "true" }, svg("circle", { cx: 21, cy: 9, r: 6, fill: c.break }));
-  const sign = (/** @type {string} */ words) => h("b", { class: "mnb-c-sample" }, words);
-  const guard = conditions.find((one) => one.line === one.ink)?.line ?? "line"; // an exit has the colour of what it waits for
+  const sign = (/** @type {string} */ text) => h("b", { class: "mnb-c-sample" }, text);
+  const guard = conditions.find((condition) => condition.line === condition.ink)?.line ?? "line"; // an exit has the colour of what it waits for
   /** @type {[Child, string][]} */
   const rows = [
     [icon("model"), "agent: a model answers"], [icon("person"), "agent: you answer"], [icon("function"), "agent: a function answers"],
     [icon("utility"), "utility: a process"], [icon("generator"), "makes the items of a loop"], [icon("loop"), "loop, item by item; a click folds it"],
     [ring, "where the cast is"], [icon("check"), "done"], [sign("×3"), "visited three times"], [dot, "breakpoint"],
-    ...conditions.map((one) => /** @type {[Child, string]} */ ([line(one.line, one.dashes?.join(" ")), one.choice])),
+    ...conditions.map((condition) => /** @type {[Child, string]} */ ([line(condition.line, condition.dashes?.join(" ")), condition.choice])),
     [line(guard, "7 4", true), "loop exit, when the items are done"], [line("now"), "taken last"],
     [sign("1 2"), "the order in which edges are checked"],
   ];
-  return h("div", { class: "mnb-c-legend", role: "list" }, rows.map(([sample, words]) =>
-    h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), words)));
+  return h("div", { class: "mnb-c-legend", role: "list" }, rows.map(([sample, meaning]) =>
+    h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), meaning)));
 }
 
 /** What the keys do. @param {boolean} designs */
@@ -48,14 +48,14 @@ const keysOf = (designs) => h("div", { class: "mnb-c-legend", role: "list" }, [.
 /** @param {import("./canvas.js").Canvas} canvas what the buttons act on */
 export function canvasTools(canvas) {
   const { host } = canvas;
-  const made = (/** @type {Parameters<typeof icon>[0]} */ name, /** @type {string} */ title, /** @type {(event: MouseEvent) => void} */ act) => h("button", { type: "button", class: "mnb-c-b", title, "aria-label": title.replace(/ \(.*/, ""), onclick: act }, icon(name));
+  const toolButton = (/** @type {Parameters<typeof icon>[0]} */ name, /** @type {string} */ title, /** @type {(event: MouseEvent) => void} */ act) => h("button", { type: "button", class: "mnb-c-b", title, "aria-label": title.replace(/ \(.*/, ""), onclick: act }, icon(name));
   const legend = h("div", { class: "mnb-c-about", hidden: true, role: "dialog", "aria-label": "what signs and keys mean" });
-  const more = made("more", "legend, save as a picture", () => openMenu(more, entries(), { label: "picture" }));
+  const more = toolButton("more", "legend, save as a picture", () => openMenu(more, entries(), { label: "picture" }));
   const box = h("div", { class: "mnb-c-tools", role: "toolbar", "aria-label": "view of the graph" },
-    made("fit", "show the whole graph (0)", () => canvas.fit()),
-    made("minus", "smaller (-)", () => canvas.zoomBy(1 / 1.25)),
-    made("plus", "larger (+)", () => canvas.zoomBy(1.25)),
-    made("find", "find a socket, edge or loop (/)", () => canvas.finder.open()),
+    toolButton("fit", "show the whole graph (0)", () => canvas.fit()),
+    toolButton("minus", "smaller (-)", () => canvas.zoomBy(1 / 1.25)),
+    toolButton("plus", "larger (+)", () => canvas.zoomBy(1.25)),
+    toolButton("find", "find a socket, edge or loop (/)", () => canvas.finder.open()),
     more);
   host.append(box, legend);
   const closeLegend = () => {
@@ -63,7 +63,7 @@ export function canvasTools(canvas) {
     refill(legend);
   };
   const openLegend = () => {
-    const away = made("cross", "close the legend", closeLegend);
+    const away = toolButton("cross", "close the legend", closeLegend);
     refill(legend, away, legendOf(canvas.colours, canvas.fixed.conditions), h("b", {}, "Keys"), keysOf(canvas.designs));
     legend.hidden = false;
     away.focus({ preventScroll: true });

@@ -4,36 +4,36 @@ import { h, refill, setAttr } from "./dom.js";
 /**
  * @param {HTMLTextAreaElement|HTMLInputElement} field
  * @param {Talk} send
- * @param {"reply"|"correction"|"value"|"by_hand"} what
+ * @param {"reply"|"correction"|"value"|"by_hand"} kind
  * @param {string} fine what to say of a text that would be taken
  * @param {(fine: boolean) => void} [checked]
  */
-export function checkedField(field, send, what, fine, checked = () => {}) {
+export function checkedField(field, send, kind, fine, checked = () => {}) {
   const host = h("div", { class: "mnb-check", role: "status" });
-  let timer = 0, asked = 0;
+  let timer = 0, latest = 0;
   const clear = () => {
     refill(host);
     setAttr(field, "aria-invalid", null);
   };
   const ask = async () => {
-    const mine = ++asked, text = field.value;
+    const mine = ++latest, text = field.value;
     if (!text.trim()) {
       clear();
       return checked(false);
     }
-    const found = await send.ask("check", { text, what });
-    if (mine !== asked) return;
-    setAttr(field, "aria-invalid", found.fine ? null : "true");
+    const result = await send.ask("check", { text, what: kind });
+    if (mine !== latest) return;
+    setAttr(field, "aria-invalid", result.fine ? null : "true");
     /** @type {[string, string, string?][]} */
-    const issues = found.advice ? [] : found.issues ?? [];
+    const issues = result.advice ? [] : result.issues ?? [];
     refill(host,
-      found.advice && h("p", { class: "mnb-p mnb-t-bad" }, `Not JSON yet: ${found.advice}`),
+      result.advice && h("p", { class: "mnb-p mnb-t-bad" }, `Not JSON yet: ${result.advice}`),
       issues.map(([path, message, fix]) => h("p", { class: "mnb-p mnb-t-bad" }, `✖ ${path}: ${message}`, fix && h("span", { class: "mnb-dim" }, ` ${fix}`))),
-      found.fine && h("p", { class: "mnb-p mnb-t-good" }, `✓ ${fine}`));
-    checked(Boolean(found.fine));
+      result.fine && h("p", { class: "mnb-p mnb-t-good" }, `✓ ${fine}`));
+    checked(Boolean(result.fine));
   };
   field.addEventListener("input", () => {
-    asked += 1;
+    latest += 1;
     clearTimeout(timer);
     timer = setTimeout(ask, 180);
   });

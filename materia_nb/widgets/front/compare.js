@@ -5,7 +5,7 @@ import { openMenu } from "./menu.js";
 /** Let a person choose which cast this one is compared with. @param {Talk} send @param {Parameters<typeof openMenu>[0]} at */
 export async function chooseCast(send, at) {
   const { casts } = await send.ask("casts", {});
-  const entries = casts.map((/** @type {[string, string]} */ [cast, words]) => ({ words, act: () => send("compare", { cast }) }));
+  const entries = casts.map((/** @type {[string, string]} */ [cast, label]) => ({ words: label, act: () => send("compare", { cast }) }));
   openMenu(at, entries.length ? entries : [{ words: "There is no other cast yet. Fork begins one from the selected step, with what you changed since." }], { label: "compare with", sought: entries.length > 8 });
 }
 

@@ -17,7 +17,7 @@ export function designParts(cells, send, around) {
   const modes = cells.bar.querySelector(".mnb-modes");
   modes ? modes.after(tools) : cells.bar.append(tools);
   /** @type {Part[]} */
-  let made = [];
+  let parts = [];
   /** @type {HTMLElement|null} */
   let box = null;
   let on = false, unkey = () => {}, last = /** @type {Told} */ ({});
@@ -33,7 +33,7 @@ export function designParts(cells, send, around) {
   };
   const update = (/** @type {Told} */ data) => {
     last = data;
-    if (on && data.bar) for (const part of made) part.update(data);
+    if (on && data.bar) for (const part of parts) part.update(data);
   };
   /** @type {[string, (event: Event) => void][]} what is heard of the surface */
   const heard = [["mnb-pick", picked], ["pointerenter", back], ["focusin", back]];
@@ -41,7 +41,7 @@ export function designParts(cells, send, around) {
     update,
     /** Switch it on or off, in the surface that it is in by now. @param {boolean} now @param {HTMLElement|null} surface */
     mode(now, surface) {
-      if (now && !made.length) made = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
+      if (now && !parts.length) parts = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
         for (const [name, hear] of heard) box?.removeEventListener(name, hear);
@@ -53,14 +53,14 @@ export function designParts(cells, send, around) {
       side.hidden = tools.hidden = !on;
       unkey();
       // What is typed in the parts goes no further than `el`; the graph stands beside it.
-      const ends = [cells.el, box].flatMap((one) => (on && one ? designKeys(one, send) : []));
+      const ends = [cells.el, box].flatMap((element) => (on && element ? designKeys(element, send) : []));
       unkey = () => ends.forEach((end) => end());
       update(last);
     },
     destroy() {
       for (const [name, hear] of heard) box?.removeEventListener(name, hear);
       unkey();
-      for (const part of made) part.destroy?.();
+      for (const part of parts) part.destroy?.();
     },
   };
 }

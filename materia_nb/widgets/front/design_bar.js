@@ -20,9 +20,9 @@ export function designBarPart(host, send, around = () => []) {
   const act = afterForms(host, send);
   let shown = "";
   const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
-  const words = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
+  const status = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
   const line = h("div", { class: "mnb-d-ask", hidden: true });
-  const ask = (/** @type {string} */ what, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: what, shape }, (text) => text && done(text));
+  const ask = (/** @type {string} */ prompt, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: prompt, shape }, (text) => text && done(text));
   const undo = button("", "take the last step back (Ctrl-Z)", () => act("undo"), { "aria-label": "Undo", class: "mnb-b mnb-quiet" });
   const redo = button("", "do it again (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" });
   undo.append(icon("undo"));
@@ -42,7 +42,7 @@ export function designBarPart(host, send, around = () => []) {
     { words: "Reload what is on disk; Undo brings these edits back", act: () => act("reload") },
     ...around(),
   ], { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu", class: "mnb-b mnb-quiet" });
-  host.append(undo, redo, tidy, save, name, chips, words, h("span", { class: "mnb-space" }), cast, more, line);
+  host.append(undo, redo, tidy, save, name, chips, status, h("span", { class: "mnb-space" }), cast, more, line);
 
   /** @param {"now"|"bad"|""} tone @param {...Child} content of the line below the bar; without any it goes */
   const say = (tone, ...content) => {
@@ -69,12 +69,12 @@ export function designBarPart(host, send, around = () => []) {
       if (bar.undo !== null) undo.title = `take back: ${bar.undo} (Ctrl-Z)`;
       if (bar.redo !== null) redo.title = `do again: ${bar.redo} (Ctrl-Y)`;
       save.title = `save in ${bar.home}${bar.why ? ` (${bar.why})` : ""} (Ctrl-S)`;
-      setText(words, alert ? "" : note.words);
-      words.title = note.words;
+      setText(status, alert ? "" : note.words);
+      status.title = note.words;
       if (!isNew(line, [note, question])) return;
       if (question) {
         say("now", h("span", { role: "alert" }, question.words),
-          question.choices.map((one, number) => actButton(one, one, () => act("answer", { number, question: question.number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
+          question.choices.map((choice, number) => actButton(choice, choice, () => act("answer", { number, question: question.number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
           button("Leave it", "do nothing", () => act("answer", { number: -1 })));
       } else if (alert && note.words) {
         say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "take this message away", () => say(""), { class: "mnb-x", "aria-label": "take this message away" }));

@@ -38,7 +38,7 @@ export function designInspectorPart(host, send) {
 
   /** Let the next socket that is clicked in the picture be an answer, and not a selection. */
   let disarm = () => {};
-  const arm = (/** @type {string} */ words, /** @type {(id: string) => void} */ done) => {
+  const arm = (/** @type {string} */ text, /** @type {(id: string) => void} */ done) => {
     disarm();
     const box = surface(), heard = new AbortController(), options = { capture: true, signal: heard.signal };
     if (!box) return;
@@ -52,7 +52,7 @@ export function designInspectorPart(host, send) {
     }, options);
     box.addEventListener("keydown", (event) => event.key === "Escape" && disarm(), options);
     box.dataset.arming = "yes";
-    setText(armed, `${words} Escape leaves it.`);
+    setText(armed, `${text} Escape leaves it.`);
     armed.hidden = false;
     disarm = () => {
       heard.abort();
@@ -74,37 +74,37 @@ export function designInspectorPart(host, send) {
   // -- the tabs: each fills an element, and returns what brings it up to date ---------
 
   const line = (/** @type {Child[]} */ ...children) => h("div", { class: "mnb-d-line" }, children);
-  const labelled = (/** @type {string} */ words) => h("div", { class: "mnb-d-label" }, words);
+  const labelled = (/** @type {string} */ text) => h("div", { class: "mnb-d-label" }, text);
   const form = (/** @type {HTMLElement} */ into, help = {}) => {
-    const made = designForm(into, send, { pickSocket: (done) => arm("Click a socket in the picture.", done), ...help });
-    forms.push(made);
-    return made;
+    const newForm = designForm(into, send, { pickSocket: (done) => arm("Click a socket in the picture.", done), ...help });
+    forms.push(newForm);
+    return newForm;
   };
   const selectOf = (/** @type {string} */ label, /** @type {string[]} */ options, value = "") =>
-    h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "", selected: !value }, label), options.map((one) => h("option", { value: one, selected: one === value }, one)));
+    h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "", selected: !value }, label), options.map((option) => h("option", { value: option, selected: option === value }, option)));
   const chooser = (/** @type {string} */ label, /** @type {[string, string][]} */ options, /** @type {string} */ value, /** @type {(value: string) => void} */ choose) => {
     const { node, set } = radios(options, choose, { "aria-label": label });
     set(value);
     return node;
   };
-  const wayList = (/** @type {HTMLElement} */ list, /** @type {WayOut[]} */ all, /** @type {string} */ none) => refill(list, all.map((way, place) => wayItem(way, place, act)), !all.length && h("li", { class: "mnb-dim" }, none));
+  const wayList = (/** @type {HTMLElement} */ list, /** @type {WayOut[]} */ all, /** @type {string} */ none) => refill(list, all.map((exit, index) => wayItem(exit, index, act)), !all.length && h("li", { class: "mnb-dim" }, none));
   /** @type {Record<string, (into: HTMLElement) => () => void>} */
   const make = {
     /** The ways out of a socket, in the order in which they are looked at, and a new one. */
     ways(into) {
       const list = h("ol", { class: "mnb-d-ways" }), sentence = h("div", { class: "mnb-dim" }), to = selectOf("to …", data.targets), id = data.of[1];
-      const most = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
+      const limit = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
       let when = "";
-      const say = () => setText(sentence, to.value && `${id} → ${to.value}${when && `, ${new Map(data.conditions).get(when)}`}${most.value.trim() && `, at most ${most.value.trim()} times`}`);
-      const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(most.value.trim() && { most: most.value.trim() }) });
-      for (const one of [to, most]) one.addEventListener("input", say);
+      const say = () => setText(sentence, to.value && `${id} → ${to.value}${when && `, ${new Map(data.conditions).get(when)}`}${limit.value.trim() && `, at most ${limit.value.trim()} times`}`);
+      const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(limit.value.trim() && { most: limit.value.trim() }) });
+      for (const input of [to, limit]) input.addEventListener("input", say);
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new way"),
         line(to, button("Connect", "lead an edge there", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
-        chooser("when the new way is taken", [["", "as fits"], ...data.conditions], "", (one) => {
-          when = one;
+        chooser("when the new way is taken", [["", "as fits"], ...data.conditions], "", (condition) => {
+          when = condition;
           say();
         }),
-        line(h("span", { class: "mnb-dim" }, "at most"), most, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
+        line(h("span", { class: "mnb-dim" }, "at most"), limit, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
         line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click where ${id} leads.`, connect)))));
       return () => wayList(list, data.ways, "none: the cast ends here");
     },
@@ -116,23 +116,23 @@ export function designInspectorPart(host, send) {
         if (!from.value || !to.value) return (from.value ? to : from).focus();
         act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
       }, { class: "mnb-b mnb-main" });
-      into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new exit, taken once the list is done"), line(from, to, add), chooser("when the new exit is taken", data.conditions, when, (one) => void (when = one))), members);
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new exit, taken once the list is done"), line(from, to, add), chooser("when the new exit is taken", data.conditions, when, (condition) => void (when = condition))), members);
       return () => {
         wayList(list, data.exits, "none: with the last item the cast ends");
         setText(members, `members: ${data.members.join(", ") || "none"}`);
       };
     },
     loop(into) {
-      const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), made = form(part);
+      const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), fieldForm = form(part);
       into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "goes over"), source), part, members);
       const change = (/** @type {string[]} */ ids) => act("members", { loop: data.of[1], ids });
-      const member = (/** @type {string} */ one) => h("span", { class: "mnb-d-member" }, button(one, `select ${one}`, () => act("pick", { what: ["socket", one], keep: true }), { class: "mnb-d-link" }),
-        button("×", `take ${one} out of the loop`, () => change(data.members.filter((other) => other !== one)), { class: "mnb-x", "aria-label": `take ${one} out of the loop` }));
+      const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(id, `select ${id}`, () => act("pick", { what: ["socket", id], keep: true }), { class: "mnb-d-link" }),
+        button("×", `take ${id} out of the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `take ${id} out of the loop` }));
       return () => {
-        const more = selectOf("add a member …", data.sockets.filter((one) => !data.members.includes(one)));
+        const more = selectOf("add a member …", data.sockets.filter((id) => !data.members.includes(id)));
         more.addEventListener("change", () => more.value && change([...data.members, more.value]));
-        refill(source, chooser("what the loop goes over", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (one) => act("source", { loop: data.of[1], source: one })));
-        made.update(data.fields);
+        refill(source, chooser("what the loop goes over", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (sourceKind) => act("source", { loop: data.of[1], source: sourceKind })));
+        fieldForm.update(data.fields);
         refill(members, labelled("members, the first is where a round begins"), line(data.members.map(member)),
           line(more, data.marked.length > 0 && button(`Take the ${data.marked.length} marked`, "make the loop of the marked sockets", () => change(data.marked))));
       };
@@ -144,25 +144,25 @@ export function designInspectorPart(host, send) {
       }
       const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
       into.append(about, part, prompt);
-      const made = form(part, { variables: () => data.materia?.variables ?? [] }), would = wouldBeTold(prompt);
+      const fieldForm = form(part, { variables: () => data.materia?.variables ?? [] }), would = wouldBeTold(prompt);
       return () => {
-        const one = data.materia;
-        if (!one) return;
-        const { length } = one.shared;
-        setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${one.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}): what is changed here holds there too.` : "");
+        const materia = data.materia;
+        if (!materia) return;
+        const { length } = materia.shared;
+        setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${materia.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}): what is changed here holds there too.` : "");
         about.hidden = !length;
-        made.update(one.fields);
-        would(one.told);
+        fieldForm.update(materia.fields);
+        would(materia.told);
       };
     },
     form(into) {
-      const sentence = h("p", { class: "mnb-d-note" }), part = h("div", {}), order = h("div", { class: "mnb-d-line" }), made = form(part);
+      const sentence = h("p", { class: "mnb-d-note" }), part = h("div", {}), order = h("div", { class: "mnb-d-line" }), fieldForm = form(part);
       into.append(sentence, part, order);
       return () => {
         const hint = data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Nothing is selected. Drag from one socket to another to connect them, and draw a frame round some to make a loop of them.";
         setText(sentence, data.sentence || (data.kind === "loadout" ? hint : ""));
         sentence.hidden = !sentence.textContent;
-        made.update(data.fields);
+        fieldForm.update(data.fields);
         redraw(order, () => [
           data.first === false && button("↑ earlier", "look at it before the one above", () => act("order", { of: data.of, by: -1 })),
           data.last === false && button("↓ later", "look at it after the one below", () => act("order", { of: data.of, by: 1 })),
@@ -171,11 +171,11 @@ export function designInspectorPart(host, send) {
       };
     },
     socket(into) {
-      const part = h("div", {}), gone = h("p", { class: "mnb-dim mnb-d-note" }), made = form(part);
-      into.append(part, gone);
+      const part = h("div", {}), removal = h("p", { class: "mnb-dim mnb-d-note" }), fieldForm = form(part);
+      into.append(part, removal);
       return () => {
-        made.update(data.fields);
-        setText(gone, `Remove takes away ${data.removes}`);
+        fieldForm.update(data.fields);
+        setText(removal, `Remove takes away ${data.removes}`);
       };
     },
     json(into) {
@@ -187,21 +187,21 @@ export function designInspectorPart(host, send) {
 
   /** What can be done with what is selected. @returns {Child} */
   const actsOf = () => {
-    const many = data.kind === "marked", marked = data.marked?.length ?? 0;
-    const one = (/** @type {string} */ key, /** @type {string} */ words, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(words, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
+    const isGroup = data.kind === "marked", marked = data.marked?.length ?? 0;
+    const action = (/** @type {string} */ key, /** @type {string} */ label, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(label, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
     return [
-      data.kind === "socket" && !data.entry && one("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
-      data.kind === "socket" && one("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
-      marked > 0 && one("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
-      (data.kind === "socket" || many) && one("twice", "Duplicate", "a copy next to it (Ctrl-D)", () => act("duplicate")),
-      data.kind !== "loadout" && one("away", "Remove", "remove it (Delete)", () => act("delete", many ? {} : { what: data.of }), "mnb-quiet mnb-bad"),
-      marked > 0 && one("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
+      data.kind === "socket" && !data.entry && action("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
+      data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
+      marked > 0 && action("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
+      (data.kind === "socket" || isGroup) && action("twice", "Duplicate", "a copy next to it (Ctrl-D)", () => act("duplicate")),
+      data.kind !== "loadout" && action("away", "Remove", "remove it (Delete)", () => act("delete", isGroup ? {} : { what: data.of }), "mnb-quiet mnb-bad"),
+      marked > 0 && action("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
     ];
   };
   const draw = () => {
     const names = TABS[data.kind] ?? ["form"], tab = names.includes(chosen[data.kind]) ? chosen[data.kind] : names[0], held = focused(body), now = data.of.join();
     const { materia } = data;
-    if (isNew(body, [data.kind, data.of, tab, materia?.id, materia?.work, materia?.variables.map((one) => one.name), data.targets, data.kind === "loop" && data.members])) {
+    if (isNew(body, [data.kind, data.of, tab, materia?.id, materia?.work, materia?.variables.map((variable) => variable.name), data.targets, data.kind === "loop" && data.members])) {
       if (of && of !== now) disarm();
       of = now;
       flush();
@@ -244,7 +244,7 @@ export function designInspectorPart(host, send) {
 /** What an agent would be told before anything ran, in one of several situations: part by part, with sizes and what is left out. @param {HTMLElement} into */
 function wouldBeTold(into) {
   const open = new Set(["Your task"]);
-  let words = "";
+  let situation = "";
   const row = (/** @type {PromptShare} */ { title, size, tokens, share, note, text }) => {
     const head = [h("span", { class: "mnb-d-partname" }, title), h("span", { class: "mnb-d-size", title: `some ${tokens} tokens` }, size ? size.toLocaleString("en") : "–"),
       size ? h("span", { class: "mnb-d-share", "aria-hidden": "true", style: `--share: ${share}` }) : h("span", {}), (note || !size) && h("span", { class: "mnb-dim mnb-d-why" }, size ? note : `left out: ${note}`)];
@@ -253,27 +253,27 @@ function wouldBeTold(into) {
     node.addEventListener("toggle", () => (node.open ? open.add(title) : open.delete(title)));
     return node;
   };
-  const draw = (/** @type {WouldBeTold[]} */ told) => {
-    const shown = told.find((one) => one.words === words) ?? told[0];
-    if (!isNew(into, [told, shown?.words])) return;
-    const choose = (/** @type {string} */ one) => {
-      words = one;
-      draw(told);
+  const draw = (/** @type {WouldBeTold[]} */ previews) => {
+    const preview = previews.find((option) => option.words === situation) ?? previews[0];
+    if (!isNew(into, [previews, preview?.words])) return;
+    const choose = (/** @type {string} */ chosenSituation) => {
+      situation = chosenSituation;
+      draw(previews);
     };
-    const { node, set } = radios(told.map((one) => [one.words, one.words]), choose, { "aria-label": "in which situation" });
-    if (shown) set(shown.words);
+    const { node, set } = radios(previews.map((option) => [option.words, option.words]), choose, { "aria-label": "in which situation" });
+    if (preview) set(preview.words);
     const held = into.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement;
-    refill(into, told.length > 0 && h("div", { class: "mnb-d-label" }, "what its agent would be told"), told.length > 1 && node, (shown?.parts ?? []).map(row), shown && h("p", { class: "mnb-dim mnb-d-note" }, shown.about));
+    refill(into, previews.length > 0 && h("div", { class: "mnb-d-label" }, "what its agent would be told"), previews.length > 1 && node, (preview?.parts ?? []).map(row), preview && h("p", { class: "mnb-dim mnb-d-note" }, preview.about));
     if (held) /** @type {HTMLElement|null} */ (into.querySelector("input:checked"))?.focus();
   };
   return draw;
 }
 
-/** One way out in a list. @param {WayOut} way @param {number} place @param {ToldByDesign} act */
-function wayItem(way, place, act) {
-  const words = `${way.when} → ${way.to}${way.most ? `, at most ${way.most}` : ""}`;
+/** One way out in a list. @param {WayOut} edge @param {number} index @param {ToldByDesign} act */
+function wayItem(edge, index, act) {
+  const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },
-    button(way.from ? `${way.from}: ${words}` : way.loop ? `exit of ${way.loop}: ${words}` : words, "select it", () => act("pick", { what: way.what, keep: true }), { class: `mnb-d-link${way.tone ? ` mnb-t-${way.tone}` : ""}` }),
-    way.place !== null && button("↑", "look at it earlier", () => act("order", { of: way.what, by: -1 }), { class: "mnb-x", "aria-label": `${words}: earlier`, "aria-disabled": place === 0 && "true" }),
-    button("×", "remove it", () => act("delete", { what: way.what }), { class: "mnb-x", "aria-label": `${words}: remove` }));
+    button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { what: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
+    edge.place !== null && button("↑", "look at it earlier", () => act("order", { of: edge.what, by: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
+    button("×", "remove it", () => act("delete", { what: edge.what }), { class: "mnb-x", "aria-label": `${label}: remove` }));
 }

@@ -26,8 +26,8 @@ export function dockPart(host, send, names) {
     const body = h("div", { class: "mnb-dockbody" }), controls = h("span", { class: "mnb-row mnb-nowrap" });
     return { name, body, controls, part: (makers[name] ?? readPart)(body, send, controls) };
   });
-  tabs.panel.append(...all.map((one) => one.body), problems);
-  host.append(h("div", { class: "mnb-dockhead" }, tabs.row, casts, h("span", { class: "mnb-dockright" }, all.map((one) => one.controls))), tabs.panel);
+  tabs.panel.append(...all.map((part) => part.body), problems);
+  host.append(h("div", { class: "mnb-dockhead" }, tabs.row, casts, h("span", { class: "mnb-dockright" }, all.map((part) => part.controls))), tabs.panel);
   return {
     parts: all,
     problems,
@@ -35,13 +35,13 @@ export function dockPart(host, send, names) {
     surface(data) {
       const designing = data.mode === "design", open = data.dock && names.includes(data.dock) ? data.dock : names[0];
       tabs.row.hidden = Boolean(data.alone) || designing;
-      const shows = (/** @type {string} */ words, /** @type {number} */ place) =>
-        button(words, `show ${words} in this panel`, () => send("show_cast", { cast: place }), { class: "mnb-b mnb-small", "aria-pressed": String(place === data.cast) });
+      const shows = (/** @type {string} */ label, /** @type {number} */ index) =>
+        button(label, `show ${label} in this panel`, () => send("show_cast", { cast: index }), { class: "mnb-b mnb-small", "aria-pressed": String(index === data.cast) });
       const several = data.casts && data.casts.length > 1 ? data.casts : [];
       if (isNew(casts, [several, data.cast])) redraw(casts, () => several.map(shows));
-      tabs.update((data.tabs ?? []).map(([name, words]) => [name, words]), open);
+      tabs.update((data.tabs ?? []).map(([name, label]) => [name, label]), open);
       problems.hidden = !designing;
-      for (const one of all) one.body.hidden = one.controls.hidden = designing || one.name !== open;
+      for (const part of all) part.body.hidden = part.controls.hidden = designing || part.name !== open;
     },
   };
 }

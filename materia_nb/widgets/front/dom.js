@@ -57,13 +57,13 @@ export function refill(node, ...children) {
 
 /**
  * Make a button; while it is disabled, see setEnabled, a press does nothing.
- * @param {string} words
+ * @param {string} label
  * @param {string} title what it does
  * @param {(event: MouseEvent) => void} act
  * @param {Attributes} [attrs]
  */
-export function button(words, title, act, attrs = {}) {
-  const node = h("button", { type: "button", title, class: "mnb-b", ...attrs, onclick: (event) => isEnabled(node) && act(event) }, words);
+export function button(label, title, act, attrs = {}) {
+  const node = h("button", { type: "button", title, class: "mnb-b", ...attrs, onclick: (event) => isEnabled(node) && act(event) }, label);
   return node;
 }
 
@@ -83,7 +83,7 @@ export function startSettling(node, hidden = false) {
 
 /** Hold buttons until they have been seen for a moment. @param {ResizeObserverEntry[]} entries */
 function appeared(entries) {
-  for (const node of entries.map((one) => /** @type {HTMLElement} */ (one.target))) {
+  for (const node of entries.map((entry) => /** @type {HTMLElement} */ (entry.target))) {
     const hidden = !node.getClientRects().length;
     if (hidden || node.dataset.settling === "hidden") startSettling(node, hidden);
   }
@@ -111,9 +111,9 @@ export function guard(node, act, often = false) {
   });
 }
 
-/** Make a button that acts on the cast or the design, see guard. @param {string} words @param {string} title @param {(event: MouseEvent) => void} act @param {Attributes} [attrs] @param {boolean} [often] */
-export function actButton(words, title, act, attrs = {}, often = false) {
-  const node = button(words, title, () => {}, attrs);
+/** Make a button that acts on the cast or the design, see guard. @param {string} label @param {string} title @param {(event: MouseEvent) => void} act @param {Attributes} [attrs] @param {boolean} [often] */
+export function actButton(label, title, act, attrs = {}, often = false) {
+  const node = button(label, title, () => {}, attrs);
   guard(node, act, often);
   return node;
 }
@@ -143,8 +143,8 @@ export const isEnabled = (node) => node.getAttribute("aria-disabled") !== "true"
 
 /** The element inside another that has the focus. @param {Element} within @returns {HTMLElement|null} */
 export function focused(within) {
-  const one = document.activeElement;
-  return one instanceof HTMLElement && within.contains(one) ? one : null;
+  const element = document.activeElement;
+  return element instanceof HTMLElement && within.contains(element) ? element : null;
 }
 
 /** What an event happened to. @param {Event} event @returns {Element|null} */
@@ -179,7 +179,7 @@ export function redraw(node, make, fallback = null) {
   const name = held && held !== node ? nameOf(held) : null;
   refill(node, make());
   if (!held || name === null) return;
-  const same = [...node.querySelectorAll(held.tagName)].find((one) => one instanceof HTMLElement && nameOf(one) === name);
+  const same = [...node.querySelectorAll(held.tagName)].find((element) => element instanceof HTMLElement && nameOf(element) === name);
   (/** @type {HTMLElement|undefined} */ (same) ?? fallback)?.focus({ preventScroll: true });
 }
 
@@ -198,7 +198,7 @@ export function onKeys(node, keys) {
 
 /** The element so far from that which has the focus, round the ends. @template {Element} T @param {T[]} all @param {number} by @returns {T|undefined} */
 export function neighbour(all, by) {
-  return all[(all.findIndex((one) => one === document.activeElement) + by + all.length) % all.length] ?? all[0];
+  return all[(all.findIndex((element) => element === document.activeElement) + by + all.length) % all.length] ?? all[0];
 }
 
 /**
@@ -207,8 +207,8 @@ export function neighbour(all, by) {
  * @param {{words: string, shape?: string, value?: string}} what
  * @param {(text: string) => void} done
  */
-export function askLine(line, { words, shape = words, value = "" }, done) {
-  const field = h("input", { class: "mnb-in", value, "aria-label": shape === words ? words : `${words}: ${shape}`, placeholder: shape, autocomplete: "off" });
+export function askLine(line, { words: question, shape = question, value = "" }, done) {
+  const field = h("input", { class: "mnb-in", value, "aria-label": shape === question ? question : `${question}: ${shape}`, placeholder: shape, autocomplete: "off" });
   const before = document.activeElement;
   const end = (/** @type {boolean} */ ok) => {
     if (!field.isConnected) return;
@@ -219,7 +219,7 @@ export function askLine(line, { words, shape = words, value = "" }, done) {
   };
   // What is heard goes no further, or the button that the focus goes back to is pressed by the same key.
   onKeys(field, { Enter: () => end(true), Escape: () => end(false) });
-  refill(line, h("span", {}, words), field, button("OK", words, () => end(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => end(false)));
+  refill(line, h("span", {}, question), field, button("OK", question, () => end(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => end(false)));
   line.dataset.tone = "";
   line.hidden = false;
   field.focus();

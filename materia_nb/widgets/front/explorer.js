@@ -28,7 +28,7 @@ export function castsView({ model, el }) {
   let data = {};
   /** @type {Map<number, CastRow>} */
   let rows = new Map();
-  let asked = new Set(), typing = 0, lookedAt = 0;
+  let requested = new Set(), typing = 0, lookedAt = 0;
   /** @type {CastRow|undefined} */
   let dragged;
   const look = (/** @type {Told} */ changed) => send("look", { words: field.value, only: data.only, by: data.by, down: data.down, ...changed });
@@ -36,9 +36,9 @@ export function castsView({ model, el }) {
     clearTimeout(typing);
     typing = setTimeout(() => look({}), 150);
   } });
-  const chips = CHIPS.map(([only, words]) => ({ only, words, node: button(words, `show ${only === "all" ? "all casts" : `only: ${words.toLowerCase()}`}`, () => look({ only }), { class: "mnb-b mnb-quiet" }) }));
+  const chips = CHIPS.map(([only, caption]) => ({ only, words: caption, node: button(caption, `show ${only === "all" ? "all casts" : `only: ${caption.toLowerCase()}`}`, () => look({ only }), { class: "mnb-b mnb-quiet" }) }));
   const reading = h("span", { class: "mnb-dim", role: "status" }), cost = h("span", { class: "mnb-counts" });
-  const head = h("div", { class: "mnb-bar", role: "toolbar", "aria-label": "which casts" }, field, chips.map((one) => one.node), h("span", { class: "mnb-space" }), reading, cost,
+  const head = h("div", { class: "mnb-bar", role: "toolbar", "aria-label": "which casts" }, field, chips.map((chip) => chip.node), h("span", { class: "mnb-space" }), reading, cost,
     button("⟲", "look again which casts there are", () => send("refresh"), { class: "mnb-b mnb-quiet", "aria-label": "look again which casts there are" }));
   const heads = COLUMNS.map(([by, sorts, class_ = ""]) => ({ by, node: sorts ? button(by, `sort by ${by}`, () => look({ by, down: sortedBy(data, by) }), { class: "mnb-x" }) : by, class: class_ }));
   const notice = h("div", { class: "mnb-notice", hidden: true }), line = h("div", { class: "mnb-line", hidden: true });
@@ -51,20 +51,20 @@ export function castsView({ model, el }) {
   });
   const picked = () => data.picked ?? null;
   const aboutPicked = () => ({ cast: picked().id, shown: picked().shown });
-  const what = h("strong", { class: "mnb-cut" });
+  const castName = h("strong", { class: "mnb-cut" });
   const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
   const resume = button("Resume", "show it below, to continue it", () => send("resume", aboutPicked()));
   const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", aboutPicked()));
   const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
   const label = button("Label…", "give it a name, and tags", () => askLabel());
   const remove = button("Delete…", "take it from the disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
-  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, what, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
+  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, castName, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
   const left = h("div", {}), right = h("div", {});
   const glance = h("div", { class: "mnb-glance", tabindex: "0", role: "region", "aria-label": "the selected cast" }, left, right);
   const compared = h("div", { class: "mnb-compared", tabindex: "0", role: "region", "aria-label": "how they differ" });
   const below = h("div", { class: "mnb-row mnb-below" });
-  const gone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is gone. Run its cell again.");
-  const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, glance, compared, below, gone, line);
+  const kernelGone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is gone. Run its cell again.");
+  const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, glance, compared, below, kernelGone, line);
   el.classList.add("mnb-surface", "mnb-casts");
   setAttr(el, "data-lm-suppress-shortcuts", "true");
   el.append(front);
@@ -89,17 +89,17 @@ export function castsView({ model, el }) {
     askLine(line, { words: "name, and #tags", value: name }, (text) => text && send("label", { ...about, text }));
   };
   const askDelete = () => {
-    const { words } = picked(), about = aboutPicked();
-    openMenu(remove, [{ words: `Delete “${words}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", about) }, { words: "Keep it", act: () => {} }]);
+    const { words: name } = picked(), about = aboutPicked();
+    openMenu(remove, [{ words: `Delete “${name}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", about) }, { words: "Keep it", act: () => {} }]);
   };
   /** Ask for the rows about one, by the portion, that scrolling asks once for each. @param {number} index */
   const fetchRows = async (index) => {
     const first = Math.floor(index / PORTION) * PORTION, order = data.order;
-    if (index < 0 || index >= (data.total ?? 0) || asked.has(first)) return;
-    asked.add(first);
+    if (index < 0 || index >= (data.total ?? 0) || requested.has(first)) return;
+    requested.add(first);
     const answer = await send.ask("rows", { order, first, last: first + PORTION });
     if (answer.order !== data.order) return;
-    /** @type {CastRow[]} */ (answer.rows).forEach((row, place) => rows.set(answer.first + place, row));
+    /** @type {CastRow[]} */ (answer.rows).forEach((row, offset) => rows.set(answer.first + offset, row));
     grid.draw();
   };
   /** @param {number} index */
@@ -124,7 +124,7 @@ export function castsView({ model, el }) {
   // A row is dragged onto another to compare the two.
   const rowAt = (/** @type {Event} */ event) => /** @type {HTMLElement|null} */ (targetOf(event)?.closest(".mnb-gridrow") ?? null);
   const castAt = (/** @type {HTMLElement|null} */ row) => rows.get(Number(row?.dataset.index));
-  const onto = (/** @type {HTMLElement|null} */ row) => grid.node.querySelectorAll(".mnb-onto").forEach((one) => one !== row && one.classList.remove("mnb-onto"));
+  const onto = (/** @type {HTMLElement|null} */ row) => grid.node.querySelectorAll(".mnb-onto").forEach((gridRow) => gridRow !== row && gridRow.classList.remove("mnb-onto"));
   grid.node.addEventListener("pointerdown", (event) => setAttr(rowAt(event) ?? el, "draggable", rowAt(event) ? "true" : null));
   grid.node.addEventListener("dragstart", (event) => {
     dragged = castAt(rowAt(event));
@@ -150,19 +150,19 @@ export function castsView({ model, el }) {
   });
 
   const drawGlance = () => {
-    const told = model.get("glance") ?? {};
-    if (told.id === picked()?.id) told.sides?.forEach((/** @type {Blocks} */ side, /** @type {number} */ place) => drawBlocks([left, right][place], side, send));
+    const glanceData = model.get("glance") ?? {};
+    if (glanceData.id === picked()?.id) glanceData.sides?.forEach((/** @type {Blocks} */ side, /** @type {number} */ index) => drawBlocks([left, right][index], side, send));
   };
   const update = () => {
     const now = model.get("casts") ?? {};
     if (now.order !== data.order) {
       rows = new Map();
-      asked = new Set();
+      requested = new Set();
     }
     data = now;
-    /** @type {CastRow[]} */ (now.rows ?? []).forEach((row, place) => rows.set(place, row));
-    for (const { only, words, node } of chips) {
-      setText(node, `${words} ${(now.counts?.[only] ?? 0).toLocaleString("en")}`);
+    /** @type {CastRow[]} */ (now.rows ?? []).forEach((row, index) => rows.set(index, row));
+    for (const { only, words: caption, node } of chips) {
+      setText(node, `${caption} ${(now.counts?.[only] ?? 0).toLocaleString("en")}`);
       setAttr(node, "aria-pressed", String(only === now.only));
     }
     heads.forEach(({ by, node }) => {
@@ -173,25 +173,25 @@ export function castsView({ model, el }) {
     });
     setText(reading, now.reading ?? "");
     setText(cost, now.cost ?? "");
-    const one = picked();
-    setText(what, one ? one.words : "choose a cast");
-    for (const node of [open, compare]) setEnabled(node, Boolean(one?.whole), one ? "it cannot be read" : "choose a cast first");
-    setEnabled(resume, Boolean(one?.resumes), one ? one.why : "choose a cast first");
-    setEnabled(fork, Boolean(one?.forks), one ? "it was recorded elsewhere: it can be opened read-only" : "choose a cast first");
-    setEnabled(label, Boolean(one?.whole), "choose a cast first");
-    setEnabled(remove, Boolean(one), "choose a cast first");
-    open.classList.toggle("mnb-main", Boolean(one?.whole));
+    const cast = picked();
+    setText(castName, cast ? cast.words : "choose a cast");
+    for (const node of [open, compare]) setEnabled(node, Boolean(cast?.whole), cast ? "it cannot be read" : "choose a cast first");
+    setEnabled(resume, Boolean(cast?.resumes), cast ? cast.why : "choose a cast first");
+    setEnabled(fork, Boolean(cast?.forks), cast ? "it was recorded elsewhere: it can be opened read-only" : "choose a cast first");
+    setEnabled(label, Boolean(cast?.whole), "choose a cast first");
+    setEnabled(remove, Boolean(cast), "choose a cast first");
+    open.classList.toggle("mnb-main", Boolean(cast?.whole));
     compared.hidden = !now.compared?.length;
     drawBlocks(compared, now.compared, send);
-    glance.hidden = Boolean(now.below) || !compared.hidden || !one;
+    glance.hidden = Boolean(now.below) || !compared.hidden || !cast;
     drawGlance();
     setAttr(el, "data-whole", now.below ? null : "yes");
     below.hidden = !now.below && compared.hidden;
     if (isNew(below, [now.below, compared.hidden])) refill(below, button("Close", "show nothing below the list", () => send("shut"), { class: "mnb-b mnb-small" }));
-    const { words = "", tone = "" } = now.notice ?? {};
-    notice.hidden = !words;
+    const { words: text = "", tone = "" } = now.notice ?? {};
+    notice.hidden = !text;
     notice.dataset.tone = tone;
-    if (isNew(notice, [words, tone])) refill(notice, words && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`), button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" })]);
+    if (isNew(notice, [text, tone])) refill(notice, text && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`), button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" })]);
     setAttr(grid.node, "data-empty", now.reading ? "…" : "no such cast");
     grid.active = now.at ?? -1;
     grid.update(now.total ?? 0);

@@ -14,10 +14,10 @@ export function failedBox(send, opens) {
   /** @type {HTMLTextAreaElement|null} the answer by hand; it begins as the one that was refused */
   let written = null;
   let refused = "";
-  /** @param {WayOn} way @param {HTMLElement} body @param {Attributes} style @returns {Made} */
-  const opening = (way, body, style) => {
+  /** @param {WayOn} offer @param {HTMLElement} body @param {Attributes} style @returns {Made} */
+  const opening = (offer, body, style) => {
     body.hidden = true;
-    const open = button(`${way.words}…`, way.does, () => {
+    const open = button(`${offer.words}…`, offer.does, () => {
       body.hidden = !body.hidden;
       setAttr(open, "aria-expanded", String(!body.hidden));
       if (body.hidden) return;
@@ -33,42 +33,42 @@ export function failedBox(send, opens) {
   const pinButton = (text, data, title, style) => actButton("Pin and continue", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
   /** How each way is made; `style` is that of its button. @type {Record<string, (way: WayOn, style: Attributes, data: Failure, pins: boolean) => Made>} */
   const make = {
-    answer(way, style, data, pins) {
+    answer(offer, style, data, pins) {
       const text = textField(data, "the answer by hand");
       const go = actButton("Send", "it is recorded as yours, and the cast continues with it", () => send("by_hand", { text: text.value }), main);
       const buttons = pins ? [go, pinButton(text, data, "it answers from now on, in this cast")] : [go];
-      const may = (/** @type {boolean} */ fine) => buttons.forEach((one) => setEnabled(one, fine, "write an answer that would be taken"));
+      const may = (/** @type {boolean} */ fine) => buttons.forEach((control) => setEnabled(control, fine, "write an answer that would be taken"));
       may(false);
       const check = checkedField(text, send, "by_hand", "this answer would be taken", may);
       text.value = refused = data.refused;
       written = text;
-      return opening(way, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);
+      return opening(offer, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);
     },
-    pin(way, style, data) {
+    pin(offer, style, data) {
       const text = textField(data, "the pinned answer");
-      return opening(way, h("div", { class: "mnb-col" }, text, h("div", { class: "mnb-row" }, pinButton(text, data, way.does, main))), style);
+      return opening(offer, h("div", { class: "mnb-col" }, text, h("div", { class: "mnb-row" }, pinButton(text, data, offer.does, main))), style);
     },
-    skip(way, style) {
-      const item = way.name === "skip_item";
+    skip(offer, style) {
+      const item = offer.name === "skip_item";
       const note = h("input", { class: "mnb-in", placeholder: "why; the journal keeps it", "aria-label": "why it is skipped" });
-      const go = actButton(item ? "Skip the item" : "Skip it", way.does, () => send("skip", { note: note.value, item }), main);
+      const go = actButton(item ? "Skip the item" : "Skip it", offer.does, () => send("skip", { note: note.value, item }), main);
       const may = () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why");
       may();
       note.addEventListener("input", may);
       onKeys(note, { Enter: () => go.click() });
-      return opening(way, h("div", { class: "mnb-row mnb-nowrap" }, note, go), style);
+      return opening(offer, h("div", { class: "mnb-row mnb-nowrap" }, note, go), style);
     },
-    budget(way, style, data) {
+    budget(offer, style, data) {
       const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none" });
-      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, actButton("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
+      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, actButton("Raise it", offer.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
-    allow_folder: (way, style) => [actButton("Let it", way.does, () => send("allow_folder"), style)],
-    correct: (way, style) => [button(`${way.words}…`, way.does, () => opens.correct(), style)],
-    reword: (way) => [button(way.words, way.does, () => send("tab", { tab: "prompt" }))],
+    allow_folder: (offer, style) => [actButton("Let it", offer.does, () => send("allow_folder"), style)],
+    correct: (offer, style) => [button(`${offer.words}…`, offer.does, () => opens.correct(), style)],
+    reword: (offer) => [button(offer.words, offer.does, () => send("tab", { tab: "prompt" }))],
   };
   make.skip_item = make.skip;
   /** @type {typeof make.pin} */
-  const plain = (way, style) => [actButton(way.words.replace(/ .*retry$/, " it and retry"), way.does, () => send(/** @type {Plain} */ (way.name)), style)];
+  const plain = (offer, style) => [actButton(offer.words.replace(/ .*retry$/, " it and retry"), offer.does, () => send(/** @type {Plain} */ (offer.name)), style)];
   return {
     node,
     /** @param {Failure|null} data */
@@ -81,11 +81,11 @@ export function failedBox(send, opens) {
       if (!isNew(rows, data && [data.key, data.offers, data.form]) || !data) return;
       written = null;
       // What answers it once and what answers it from now on are written in one place.
-      const has = (/** @type {string} */ name) => data.offers.some((one) => one.name === name);
-      const ways = data.offers.filter((one) => one.name !== "pin" || !has("answer"));
-      refill(rows, ways.map((way, place) => {
-        const [act, body] = (make[way.name] ?? plain)(way, place === 0 ? main : {}, data, has("pin"));
-        return [h("div", { class: "mnb-way" }, h("div", { class: "mnb-dim mnb-fine", title: way.does }, way.does), act), body];
+      const has = (/** @type {string} */ name) => data.offers.some((offer) => offer.name === name);
+      const offers = data.offers.filter((offer) => offer.name !== "pin" || !has("answer"));
+      refill(rows, offers.map((offer, index) => {
+        const [act, body] = (make[offer.name] ?? plain)(offer, index === 0 ? main : {}, data, has("pin"));
+        return [h("div", { class: "mnb-way" }, h("div", { class: "mnb-dim mnb-fine", title: offer.does }, offer.does), act), body];
       }));
     },
     unsent: () => (written?.value.trim() && written.value !== refused && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.value } }] : []),

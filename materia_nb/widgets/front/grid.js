@@ -1,7 +1,7 @@
 /** A table of many rows of one height, of which only those in view are in the page. */
 import { h, setAttr, isNew, append, refill, focused, onKeys, targetOf } from "./dom.js";
 
-let made = 0;
+let gridCount = 0;
 
 /** Which rows of so many are in the page: those in view, and some more. @param {number} top @param {number} room @param {number} height @param {number} count */
 export function rowsInPage(top, room, height, count) {
@@ -17,9 +17,9 @@ export function rowsInPage(top, room, height, count) {
  *   `fresh`: whether the fields of a row that one types in hold what is known, so that they may stay
  */
 export function makeGrid({ label, columns, height, template, cells, pick, menu, fresh }) {
-  const mine = `mnb-grid-${++made}`;
+  const mine = `mnb-grid-${++gridCount}`;
   const header = h("div", { class: "mnb-gridhead", role: "row", "aria-rowindex": "1", style: `grid-template-columns:${template}` },
-    columns.map((one) => h("span", { role: "columnheader", class: one.class }, one.name || h("span", { class: "mnb-sr" }, one.say))));
+    columns.map((column) => h("span", { role: "columnheader", class: column.class }, column.name || h("span", { class: "mnb-sr" }, column.say))));
   const space = h("div", { class: "mnb-gridspace", role: "rowgroup" });
   const scroller = h("div", { class: "mnb-grid", role: "grid", tabindex: "0", "aria-label": label }, h("div", { role: "rowgroup", class: "mnb-gridtop" }, header), space);
   /** @type {Map<number, HTMLElement>} */
@@ -35,7 +35,7 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     const typing = focused(row);
     if (typing && (!fresh || fresh(row, index))) return; // what one types in stays
     if (!isNew(row, key)) return;
-    refill(row, content.map((cell, place) => h("span", { role: "gridcell", class: columns[place].class }, cell)));
+    refill(row, content.map((cell, column) => h("span", { role: "gridcell", class: columns[column].class }, cell)));
     if (typing) /** @type {HTMLElement|null} */ (row.querySelector(`[data-field="${typing.dataset.field}"]`))?.focus({ preventScroll: true });
   };
   const draw = () => {
@@ -47,8 +47,8 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     }
     for (let index = first; index < last; index++) drawRow(index);
     // Rows stand in the page in their order, as a screen reader goes.
-    [...rows].sort((a, b) => a[0] - b[0]).forEach(([, row], place) => {
-      if (space.children[place] !== row && !focused(row)) space.insertBefore(row, space.children[place] ?? null);
+    [...rows].sort((a, b) => a[0] - b[0]).forEach(([, row], index) => {
+      if (space.children[index] !== row && !focused(row)) space.insertBefore(row, space.children[index] ?? null);
     });
     setAttr(scroller, "aria-activedescendant", rows.has(active) ? `${mine}-${active}` : null);
   };

@@ -39,9 +39,9 @@ export function inspectorPart(host, send, shell) {
       : !present && button("Now", "show where the cast is", () => send("select", { element: null }), small),
     stops.length > 0 && button("●", "where runs stop here", (event) => openMenu(/** @type {HTMLElement} */ (event.currentTarget), [
       { words: "Runs stop" },
-      ...stops.map(([words, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${words}`, act: () => send("break", { breakpoint }) })),
-      ...stops.slice(0, 1).map(([words, breakpoint]) => ({ words: `${words}, only when…`, act: () => askWhere(send, shell, breakpoint) })),
-    ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((one) => one[2])) }),
+      ...stops.map(([label, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${label}`, act: () => send("break", { breakpoint }) })),
+      ...stops.slice(0, 1).map(([label, breakpoint]) => ({ words: `${label}, only when…`, act: () => askWhere(send, shell, breakpoint) })),
+    ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((stop) => stop[2])) }),
     id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "let it be asked again" : "let its last output answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
   ];
   return {
@@ -60,10 +60,10 @@ export function inspectorPart(host, send, shell) {
         tabs.panel.append(box);
         parts.set(content.is, { box, part: make[content.is](box) });
       }
-      for (const [kind, one] of parts) one.box.hidden = kind !== content.is;
+      for (const [kind, view] of parts) view.box.hidden = kind !== content.is;
       parts.get(content.is)?.part.update(content);
       if (isNew(tabs.panel, [title.name, title.step, tab])) tabs.panel.scrollTop = 0;
     },
-    unsent: () => [...parts.values()].flatMap((one) => one.part.unsent?.() ?? []),
+    unsent: () => [...parts.values()].flatMap((entry) => entry.part.unsent?.() ?? []),
   };
 }

@@ -8,22 +8,22 @@ const HEIGHT = 28;
 /** @type {Record<string, string>} */
 const SIGNS = { done: "✓", "being worked on": "▸", open: "○", "skipped": "⊘", new: "+", again: "↻", "to be abandoned": "⊘" };
 
-/** How an item stands, as it would be applied. @param {Item} item @param {string[]} stands of the cast's items @param {boolean} abandon whether the one being worked on is given up */
-export function standOf(item, stands, abandon) {
+/** How an item stands, as it would be applied. @param {Item} item @param {string[]} states of the cast's items @param {boolean} abandon whether the one being worked on is given up */
+export function standOf(item, states, abandon) {
   if (item.origin === null) return "new";
-  const how = stands[item.origin];
+  const how = states[item.origin];
   return item.again ? "again" : how === "being worked on" && abandon ? "to be abandoned" : how;
 }
 
 /** Whether items are others than those of the cast. @param {Item[]} rows @param {Items["items"]} items */
 export const differ = (rows, items) =>
-  rows.length !== items.length || rows.some((one, place) => one.again || one.origin !== place || one.title !== items[place][0] || one.context !== items[place][1]);
+  rows.length !== items.length || rows.some((row, index) => row.again || row.origin !== index || row.title !== items[index][0] || row.context !== items[index][1]);
 
-/** The places of the items that stand like this and hold this text. @param {Item[]} rows @param {(item: Item) => string} stand @param {string} which @param {string} text */
-export function placesOf(rows, stand, which, text) {
+/** The places of the items that stand like this and hold this text. @param {Item[]} rows @param {(item: Item) => string} stateOf @param {string} which @param {string} text */
+export function placesOf(rows, stateOf, which, text) {
   const sought = text.trim().toLowerCase();
   const fits = (/** @type {string} */ how) => which === "all" || how === which || (which === "open" && (how === "new" || how === "again"));
-  return rows.flatMap((one, place) => (fits(stand(one)) && `${one.title} ${one.context} wi-${place + 1}`.toLowerCase().includes(sought) ? [place] : []));
+  return rows.flatMap((row, index) => (fits(stateOf(row)) && `${row.title} ${row.context} wi-${index + 1}`.toLowerCase().includes(sought) ? [index] : []));
 }
 
 /** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
@@ -32,7 +32,7 @@ export function itemsPart(host, send, controls) {
   let data = { items: [], stands: [], current: null, can: false, base: "" };
   /** @type {Item[]} */
   let rows = [];
-  let base = "", changed = false, stale = false, abandon = false, pasted = false, dragging = false, checking = 0, asked = 0;
+  let base = "", changed = false, stale = false, abandon = false, pasted = false, dragging = false, checking = 0, latestCheck = 0;
   /** @type {number[]} the places of the rows that the table has */
   let view = [];
   /** @type {Map<string, string>} what is wrong, by place and field */
@@ -41,7 +41,7 @@ export function itemsPart(host, send, controls) {
   let moves = [];
   /** @type {number|null} the place of the item that one is asked about */
   let asking = null;
-  const words = h("span", { role: "status" });
+  const summary = h("span", { role: "status" });
   const grid = makeGrid({
     label: "work items",
     height: HEIGHT,
@@ -55,27 +55,27 @@ export function itemsPart(host, send, controls) {
   const which = h("select", { class: "mnb-in", "aria-label": "which items", onchange: () => draw() }, ["all", "open", "being worked on", "done", "skipped"].map((value) => h("option", { value }, value)));
   const find = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find an item", "aria-label": "find an item", oninput: () => draw() });
   const add = button("Add", "a new item at the end", () => addItem(rows.length), small);
-  const here = button("Current", "scroll to the current item", () => data.current !== null && goTo(data.current), small);
-  const apply = actButton("Apply", "put this list into the cast, as one change", () => send("items", wanted()), { class: "mnb-b mnb-main mnb-small" });
+  const currentButton = button("Current", "scroll to the current item", () => data.current !== null && goTo(data.current), small);
+  const apply = actButton("Apply", "put this list into the cast, as one change", () => send("items", newItems()), { class: "mnb-b mnb-main mnb-small" });
   const revert = button("Revert", "forget these edits, show the cast's items", () => take(), small);
   const undo = button("Undo", "take the last edit of the cast back", () => send("undo"), small);
   const question = h("div", { class: "mnb-row mnb-ask", role: "alert", hidden: true });
   const trouble = button("", "go to the item that is not right yet", () => showTrouble(), { class: "mnb-moves mnb-link mnb-t-bad", hidden: true });
   const preview = h("div", { class: "mnb-moves", role: "status" }), others = h("div", { class: "mnb-moves mnb-t-bad", role: "status" });
-  controls.append(words, which, find, here, add, apply, revert, undo);
+  controls.append(summary, which, find, currentButton, add, apply, revert, undo);
   host.append(h("div", { class: "mnb-items" }, question, others, trouble, preview, grid.node));
 
   // -- the list that is typed ---------------------------------------------------------
 
-  const stand = (/** @type {Item} */ one) => standOf(one, data.stands, abandon);
-  const was = (/** @type {Item} */ one) => (one.origin === null ? "" : data.stands[one.origin]);
+  const stateOf = (/** @type {Item} */ item) => standOf(item, data.stands, abandon);
+  const recordedState = (/** @type {Item} */ item) => (item.origin === null ? "" : data.stands[item.origin]);
   /** @returns {ToCast["items"]} */
-  const wanted = () => ({ rows: rows.map((one) => [one.cut?.title ? null : one.title, one.cut?.context ? null : one.context, one.origin, one.again]), base, abandon });
-  /** The texts of an item whole, of which the page may have only the beginning. @param {Item} one @returns {Promise<{title: string, context: string}>} */
-  const whole = async (one) => {
-    if (one.origin === null || !(one.cut?.title || one.cut?.context)) return one;
-    const { title, context } = await send.ask("item_texts", { base, place: one.origin });
-    return { title: one.cut.title ? title : one.title, context: one.cut.context ? context : one.context };
+  const newItems = () => ({ rows: rows.map((row) => [row.cut?.title ? null : row.title, row.cut?.context ? null : row.context, row.origin, row.again]), base, abandon });
+  /** The texts of an item whole, of which the page may have only the beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
+  const fullTexts = async (item) => {
+    if (item.origin === null || !(item.cut?.title || item.cut?.context)) return item;
+    const { title, context } = await send.ask("item_texts", { base, place: item.origin });
+    return { title: item.cut.title ? title : item.title, context: item.cut.context ? context : item.context };
   };
   const take = () => {
     rows = data.items.map(([title, context, ...cut], origin) => ({ title, context, origin, again: false, cut: { title: cut[0], context: cut[1] } }));
@@ -93,17 +93,17 @@ export function itemsPart(host, send, controls) {
     draw();
   };
   const check = async () => {
-    const mine = ++asked, found = await send.ask("check_items", wanted());
-    if (mine !== asked || dragging) return;
-    moves = changed ? found.said : [];
+    const mine = ++latestCheck, result = await send.ask("check_items", newItems());
+    if (mine !== latestCheck || dragging) return;
+    moves = changed ? result.said : [];
     /** @type {number[]|null} what stands here is what Apply makes of it, but for a row that one types in */
-    const order = found.order;
-    if (order && !grid.node.querySelector(".mnb-over-rows") && order.some((from, place) => from !== place)) reorder(order);
+    const order = result.order;
+    if (order && !grid.node.querySelector(".mnb-over-rows") && order.some((from, index) => from !== index)) reorder(order);
     issues = new Map();
-    for (const [path, message] of found.issues) {
-      const [, place, name = ""] = path.split("."), one = rows[Number(place)];
+    for (const [path, message] of result.issues) {
+      const [, index, name = ""] = path.split("."), row = rows[Number(index)];
       // Of a new item in which nothing has been typed nothing is complained of yet.
-      if (!one || one.origin !== null || one.title || one.context) issues.set(`${place}.${name}`, message);
+      if (!row || row.origin !== null || row.title || row.context) issues.set(`${index}.${name}`, message);
     }
     draw();
     if (pasted && issues.size) showTrouble();
@@ -117,8 +117,8 @@ export function itemsPart(host, send, controls) {
     draw();
     if (item) field(rows.indexOf(item), name)?.focus();
   };
-  const again = (/** @type {number} */ place) => {
-    rows[place].again = !rows[place].again;
+  const toggleAgain = (/** @type {number} */ index) => {
+    rows[index].again = !rows[index].again;
     touched();
   };
   /** Give the item that is being worked on up, or continue it after all. */
@@ -127,47 +127,47 @@ export function itemsPart(host, send, controls) {
     touched();
     grid.node.focus();
   };
-  const addItem = (/** @type {number} */ place, title = "", context = "") => {
-    rows.splice(place, 0, { title, context, origin: null, again: false });
+  const addItem = (/** @type {number} */ index, title = "", context = "") => {
+    rows.splice(index, 0, { title, context, origin: null, again: false });
     showAll();
     touched();
-    grid.show(place);
+    grid.show(index);
     grid.draw();
-    if (!title) field(place)?.focus();
+    if (!title) field(index)?.focus();
   };
-  const move = (/** @type {number} */ place, /** @type {number} */ by) => {
-    const to = place + by;
+  const move = (/** @type {number} */ index, /** @type {number} */ by) => {
+    const to = index + by;
     if (to < 0 || to >= rows.length) return;
     const inField = document.activeElement !== grid.node;
-    rows.splice(to, 0, ...rows.splice(place, 1));
+    rows.splice(to, 0, ...rows.splice(index, 1));
     touched();
     if (inField) return field(to)?.focus();
     grid.active = to;
     grid.draw();
   };
-  const remove = (/** @type {number} */ place) => {
-    if (stand(rows[place]) === "being worked on") {
-      asking = place;
+  const remove = (/** @type {number} */ index) => {
+    if (stateOf(rows[index]) === "being worked on") {
+      asking = index;
       draw();
       return question.querySelector("button")?.focus();
     }
-    rows.splice(place, 1);
+    rows.splice(index, 1);
     touched();
     grid.node.focus();
   };
 
   // -- the table ----------------------------------------------------------------------
 
-  const field = (/** @type {number} */ place, name = "title") => /** @type {HTMLElement|null} */ (grid.node.querySelector(`[data-index="${view.indexOf(place)}"] [data-field="${name}"]`));
-  const below = (/** @type {number} */ place, /** @type {number} */ by) => view[view.indexOf(place) + by];
+  const field = (/** @type {number} */ index, name = "title") => /** @type {HTMLElement|null} */ (grid.node.querySelector(`[data-index="${view.indexOf(index)}"] [data-field="${name}"]`));
+  const below = (/** @type {number} */ index, /** @type {number} */ by) => view[view.indexOf(index) + by];
   const showAll = () => {
     which.value = "all";
     find.value = "";
   };
-  const goTo = (/** @type {number} */ place) => {
+  const goTo = (/** @type {number} */ index) => {
     showAll();
     draw();
-    grid.goTo(place);
+    grid.goTo(index);
   };
   const firstTrouble = () => [...issues].map(([key, message]) => ({ place: Number(key.split(".")[0]), name: key.split(".")[1] || "title", message })).sort((a, b) => a.place - b.place).at(0);
   const showTrouble = () => {
@@ -176,46 +176,46 @@ export function itemsPart(host, send, controls) {
     goTo(first.place);
     field(first.place, first.name)?.focus();
   };
-  /** @param {number} place @returns {import("./grid.js").Row} */
-  const cells = (place) => {
-    const one = rows[place];
-    if (!one) return { cells: ["", "", "", "", "", ""], key: `none ${place}` };
-    const how = stand(one), next = place === data.current && how === "open" && !changed, before = was(one), id = `WI-${place + 1}`;
+  /** @param {number} index @returns {import("./grid.js").Row} */
+  const cells = (index) => {
+    const item = rows[index];
+    if (!item) return { cells: ["", "", "", "", "", ""], key: `none ${index}` };
+    const how = stateOf(item), next = index === data.current && how === "open" && !changed, before = recordedState(item), id = `WI-${index + 1}`;
     const state = h("span", { class: "mnb-state" }, h("span", { "aria-hidden": "true" }, `${SIGNS[how]} `), next ? "open, next" : how);
-    const lane = one.origin === null ? "" : data.lanes?.[one.origin] ?? "", said = lane && `lane ${lane}`;
-    const key = JSON.stringify([one, how, place, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${place}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
-    if (!data.can) return { cells: ["", id, state, one.title, h("span", { title: one.context }, one.context), h("span", { class: "mnb-dim", title: said }, lane)], class: style, key };
+    const lane = item.origin === null ? "" : data.lanes?.[item.origin] ?? "", laneTitle = lane && `lane ${lane}`;
+    const key = JSON.stringify([item, how, index, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${index}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
+    if (!data.can) return { cells: ["", id, state, item.title, h("span", { title: item.context }, item.context), h("span", { class: "mnb-dim", title: laneTitle }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
     const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "continue it after all" : "give it up: the cast continues with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
-      : (before === "done" || before === "skipped") && act(one.again ? "Not again" : "Again", one.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => again(place), `${one.again ? "do not work on" : "work on"} ${id} again`);
+      : (before === "done" || before === "skipped") && act(item.again ? "Not again" : "Again", item.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => toggleAgain(index), `${item.again ? "do not work on" : "work on"} ${id} again`);
     const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
-    grip.addEventListener("pointerdown", (event) => drag(event, place));
+    grip.addEventListener("pointerdown", (event) => drag(event, index));
     return {
-      cells: [grip, id, state, one.cut?.title ? longField(one, place, "title") : input(place, "title"), one.cut?.context || one.context.includes("\n") ? longField(one, place) : input(place, "context"), h("span", { class: "mnb-row" }, redo,
-        act("copy", "duplicate this item", () => whole(rows[place]).then(({ title, context }) => addItem(place + 1, title, context)), `duplicate ${id}`),
-        act("↑", "move up", () => move(place, -1), `move ${id} up`), act("↓", "move down", () => move(place, 1), `move ${id} down`),
-        act("×", "remove this item", () => remove(place), `remove ${id}`))],
+      cells: [grip, id, state, item.cut?.title ? longField(item, index, "title") : input(index, "title"), item.cut?.context || item.context.includes("\n") ? longField(item, index) : input(index, "context"), h("span", { class: "mnb-row" }, redo,
+        act("copy", "duplicate this item", () => fullTexts(rows[index]).then(({ title, context }) => addItem(index + 1, title, context)), `duplicate ${id}`),
+        act("↑", "move up", () => move(index, -1), `move ${id} up`), act("↓", "move down", () => move(index, 1), `move ${id} down`),
+        act("×", "remove this item", () => remove(index), `remove ${id}`))],
       class: style,
       key,
     };
   };
-  const input = (/** @type {number} */ place, /** @type {ItemField} */ name) => {
-    const wrong = issues.get(`${place}.${name}`), value = rows[place][name];
-    const made = h("input", { class: "mnb-in mnb-cell", "data-field": name, value, "aria-label": `${name} of WI-${place + 1}`, placeholder: name === "title" ? "title: what is to be done" : "context: all that is needed to do it", title: wrong || (name === "context" ? value.slice(0, 600) : ""), "aria-invalid": wrong ? "true" : null });
-    made.addEventListener("input", () => {
-      rows[place][name] = made.value; // by its place: the rows may be others than when this field was made
+  const input = (/** @type {number} */ index, /** @type {ItemField} */ name) => {
+    const wrong = issues.get(`${index}.${name}`), value = rows[index][name];
+    const fieldNode = h("input", { class: "mnb-in mnb-cell", "data-field": name, value, "aria-label": `${name} of WI-${index + 1}`, placeholder: name === "title" ? "title: what is to be done" : "context: all that is needed to do it", title: wrong || (name === "context" ? value.slice(0, 600) : ""), "aria-invalid": wrong ? "true" : null });
+    fieldNode.addEventListener("input", () => {
+      rows[index][name] = fieldNode.value; // by its place: the rows may be others than when this field was made
       touched();
     });
-    made.addEventListener("keydown", (event) => fieldKey(event, place, name));
-    return made;
+    fieldNode.addEventListener("keydown", (event) => fieldKey(event, index, name));
+    return fieldNode;
   };
-  /** A text that is long or has several lines does not fit a line: it opens, whole, in a box over the rows below. @param {Item} one @param {number} place @param {ItemField} [name] */
-  const longField = (one, place, name = "context") => {
-    const label = `${name} of WI-${place + 1}`, left = one.cut?.[name] ? ` … ${one.cut[name].toLocaleString("en")} characters` : "";
+  /** A text that is long or has several lines does not fit a line: it opens, whole, in a box over the rows below. @param {Item} displayedItem @param {number} index @param {ItemField} [name] */
+  const longField = (displayedItem, index, name = "context") => {
+    const label = `${name} of WI-${index + 1}`, left = displayedItem.cut?.[name] ? ` … ${displayedItem.cut[name].toLocaleString("en")} characters` : "";
     const open = async (/** @type {Event} */ event) => {
       event.stopPropagation();
-      const item = rows[place], texts = await whole(item); // by its place: the rows may be others than when this field was made
-      const box = h("textarea", { class: "mnb-in mnb-over-rows", rows: "6", "aria-label": label, value: texts[name], style: `top:${view.indexOf(place) * HEIGHT}px` }), before = box.value;
+      const item = rows[index], texts = await fullTexts(item); // by its place: the rows may be others than when this field was made
+      const box = h("textarea", { class: "mnb-in mnb-over-rows", rows: "6", "aria-label": label, value: texts[name], style: `top:${view.indexOf(index) * HEIGHT}px` }), before = box.value;
       box.addEventListener("blur", () => {
         box.remove();
         if (box.value === before) return;
@@ -227,28 +227,28 @@ export function itemsPart(host, send, controls) {
       first.closest("[role=row]")?.after(box);
       box.focus();
     };
-    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "opens a box with all of it", onclick: open }, one[name] + left);
+    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "opens a box with all of it", onclick: open }, displayedItem[name] + left);
     return first;
   };
-  const fieldKey = (/** @type {KeyboardEvent} */ event, /** @type {number} */ place, /** @type {ItemField} */ name) => {
+  const fieldKey = (/** @type {KeyboardEvent} */ event, /** @type {number} */ index, /** @type {ItemField} */ name) => {
     const chord = event.ctrlKey || event.metaKey, by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (by) event.altKey ? move(place, by) : field(below(place, by), name)?.focus();
+    if (by) event.altKey ? move(index, by) : field(below(index, by), name)?.focus();
     else if (event.key === "Enter" && chord) apply.click();
-    else if (event.key === "Enter") place === rows.length - 1 ? addItem(rows.length) : field(below(place, 1), name)?.focus();
-    else if (event.key === "Delete" && chord) remove(place);
+    else if (event.key === "Enter") index === rows.length - 1 ? addItem(rows.length) : field(below(index, 1), name)?.focus();
+    else if (event.key === "Delete" && chord) remove(index);
     else if (event.key === "Escape") grid.node.focus();
     else return;
     event.preventDefault();
   };
   grid.node.addEventListener("keydown", (event) => {
     if (event.target !== grid.node || !data.can || grid.active < 0) return;
-    const place = view[grid.active], before = was(rows[place]), by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (event.key === "Enter" || event.key === "F2") field(place)?.focus();
-    else if (event.key === "Delete") remove(place);
-    else if (event.key === "Insert") addItem(place + 1);
+    const index = view[grid.active], before = recordedState(rows[index]), by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (event.key === "Enter" || event.key === "F2") field(index)?.focus();
+    else if (event.key === "Delete") remove(index);
+    else if (event.key === "Insert") addItem(index + 1);
     else if (event.key === "a" && before === "being worked on") giveUp();
-    else if (event.key === "a" && (before === "done" || before === "skipped")) again(place);
-    else if (event.altKey && by) move(place, by);
+    else if (event.key === "a" && (before === "done" || before === "skipped")) toggleAgain(index);
+    else if (event.altKey && by) move(index, by);
     else return;
     event.preventDefault();
   });
@@ -257,17 +257,17 @@ export function itemsPart(host, send, controls) {
     if (!data.can || (event.target !== grid.node && !text.includes("\t") && lines.length < 2)) return;
     event.preventDefault();
     const at = /** @type {HTMLElement|null|undefined} */ (targetOf(event)?.closest("[role=row]"))?.dataset.index;
-    let place = at === undefined ? rows.length : view[Number(at)] + 1;
-    for (const [title = "", context = ""] of lines) rows.splice(place++, 0, { title, context, origin: null, again: false });
+    let index = at === undefined ? rows.length : view[Number(at)] + 1;
+    for (const [title = "", context = ""] of lines) rows.splice(index++, 0, { title, context, origin: null, again: false });
     pasted = true;
     touched();
-    grid.show(place - 1);
+    grid.show(index - 1);
     grid.draw();
   });
-  const drag = (/** @type {PointerEvent} */ event, /** @type {number} */ place) => {
+  const drag = (/** @type {PointerEvent} */ event, /** @type {number} */ index) => {
     if (which.value !== "all" || find.value) return;
     event.preventDefault();
-    let from = place;
+    let from = index;
     dragging = true;
     const moved = (/** @type {PointerEvent} */ other) => {
       const top = grid.node.querySelector(".mnb-gridspace")?.getBoundingClientRect().top ?? 0;
@@ -289,50 +289,50 @@ export function itemsPart(host, send, controls) {
   const drawQuestion = () => {
     question.hidden = asking === null;
     if (asking === null) return;
-    const place = asking;
+    const index = asking;
     const answer = (/** @type {() => void} */ act) => () => {
       asking = null;
       act();
       grid.node.focus();
     };
     refill(question,
-      h("span", {}, `“${rows[place].title}” is being worked on${data.at ? ` at ${data.at}` : ""}.`),
+      h("span", {}, `“${rows[index].title}” is being worked on${data.at ? ` at ${data.at}` : ""}.`),
       button("Abandon it", "remove it; the cast continues with the next item", answer(() => {
         abandon = true;
-        rows.splice(place, 1);
+        rows.splice(index, 1);
         touched();
       }), small),
       button("Leave it", "it stays in the list and is worked on", answer(draw), small));
   };
   const draw = () => {
-    view = placesOf(rows, stand, which.value, find.value);
+    view = placesOf(rows, stateOf, which.value, find.value);
     grid.update(view.length);
-    const wrong = firstTrouble(), blank = rows.some((one) => !one.title.trim() || !one.context.trim()), busy = data.busy ? "a step is running" : "";
+    const wrong = firstTrouble(), blank = rows.some((row) => !row.title.trim() || !row.context.trim()), busy = data.busy ? "a step is running" : "";
     setEnabled(apply, data.can && changed && !wrong && !blank, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : "every item needs a title and a context"));
     setEnabled(revert, changed || stale, "nothing is changed");
     setEnabled(add, data.can, busy || (data.frozen ? "lanes have started from these items: go back to before them to change these" : "this cast is open read-only"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
-    here.hidden = data.current === null;
+    currentButton.hidden = data.current === null;
     trouble.hidden = !wrong;
     if (wrong) setText(trouble, `✖ WI-${wrong.place + 1}: ${wrong.message}`);
     setText(preview, moves.join(" "));
     drawQuestion();
     const count = counted(rows.length, "item");
     setText(others, stale ? "The cast changed its items meanwhile: Apply puts your list in place of theirs, Revert shows theirs." : "");
-    setText(words, changed ? "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
-    setAttr(words, "class", `mnb-cut ${changed ? "mnb-t-now" : "mnb-dim"}`);
+    setText(summary, changed ? "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
+    setAttr(summary, "class", `mnb-cut ${changed ? "mnb-t-now" : "mnb-dim"}`);
   };
   return {
     /** @param {Partial<Items>} now */
     update(now) {
-      const marked = abandon || rows.some((one) => one.again), stood = JSON.stringify(data.stands) === JSON.stringify(now.stands);
+      const marked = abandon || rows.some((row) => row.again), stood = JSON.stringify(data.stands) === JSON.stringify(now.stands);
       data = { items: [], stands: [], current: null, can: false, base: "", ...now };
-      const mine = JSON.stringify(rows.map((one) => [one.title, one.context])) === JSON.stringify(data.items.map((one) => one.slice(0, 2)));
+      const mine = JSON.stringify(rows.map((row) => [row.title, row.context])) === JSON.stringify(data.items.map((row) => row.slice(0, 2)));
       if (!changed || (mine && (!marked || !stood))) return take();
       stale = data.base !== base && !mine;
       draw();
     },
-    unsent: () => (changed ? [{ words: "the work items", message: { kind: "items", ...wanted() } }] : []),
+    unsent: () => (changed ? [{ words: "the work items", message: { kind: "items", ...newItems() } }] : []),
     destroy: () => grid.destroy(),
   };
 }

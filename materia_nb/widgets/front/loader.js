@@ -13,7 +13,7 @@ async function load(model) {
 
 /** @param {string} packed a module, gzip in base64 */
 async function unpack(packed) {
-  const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
   const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
   const module = await import(address);

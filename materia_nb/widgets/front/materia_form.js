@@ -1,7 +1,7 @@
 /** The form of a part: real inputs, each sent whole with the part that it was typed for, and never overwritten while it holds text that was not sent. */
 import { h, button, setAttr, setText } from "./dom.js";
 
-let made = 0;
+let idCount = 0;
 
 /**
  * Make a form that is brought up to date with the fields of the state.
@@ -13,7 +13,7 @@ export function designForm(host, send, help = {}) {
   const seldom = h("details", { class: "mnb-d-seldom" }, h("summary", {}, "more fields"));
   /** @type {Map<string, ReturnType<typeof formRow>>} */
   let rows = new Map();
-  const key = (/** @type {Field} */ field) => JSON.stringify([field.of, field.name, field.input, field.options.map((one) => one[0])]);
+  const key = (/** @type {Field} */ field) => JSON.stringify([field.of, field.name, field.input, field.options.map((option) => option[0])]);
   /** Put a row behind another, or first; it is moved only where it stands wrong: a moved input would lose the focus. */
   const placed = (/** @type {HTMLElement} */ box, /** @type {ChildNode|null} */ before, /** @type {HTMLElement} */ row) => {
     const next = before ? before.nextSibling : box.firstChild;
@@ -23,16 +23,16 @@ export function designForm(host, send, help = {}) {
   return {
     /** @param {Field[]} fields */
     update(fields) {
-      const wanted = new Map(fields.map((field) => [key(field), field]));
+      const newFields = new Map(fields.map((field) => [key(field), field]));
       for (const [name, row] of rows) {
-        if (wanted.has(name)) continue;
+        if (newFields.has(name)) continue;
         row.flush();
         row.root.remove();
       }
       const next = new Map();
       /** @type {[ChildNode|null, ChildNode|null]} */
       let [first, other] = [null, seldom.firstChild];
-      for (const [name, field] of wanted) {
+      for (const [name, field] of newFields) {
         const row = rows.get(name) ?? formRow(field, send, help);
         row.update(field);
         next.set(name, row);
@@ -49,7 +49,7 @@ export function designForm(host, send, help = {}) {
 
 /** @param {Field} field @param {ToldByDesign} send @param {Help} help */
 function formRow(field, send, help) {
-  const id = `mnb-d-${++made}`, { of, name, about } = field;
+  const id = `mnb-d-${++idCount}`, { of, name, about } = field;
   const error = h("div", { class: "mnb-d-error", id: `${id}-error`, role: "alert" });
   /** @type {Record<string, (given: Given) => Control>} */
   const controls = { flag: flagControl, choice: choiceControl, scope: scopeControl };
@@ -82,15 +82,15 @@ function textControl({ id, field, commit, help }) {
   const long = ["prose", "lines", "json"].includes(kind), chosen = kind === "reference" && shape !== "materia id";
   const attrs = { class: `mnb-in${long && kind !== "prose" ? " mnb-code" : ""}`, id, title: field.about, spellcheck: kind === "prose" ? "true" : "false", autocomplete: "off" };
   const list = !long && !chosen && options.length ? h("datalist", { id: `${id}-list` }, options.map(([value]) => h("option", { value }))) : null;
-  const input = chosen ? h("select", attrs, options.map(([value, words]) => h("option", { value }, words)))
+  const input = chosen ? h("select", attrs, options.map(([value, caption]) => h("option", { value }, caption)))
     : long ? h("textarea", { ...attrs, rows: kind === "prose" ? 7 : 3, placeholder: kind === "lines" ? "one on each line" : shape })
     : h("input", { ...attrs, placeholder: shape, list: list?.id, inputmode: kind === "number" && "numeric" });
   /** @type {Field|null} what the kernel said, and what it said last is the only thing that a redraw compares with */
   let last = null;
   /** @type {string|null} what was sent and not answered yet */
   let sent = null;
-  const shown = (/** @type {Field} */ now) => now.typed ?? now.value;
-  const dirty = () => last !== null && input.value !== (sent ?? shown(last));
+  const displayed = (/** @type {Field} */ now) => now.typed ?? now.value;
+  const dirty = () => last !== null && input.value !== (sent ?? displayed(last));
   const flush = () => {
     if (!last || !dirty()) return;
     if (!long && input.value.trim() === last.value && !last.error) {
@@ -101,7 +101,7 @@ function textControl({ id, field, commit, help }) {
     commit(input.value);
   };
   const fill = (/** @type {string} */ value) => {
-    if (input instanceof HTMLSelectElement && ![...input.options].some((one) => one.value === value)) input.append(h("option", { value }, value || "choose"));
+    if (input instanceof HTMLSelectElement && ![...input.options].some((option) => option.value === value)) input.append(h("option", { value }, value || "choose"));
     input.value = value;
   };
   input.addEventListener("change", flush);
@@ -127,7 +127,7 @@ function textControl({ id, field, commit, help }) {
       last = now;
       if (before && before.value === now.value && before.typed === now.typed && before.error === now.error) return;
       sent = null;
-      if ((!before || !typing) && input.value !== shown(now)) fill(shown(now));
+      if ((!before || !typing) && input.value !== displayed(now)) fill(displayed(now));
     },
   };
 }
@@ -144,7 +144,7 @@ function variableChips(input, variables) {
     node.addEventListener("pointerdown", (event) => event.preventDefault());
     return node;
   };
-  return h("div", { class: "mnb-d-chips", role: "group", "aria-label": "put in a variable" }, variables.map((one) => chip(`{{${one.name}}}`, one.about)));
+  return h("div", { class: "mnb-d-chips", role: "group", "aria-label": "put in a variable" }, variables.map((variable) => chip(`{{${variable.name}}}`, variable.about)));
 }
 
 /** @param {Given} given @returns {Control} */
@@ -158,13 +158,13 @@ function flagControl({ id, field, commit }) {
  * @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs a label, or what labels it
  */
 export function radios(options, choose, attrs) {
-  const name = `mnb-d-${++made}`;
+  const name = `mnb-d-${++idCount}`;
   const inputs = options.map(([value]) => {
     const input = h("input", { type: "radio", name, value, onchange: () => input.checked && choose(value) });
     return input;
   });
   return {
-    node: h("div", { class: "mnb-d-radios", role: "radiogroup", ...attrs }, options.map(([, words], place) => h("label", {}, inputs[place], h("span", {}, words)))),
+    node: h("div", { class: "mnb-d-radios", role: "radiogroup", ...attrs }, options.map(([, label], index) => h("label", {}, inputs[index], h("span", {}, label)))),
     /** @param {string} value */
     set(value) {
       for (const input of inputs) input.checked = input.value === value;
@@ -180,7 +180,7 @@ function choiceControl({ id, field, commit }) {
 
 /** A word of a few, or names with commas between them. @param {Given} given @returns {Control} */
 function scopeControl({ id, field, commit }) {
-  const words = field.options.map(([value]) => value);
+  const fixedValues = field.options.map(([value]) => value);
   const names = h("input", { class: "mnb-in", placeholder: "names, with commas", "aria-label": `${field.label}: names`, title: field.about });
   const choose = (/** @type {string} */ value) => {
     names.hidden = value !== "";
@@ -189,7 +189,7 @@ function scopeControl({ id, field, commit }) {
   const { node, set } = radios([...field.options, ["", "custom"]], choose, { id, "aria-labelledby": `${id}-label` });
   /** @type {string|null} */
   let last = null;
-  const own = () => (last !== null && !words.includes(last) ? last : "");
+  const own = () => (last !== null && !fixedValues.includes(last) ? last : "");
   const dirty = () => !names.hidden && names.value.trim() !== own() && names.value.trim() !== "";
   const flush = () => dirty() && commit(names.value.trim());
   names.addEventListener("change", flush);
@@ -204,7 +204,7 @@ function scopeControl({ id, field, commit }) {
       const typing = dirty();
       if (last === now.value) return;
       last = now.value;
-      const custom = !words.includes(now.value);
+      const custom = !fixedValues.includes(now.value);
       set(custom ? "" : now.value);
       names.hidden = !custom;
       if (!typing) names.value = own();

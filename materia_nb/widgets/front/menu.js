@@ -20,7 +20,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   const host = /** @type {HTMLElement} */ (within.closest(".mnb-surface") ?? within.closest(".mnb-graph") ?? document.body);
   const typed = () => field?.value.trim() ?? "";
   /** @type {MenuEntry[]} */
-  const others = named.map((one) => ({ ...one, act: () => one.act(typed()) }));
+  const others = named.map((action) => ({ ...action, act: () => action.act(typed()) }));
   const items = [...entries, ...others].map(({ words, act, tone, off, why, sign, acts }) => {
     if (!act) return h("div", { class: "mnb-menu-text" }, words);
     const press = () => {
@@ -48,8 +48,8 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   };
   document.addEventListener("pointerdown", outside, true);
   anchor?.setAttribute("aria-expanded", "true");
-  place(box, host, at instanceof HTMLElement ? at.getBoundingClientRect() : { left: at.x, bottom: at.y, top: at.y });
-  const buttons = () => items.filter((one) => one instanceof HTMLButtonElement && !one.hidden);
+  positionMenu(box, host, at instanceof HTMLElement ? at.getBoundingClientRect() : { left: at.x, bottom: at.y, top: at.y });
+  const buttons = () => items.filter((item) => item instanceof HTMLButtonElement && !item.hidden);
   onKeys(box, {
     Escape: () => close(),
     Tab: () => (close(), false),
@@ -60,11 +60,11 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   box.addEventListener("keydown", (event) => event.stopPropagation());
   box.addEventListener("contextmenu", (event) => (event.preventDefault(), event.stopPropagation()));
   const filter = () => {
-    const wanted = typed().toLowerCase(), has = entries.some((one) => one.words.toLowerCase() === wanted);
-    for (const [number, one] of items.entries()) {
+    const query = typed().toLowerCase(), has = entries.some((entry) => entry.words.toLowerCase() === query);
+    for (const [number, item] of items.entries()) {
       const other = named[number - entries.length];
-      if (other) one.lastChild?.replaceWith(`${other.words} ${typed()}`);
-      one.hidden = other ? !wanted || has : !one.textContent?.toLowerCase().includes(wanted);
+      if (other) item.lastChild?.replaceWith(`${other.words} ${typed()}`);
+      item.hidden = other ? !query || has : !item.textContent?.toLowerCase().includes(query);
     }
   };
   field?.addEventListener("input", filter);
@@ -73,7 +73,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
 }
 
 /** @param {HTMLElement} box @param {HTMLElement} host @param {{left: number, bottom: number, top: number}} at */
-function place(box, host, at) {
+function positionMenu(box, host, at) {
   const room = host.getBoundingClientRect(), low = Math.min(room.height, window.innerHeight - room.top - 4); // what is seen of it
   const left = Math.min(at.left - room.left, room.width - box.offsetWidth - 8), below = at.bottom - room.top + 2;
   const top = below + box.offsetHeight < low ? below : Math.max(4, Math.min(at.top - room.top, low) - box.offsetHeight - 2);

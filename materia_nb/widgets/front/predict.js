@@ -10,7 +10,7 @@
 function parsed(text) {
   const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   if (root.nodeName !== "svg") return null;
-  for (const one of root.querySelectorAll("script, foreignObject, a")) one.remove();
+  for (const element of root.querySelectorAll("script, foreignObject, a")) element.remove();
   return document.importNode(root, true);
 }
 
@@ -21,9 +21,9 @@ export default {
     const draw = () => {
       const picture = parsed(model.get("svg"));
       el.replaceChildren(...(picture ? [picture] : []));
-      const places = new Set(model.get("places"));
+      const choices = new Set(model.get("places"));
       for (const socket of el.querySelectorAll("[data-socket]")) {
-        if (places.has(socket.getAttribute("data-socket"))) socket.classList.add("mnb-place");
+        if (choices.has(socket.getAttribute("data-socket"))) socket.classList.add("mnb-place");
       }
     };
     /** @param {MouseEvent} event */

@@ -24,47 +24,47 @@ export function problemsPart(host, send) {
   const fold = (/** @type {boolean} */ now) => {
     folded = now;
     host.closest(".mnb-surface")?.setAttribute("data-low", now ? "row" : "");
-    const words = now ? "show what is below the tabs" : "show only the tabs";
+    const label = now ? "show what is below the tabs" : "show only the tabs";
     refill(folds, icon(now ? "unfold" : "fold"));
-    for (const name of ["title", "aria-label"]) setAttr(folds, name, words);
+    for (const name of ["title", "aria-label"]) setAttr(folds, name, label);
     setAttr(folds, "aria-expanded", String(!now));
   };
   const panel = tabs.panel;
   panel.className = "mnb-d-dockbody";
   panel.tabIndex = 0;
   host.append(h("div", { class: "mnb-d-dock" }, h("div", { class: "mnb-d-dockhead" }, tabs.row, folds), panel));
-  const picks = (/** @type {string} */ words, /** @type {What|undefined} */ what) => (what ? button(words, "select it", () => act("pick", { what, keep: true }), { class: "mnb-d-link" }) : words);
+  const picks = (/** @type {string} */ label, /** @type {What|undefined} */ part) => (part ? button(label, "select it", () => act("pick", { what: part, keep: true }), { class: "mnb-d-link" }) : label);
   const cell = (/** @type {Child[]} */ ...children) => h("td", {}, ...children);
-  const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((one) => h("th", { scope: "col" }, one)))), h("tbody", {}, rows));
+  const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((heading) => h("th", { scope: "col" }, heading)))), h("tbody", {}, rows));
 
   const problems = () => !data.problems.length ? h("p", { ...note, role: "status" }, "✓ no problems, no hints")
-    : table(["kind", "where", "what", "what to do", "fix"], data.problems.map(({ severity, where, what, todo, fix, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
-      cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick)), cell(what), cell(todo),
+    : table(["kind", "where", "what", "what to do", "fix"], data.problems.map(({ severity, where, what: message, todo, fix, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
+      cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick)), cell(message), cell(todo),
       cell(fix && [button("Do it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
   const happens = () => {
     const explored = data.happens;
-    const again = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));
-    if (!explored) return h("div", note, again, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
-    const { rows, notes, route, states, whole, stale } = explored;
+    const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));
+    if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
+    const { rows, notes, route, states, whole: isComplete, stale } = explored;
     return h("div", {},
-      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), again, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${whole ? "" : "; stopped early: what was not seen is not known"}`)),
-      notes.map((one) => h("p", { class: "mnb-dim mnb-d-note" }, one)),
-      route.length > 0 && h("p", { ...note, role: "status" }, "shortest way: ", route.map((one, place) => [place ? " → " : "", picks(one, ["socket", one])])),
-      table(["it", "how", "show"], rows.map(({ sign, what, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
-        cell(`${SIGNS[sign].sign} ${what}`), cell(picks(about, pick)),
-        cell(witness && button("witness", "the shortest way in which it happens", () => act("witness", { what: witness }), { class: "mnb-b mnb-small", "aria-label": `witness: ${what}` }))))));
+      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: what was not seen is not known"}`)),
+      notes.map((noteText) => h("p", { class: "mnb-dim mnb-d-note" }, noteText)),
+      route.length > 0 && h("p", { ...note, role: "status" }, "shortest way: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
+      table(["it", "how", "show"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
+        cell(`${SIGNS[sign].sign} ${outcome}`), cell(picks(about, pick)),
+        cell(witness && button("witness", "the shortest way in which it happens", () => act("witness", { what: witness }), { class: "mnb-b mnb-small", "aria-label": `witness: ${outcome}` }))))));
   };
   const changes = () => {
     const { steps, undone, unsaved, more } = data.changes, label = { class: "mnb-d-label" };
     return h("div", { class: "mnb-d-columns" },
       h("div", {}, h("div", label, "not saved"),
-        unsaved.length ? table(["done", "where", "what"], unsaved.map((one) => h("tr", {}, cell(one.verb), cell(h("code", {}, one.where)), cell(h("code", {}, one.about))))) : h("p", dim, "nothing"),
+        unsaved.length ? table(["done", "where", "what"], unsaved.map((change) => h("tr", {}, cell(change.verb), cell(h("code", {}, change.where)), cell(h("code", {}, change.about))))) : h("p", dim, "nothing"),
         more > 0 && h("p", dim, `and ${more} more`)),
       h("div", {}, h("div", label, "steps, the last one first"),
-        h("ol", { class: "mnb-d-steps" }, undone.toReversed().map((one) => h("li", { class: "mnb-d-undone" }, `undone: ${one}`)), steps.map((one) => h("li", {}, one))), !steps.length && !undone.length && h("p", dim, "none yet")));
+        h("ol", { class: "mnb-d-steps" }, undone.toReversed().map((step) => h("li", { class: "mnb-d-undone" }, `undone: ${step}`)), steps.map((step) => h("li", {}, step))), !steps.length && !undone.length && h("p", dim, "none yet")));
   };
   const draw = () => {
-    const hints = data.problems.filter((one) => one.severity === "hint").length, wrong = data.problems.length - hints;
+    const hints = data.problems.filter((problem) => problem.severity === "hint").length, wrong = data.problems.length - hints;
     const titles = { problems: wrong || !hints ? `Problems ${wrong}` : `Hints ${hints}`, happens: "What can happen", changes: `Changes ${data.changes.unsaved.length + data.changes.more}` };
     tabs.update(Object.entries(titles), open);
     if (!isNew(panel, [open, data[open]])) return;

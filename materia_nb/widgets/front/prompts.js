@@ -4,26 +4,26 @@ import { rowsFor } from "./words.js";
 
 /** @param {HTMLElement} host @param {Talk} send @returns {Part} */
 export function promptPart(host, send) {
-  const words = h("p", { class: "mnb-p mnb-dim" });
+  const summary = h("p", { class: "mnb-p mnb-dim" });
   const list = h("div", { class: "mnb-col" });
   const apply = actButton("Apply to this turn", "ask with this wording, this time only", () => Object.keys(changed()).length && send("edit_prompt", { layers: changed() }), { class: "mnb-b mnb-main" });
   const revert = button("Revert", "the prompt as it is", () => data && draw(data, {}));
   const row = h("div", { class: "mnb-row mnb-stick", hidden: true }, h("span", { class: "mnb-t-now" }, "● changed, not applied"), apply, revert);
-  host.append(words, list, row);
+  host.append(summary, list, row);
   /** @type {Prompt|null} */
   let data = null;
   /** @type {{name: string, text: string, area: HTMLTextAreaElement}[]} */
   let fields = [];
-  const changed = () => Object.fromEntries(fields.filter((one) => one.area.value !== one.text).map((one) => [one.name, one.area.value]));
+  const changed = () => Object.fromEntries(fields.filter((field) => field.area.value !== field.text).map((field) => [field.name, field.area.value]));
   const mark = () => (row.hidden = !Object.keys(changed()).length);
-  /** @param {Prompt} now @param {Record<string, string>} kept what was typed, by the names of the layers */
-  const draw = (now, kept) => {
-    const open = new Map([...list.querySelectorAll("details")].map((one) => [one.dataset.fold, one.open]));
+  /** @param {Prompt} now @param {Record<string, string>} typed what was typed, by the names of the layers */
+  const draw = (now, typed) => {
+    const open = new Map([...list.querySelectorAll("details")].map((details) => [details.dataset.fold, details.open]));
     fields = [];
     list.replaceChildren(...now.layers.map(({ name, heading, text, open: opens }) => {
       const box = h("details", { class: "mnb-fold", "data-fold": name }, h("summary", {}, heading));
       if (now.edit) {
-        const area = h("textarea", { class: "mnb-in mnb-code", rows: Math.min(14, Math.max(2, rowsFor(text))), "aria-label": heading, value: kept[name] ?? text, oninput: mark });
+        const area = h("textarea", { class: "mnb-in mnb-code", rows: Math.min(14, Math.max(2, rowsFor(text))), "aria-label": heading, value: typed[name] ?? text, oninput: mark });
         fields.push({ name, text, area });
         box.append(area);
       } else box.append(h("pre", { class: "mnb-pre", tabindex: "0" }, text));
@@ -35,10 +35,10 @@ export function promptPart(host, send) {
   return {
     /** @param {Prompt} now */
     update(now) {
-      const kept = data?.key === now.key ? changed() : {};
+      const typed = data?.key === now.key ? changed() : {};
       data = now;
-      setText(words, now.words);
-      if (isNew(list, [now.key, now.layers, now.edit])) draw(now, kept);
+      setText(summary, now.words);
+      if (isNew(list, [now.key, now.layers, now.edit])) draw(now, typed);
     },
     unsent: () => (host.isConnected && Object.keys(changed()).length ? [{ words: "the changed prompt", message: { kind: "edit_prompt", layers: changed() } }] : []),
   };

@@ -19,19 +19,19 @@ const views = new Set();
 
 /**
  * The parts of one view, each a region that is called by what it is and by what it is of: several views may stand in one page.
- * @param {Record<string, string>} words of each part
+ * @param {Record<string, string>} labels of each part
  */
-function regions(words) {
+function regions(labels) {
   let number = 1;
   while (views.has(number)) number += 1;
   views.add(number);
-  const cells = Object.fromEntries(Object.keys(words).map((name) => [name, cell(name, { role: name === "bar" ? "toolbar" : "region" })]));
+  const cells = Object.fromEntries(Object.keys(labels).map((name) => [name, cell(name, { role: name === "bar" ? "toolbar" : "region" })]));
   return {
     cells,
     /** @param {string} [name] of the cast or design */
     call(name) {
       const of = `${name ? ` of ${name}` : ""}${number > 1 ? `, panel ${number}` : ""}`;
-      for (const [part, what] of Object.entries(words)) setAttr(cells[part], "aria-label", what + of);
+      for (const [part, label] of Object.entries(labels)) setAttr(cells[part], "aria-label", label + of);
     },
     end: () => views.delete(number),
   };
@@ -42,9 +42,9 @@ function regions(words) {
  * @param {Model} model
  * @param {HTMLElement} el
  * @param {Record<string, Part>} slices the part that draws each slice
- * @param {(data: Told, box: HTMLElement|null) => void} place called as soon as it stands in its surface, and when that changes
+ * @param {(data: Told, box: HTMLElement|null) => void} onSurface called as soon as it stands in its surface, and when that changes
  */
-function live(model, el, slices, place) {
+function live(model, el, slices, onSurface) {
   const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
   el.classList.add("mnb-front");
   setAttr(el, "data-lm-suppress-shortcuts", "true");
@@ -52,7 +52,7 @@ function live(model, el, slices, place) {
   const settle = () => {
     const box = surface();
     setAttr(box ?? el, "data-lm-suppress-shortcuts", "true");
-    place(model.get("surface") ?? {}, box);
+    onSurface(model.get("surface") ?? {}, box);
     if (box) setAttr(box, "data-narrow", box.clientWidth <= 640 ? "yes" : null);
   };
   const update = (/** @type {string} */ name) => {
@@ -92,10 +92,10 @@ export function castView({ model, el }) {
   const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
   const called = regions({ bar: "the bar", inspector: "inspector", dock: "timeline and items", palette: "palette" });
   const { bar, inspector, dock, palette } = called.cells;
-  const gone = h("div", { class: "mnb-gone", role: "alert" }), notice = h("div", { class: "mnb-notice" }), line = h("div", { class: "mnb-line", hidden: true });
+  const kernelGone = h("div", { class: "mnb-gone", role: "alert" }), notice = h("div", { class: "mnb-notice" }), line = h("div", { class: "mnb-line", hidden: true });
   // The bar stands above the graph, so it comes before it for those who go by the Tab key.
   const above = h("div", { class: "mnb-front", ...KEEP_KEYS, onkeydown: (event) => event.stopPropagation() }, bar);
-  el.append(above, palette, cell("over"), notice, inspector, dock, gone, line);
+  el.append(above, palette, cell("over"), notice, inspector, dock, kernelGone, line);
   splitter(el, "columns");
   splitter(el, "rows");
 
@@ -103,38 +103,38 @@ export function castView({ model, el }) {
   /** @type {Shell} */
   const shell = {
     // What was sent just now is not unsent, though its answer may not be there yet.
-    unsent: () => Object.values(slices).flatMap((part) => part.unsent?.() ?? []).filter((one) => !sent.includes(JSON.stringify(one.message))),
+    unsent: () => Object.values(slices).flatMap((part) => part.unsent?.() ?? []).filter((draft) => !sent.includes(JSON.stringify(draft.message))),
     folded: (name) => folds.has(name),
     fold(name) {
       if (!folds.delete(name)) folds.add(name);
       surface()?.setAttribute("data-folded", [...folds].join(" "));
     },
-    askLine: (words, value, act, shape = words) => askLine(line, { words, value, shape }, act),
+    askLine: (question, value, act, shape = question) => askLine(line, { words: question, value, shape }, act),
   };
   /** @type {{name: string, at: string}[]} which parts there are is the kernel's to say */
   const rows = model.get("parts") ?? [];
-  const docked = dockPart(dock, send, rows.filter((one) => one.at === "dock").map((one) => one.name));
+  const docked = dockPart(dock, send, rows.filter((part) => part.at === "dock").map((part) => part.name));
   const barred = BODIES.bar(bar, send, shell), inspected = BODIES.inspector(inspector, send, shell);
   const design = designParts({ el, bar, palette, inspector, problems: docked.problems }, sends, () => moreEntries({ tone: "", tokens: 0, mode: "design" }, send, shell));
   /** @type {Record<string, Part>} */
-  const slices = { bar: barred, inspector: inspected, ...Object.fromEntries(docked.parts.map((one) => [one.name, one.part])), design };
-  const drawNotice = ({ words = "", tone = "", without_edits: without = /** @type {any} */ (null) } = {}) => {
-    notice.hidden = !words;
+  const slices = { bar: barred, inspector: inspected, ...Object.fromEntries(docked.parts.map((part) => [part.name, part.part])), design };
+  const drawNotice = ({ words: text = "", tone = "", without_edits: without = /** @type {any} */ (null) } = {}) => {
+    notice.hidden = !text;
     notice.dataset.tone = tone;
-    if (isNew(notice, [words, tone, without])) refill(notice, words && [
-      h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`),
+    if (isNew(notice, [text, tone, without])) refill(notice, text && [
+      h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`),
       without && actButton("Continue without these edits", "the edits named here are lost", () => { const { kind, ...fields } = without; send(kind, fields); }),
       button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" }),
     ]);
   };
   const drawGone = (resume = "") => {
     const command = `%load_ext materia_nb\n%materia resume ${resume}`;
-    if (isNew(gone, resume)) refill(gone, h("span", {}, "This panel's kernel is gone; the cast is saved. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
+    if (isNew(kernelGone, resume)) refill(kernelGone, h("span", {}, "This panel's kernel is gone; the cast is saved. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
       button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)));
   };
   // Keys of a debugger, anywhere in the surface and nowhere else; before the graph hears them.
   const hear = new AbortController();
-  let heard = false, seen = "";
+  let heard = false, seenDigest = "";
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const act = actOfKey(event);
     if (!act || surface()?.dataset.mode === "design") return;
@@ -153,12 +153,12 @@ export function castView({ model, el }) {
     }
     if (box && above.parentNode !== box) box.prepend(above);
     // What can be done is done to what is shown: when that changes, no button acts before it could be read.
-    if (seen !== (seen = data.seen ?? "")) startSettling(box ?? el);
+    if (seenDigest !== (seenDigest = data.seen ?? "")) startSettling(box ?? el);
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
     // What a failure or a result tells takes the whole height: nothing of the graph moves for it.
     if (box) setAttr(box, "data-tall", data.tall && data.mode !== "design" && !data.alone ? "yes" : null);
-    if (box) Object.assign(box.dataset, { mode: data.mode || "cast", dock: data.dock ?? "", alone: rows.find((one) => one.name === data.alone)?.at ?? "" });
+    if (box) Object.assign(box.dataset, { mode: data.mode || "cast", dock: data.dock ?? "", alone: rows.find((part) => part.name === data.alone)?.at ?? "" });
     called.call(data.name);
     docked.surface(data);
     drawNotice(data.notice);
@@ -177,8 +177,8 @@ export function designView({ model, el }) {
   const send = makeTalk(model);
   const called = regions({ bar: "the bar", palette: "palette", inspector: "inspector", dock: "problems and changes" });
   const { bar, palette, inspector, dock: problems } = called.cells;
-  const gone = cell("gone", { role: "alert" });
-  el.append(bar, palette, inspector, problems, gone);
+  const kernelGone = cell("gone", { role: "alert" });
+  el.append(bar, palette, inspector, problems, kernelGone);
   splitter(el, "columns");
   splitter(el, "rows");
   const parts = designParts({ el, bar, palette, inspector, problems }, send);
@@ -188,7 +188,7 @@ export function designView({ model, el }) {
     update(/** @type {Told} */ data) {
       parts.update(data);
       called.call(data.bar?.name);
-      if (data.bar) setText(gone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
+      if (data.bar) setText(kernelGone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
       // The picture shows at once what was selected in the form.
       if (box && isNew(box, data.selected ?? null)) box.dispatchEvent(new CustomEvent("mnb-selected", { detail: data.selected ?? null }));
     },

@@ -6,17 +6,17 @@ const SIZES = {
   rows: { name: "--mnb-low", least: 60, keep: 160, words: "height of the dock", moves: ".mnb-dock" },
 };
 
-/** The size that a part gets when so much is wanted: it and what is beside it keep their least. @param {number} wanted @param {number} least @param {number} room */
-export const sizeWithin = (wanted, least, room) => Math.round(Math.max(least, Math.min(room, wanted)));
+/** The size that a part gets when so much is wanted: it and what is beside it keep their least. @param {number} size @param {number} minimum @param {number} room */
+export const sizeWithin = (size, minimum, room) => Math.round(Math.max(minimum, Math.min(room, size)));
 
 /**
  * @param {HTMLElement} el the front's element, a child of the surface
  * @param {"columns"|"rows"} which
  */
 export function splitter(el, which) {
-  const { name, least, keep, words, moves } = SIZES[which], wide = which === "columns";
+  const { name, least: minimum, keep, words: label, moves } = SIZES[which], wide = which === "columns";
   const bar = h("div", {
-    class: `mnb-split mnb-split-${which}`, role: "separator", tabindex: "0", "aria-label": words, "aria-valuenow": "0",
+    class: `mnb-split mnb-split-${which}`, role: "separator", tabindex: "0", "aria-label": label, "aria-valuenow": "0",
     "aria-orientation": wide ? "vertical" : "horizontal", "data-lm-suppress-shortcuts": "true",
   });
   el.append(bar);
@@ -25,14 +25,14 @@ export function splitter(el, which) {
     const box = surface()?.querySelector(moves)?.getBoundingClientRect();
     return box ? (wide ? box.width : box.height) : 0;
   };
-  const set = (/** @type {number} */ wanted) => {
+  const set = (/** @type {number} */ newSize) => {
     const box = surface();
     if (!box) return;
-    const room = (wide ? box.clientWidth : box.clientHeight) - keep, value = sizeWithin(wanted, least, room);
+    const room = (wide ? box.clientWidth : box.clientHeight) - keep, value = sizeWithin(newSize, minimum, room);
     box.style.setProperty(name, `${value}px`);
     bar.setAttribute("aria-valuenow", String(value));
-    bar.setAttribute("aria-valuemin", String(least));
-    bar.setAttribute("aria-valuemax", String(Math.round(Math.max(least, room))));
+    bar.setAttribute("aria-valuemin", String(minimum));
+    bar.setAttribute("aria-valuemax", String(Math.round(Math.max(minimum, room))));
   };
   const at = (/** @type {PointerEvent} */ event) => (wide ? event.clientX : event.clientY);
   /** @type {{at: number, size: number}|null} */

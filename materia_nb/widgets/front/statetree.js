@@ -24,7 +24,7 @@ export function statePart(host, send) {
     const path = node.path.join("."), asText = node.kind === "text", was = (await send.ask("value", { path: node.path })).text;
     const field = h("textarea", { class: "mnb-in mnb-code", rows: Math.min(10, Math.max(1, Math.ceil(was.length / 46))), "aria-label": `value of ${node.name}`, value: was });
     const check = asText ? null : checkedField(field, send, "value", "this value would be set");
-    const act = (/** @type {string} */ words, /** @type {string} */ title, /** @type {() => void} */ done, style = "") => button(words, title, () => (done(), closeEditor()), { class: `mnb-b mnb-small ${style}` });
+    const act = (/** @type {string} */ label, /** @type {string} */ title, /** @type {() => void} */ done, style = "") => button(label, title, () => (done(), closeEditor()), { class: `mnb-b mnb-small ${style}` });
     const apply = act("Apply", "set this value in the state (Ctrl+Enter)", () => send("set_value", { path, text: field.value, as_text: asText }), "mnb-main");
     const box = h("div", { class: "mnb-editor" }, field, check?.host, h("div", { class: "mnb-row" }, apply,
       act("Cancel", "leave it as it is (Escape)", () => {}),
@@ -49,7 +49,7 @@ export function statePart(host, send) {
   };
   /** @param {StateNode} node @returns {HTMLElement} */
   const line = (node) => {
-    const path = node.path.join("."), can = data.edit && node.path.every((one) => one && !one.includes("."));
+    const path = node.path.join("."), can = data.edit && node.path.every((key) => key && !key.includes("."));
     const name = h("span", { class: "mnb-key" }, node.name, node.same && h("span", { class: "mnb-dim", title: "one item under several names" }, ` (= ${node.same.join(", ")})`),
       data.watched?.includes(path) && h("span", { class: "mnb-dot", title: "runs stop when this changes" }, " ●"));
     if (node.children) return branch(node, node.children, path, name, can);
@@ -82,13 +82,13 @@ export function statePart(host, send) {
   };
   const path = h("input", { class: "mnb-in", placeholder: "new path, such as plan.title", "aria-label": "new path" });
   const value = h("input", { class: "mnb-in mnb-code", placeholder: 'value as JSON: "text", 3, true', "aria-label": "value as JSON" });
-  const put = () => {
+  const startEditing = () => {
     if (!path.value.trim() || !value.value.trim()) return;
     send("set_value", { path: path.value.trim(), text: value.value, as_text: false });
     path.value = value.value = "";
   };
-  onKeys(value, { Enter: put });
-  const adder = h("div", { class: "mnb-row" }, path, value, button("Set", "put this value into the state", put));
+  onKeys(value, { Enter: startEditing });
+  const adder = h("div", { class: "mnb-row" }, path, value, button("Set", "put this value into the state", startEditing));
   host.append(changes, h("h4", { class: "mnb-h" }, "state"), tree, adder, differ, limits);
   return {
     /** @param {StateSlice} now */

@@ -1,7 +1,7 @@
 /** A row of tabs: one is open, arrows go from one to the next. */
 import { h, isNew, redraw, onKeys, neighbour, setAttr } from "./dom.js";
 
-let made = 0;
+let rowCount = 0;
 
 /**
  * @param {string} label what the tabs are of
@@ -9,14 +9,14 @@ let made = 0;
  * @param {string} [style] `mnb-d-` in design mode
  */
 export function tabRow(label, pick, style = "mnb-") {
-  const mine = `mnb-tabs-${++made}`;
+  const mine = `mnb-tabs-${++rowCount}`;
   const row = h("div", { class: `${style}tabs`, role: "tablist", "aria-label": label });
   const panel = h("div", { class: "mnb-tabpanel", role: "tabpanel", id: `${mine}-panel`, tabindex: "-1" });
   const tabs = () => [...row.querySelectorAll("button")];
   const go = (/** @type {number} */ by) => {
     const name = neighbour(tabs(), by)?.dataset.tab;
-    tabs().find((one) => one.dataset.tab === name)?.click();
-    tabs().find((one) => one.dataset.tab === name)?.focus();
+    tabs().find((tab) => tab.dataset.tab === name)?.click();
+    tabs().find((tab) => tab.dataset.tab === name)?.focus();
   };
   onKeys(row, { ArrowRight: () => go(1), ArrowLeft: () => go(-1) });
   return {
@@ -25,14 +25,14 @@ export function tabRow(label, pick, style = "mnb-") {
     /** @param {[name: string, words: string, waits?: boolean][]} all whether something waits there @param {string} open */
     update(all, open) {
       const dot = () => h("span", { class: "mnb-dot", title: "waits for you" }, " ●");
-      const tab = (/** @type {string} */ name, /** @type {string} */ words, waits = false) =>
-        h("button", { type: "button", role: "tab", class: `${style}tab`, id: `${mine}-${name}`, "data-tab": name, "aria-controls": panel.id, onclick: () => pick(name) }, words, waits && dot());
-      if (isNew(row, all)) redraw(row, () => all.map((one) => tab(...one)));
-      for (const one of tabs()) {
-        const is = one.dataset.tab === open;
-        setAttr(one, "aria-selected", String(is));
-        setAttr(one, "tabindex", is ? "0" : "-1");
-        if (is) setAttr(panel, "aria-labelledby", one.id);
+      const tab = (/** @type {string} */ name, /** @type {string} */ caption, waits = false) =>
+        h("button", { type: "button", role: "tab", class: `${style}tab`, id: `${mine}-${name}`, "data-tab": name, "aria-controls": panel.id, onclick: () => pick(name) }, caption, waits && dot());
+      if (isNew(row, all)) redraw(row, () => all.map((entry) => tab(...entry)));
+      for (const tabNode of tabs()) {
+        const is = tabNode.dataset.tab === open;
+        setAttr(tabNode, "aria-selected", String(is));
+        setAttr(tabNode, "tabindex", is ? "0" : "-1");
+        if (is) setAttr(panel, "aria-labelledby", tabNode.id);
       }
     },
   };

@@ -48,7 +48,7 @@ export function timelinePart(host, send, controls) {
   let rows = new Map();
   /** @type {number[]|null} the rows that were sought */
   let filtered = null;
-  let asked = new Set(), id = "", playing = 0, looking = 0, finding = 0, searches = 0;
+  let requested = new Set(), id = "", playing = 0, looking = 0, finding = 0, searches = 0;
   const rowAt = (/** @type {number} */ index) => filtered?.[index] ?? index + 1;
   /** @param {number} row */
   const called = (row) => {
@@ -68,7 +68,7 @@ export function timelinePart(host, send, controls) {
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });
   const line = h("select", { class: "mnb-in", "aria-label": "which line of steps", onchange: () => send("line", { line: line.value === "" ? null : Number(line.value) }) });
   const play = button("▶", "play the steps", () => (playing ? stop() : start()), { ...small, "aria-label": "play the steps" });
-  const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([words, wait]) => h("option", { value: wait }, words)));
+  const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([label, wait]) => h("option", { value: wait }, label)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
   const back = actButton("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
@@ -115,44 +115,44 @@ export function timelinePart(host, send, controls) {
       filtered = null;
       return grid.update(data.total, true);
     }
-    const found = await send.ask("find", { text });
+    const result = await send.ask("find", { text });
     if (mine !== searches) return;
-    filtered = found.rows;
+    filtered = result.rows;
     grid.node.scrollTop = 0;
-    grid.update(found.rows.length);
+    grid.update(result.rows.length);
   };
-  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => fresh.forEach((one, place) => rows.set(first + place, one));
+  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => fresh.forEach((step, index) => rows.set(first + index, step));
   const fetchRows = async (/** @type {number} */ row) => {
     const first = Math.max(1, row - 60), mine = id;
-    if (asked.has(first)) return;
-    asked.add(first);
+    if (requested.has(first)) return;
+    requested.add(first);
     const answer = await send.ask("rows", { first, last: row + 140 });
     if (mine !== id) return;
     keep(first, answer.rows);
     grid.draw();
   };
-  /** @param {number} place */
-  const cells = (place) => {
-    const row = rows.get(place);
+  /** @param {number} index */
+  const cells = (index) => {
+    const row = rows.get(index);
     if (!row) {
-      fetchRows(place);
-      return { cells: ["…", "", "", "", "", "", "", "", "", ""], key: `? ${place}` };
+      fetchRows(index);
+      return { cells: ["…", "", "", "", "", "", "", "", "", ""], key: `? ${index}` };
     }
     const [number, lane, name, item, out, verdict, next, tokens, cost, time, marks] = row;
-    const here = place === (data.at ?? data.total), axis = /** @type {Block|undefined} */ (data.lanes?.[0]), no = verdict === "no";
-    const onAxis = axis && (place < data.axis ? [] : piecesOnAxis(axis, lane, number, no));
+    const isCurrent = index === (data.at ?? data.total), axis = /** @type {Block|undefined} */ (data.lanes?.[0]), no = verdict === "no";
+    const onAxis = axis && (index < data.axis ? [] : piecesOnAxis(axis, lane, number, no));
     const stopped = !data.busy || onAxis?.at(-1)?.[0] === "mnb-wait", waits = next === "waiting" && stopped, works = next === "waiting" && !stopped;
     const pieces = onAxis ?? piecesOf(time, data.span, waits, no);
     const tone = verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "";
     return {
       cells: [
-        `${here ? "▸ " : ""}${number}`, lane, name, item ? item.join(" ") : "",
-        h("span", {}, tone && h("span", { class: tone }, verdict === "yes" ? "✓ " : "✗ "), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((one) => [" ", h("span", { class: "mnb-mark" }, one)])),
+        `${isCurrent ? "▸ " : ""}${number}`, lane, name, item ? item.join(" ") : "",
+        h("span", {}, tone && h("span", { class: tone }, verdict === "yes" ? "✓ " : "✗ "), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((mark) => [" ", h("span", { class: "mnb-mark" }, mark)])),
         h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : tone }, works ? "working" : next),
         tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", time[0] ? time[1] : "", timeBar(time, pieces),
       ],
-      class: here ? "mnb-here" : "",
-      key: JSON.stringify([row, here, pieces, works]),
+      class: isCurrent ? "mnb-here" : "",
+      key: JSON.stringify([row, isCurrent, pieces, works]),
     };
   };
   return {
@@ -162,7 +162,7 @@ export function timelinePart(host, send, controls) {
       if (data.id !== id) {
         id = data.id;
         rows = new Map();
-        asked = new Set();
+        requested = new Set();
         filtered = null;
         filter.value = "";
       }
@@ -171,7 +171,7 @@ export function timelinePart(host, send, controls) {
       setAttr(grid.node, "data-lanes", data.lanes?.length ? "yes" : null);
       keep(data.total - (data.tail ?? []).length + 1, data.tail ?? []);
       const lines = data.lines ?? [], line_ = data.line ?? null, past = data.at ?? null, sought = filter.value.trim();
-      if (isNew(line, lines)) refill(line, lines.map(([value, words]) => h("option", { value: value ?? "" }, words)));
+      if (isNew(line, lines)) refill(line, lines.map(([value, label]) => h("option", { value: value ?? "" }, label)));
       line.hidden = lines.length < 2;
       line.value = line_ === null ? "" : String(line_);
       setAttr(slider, "max", data.total);

@@ -66,8 +66,8 @@ export function makeTalk(model, sent = () => {}) {
   const send = (/** @type {string} */ kind, /** @type {Told} */ values = {}) => {
     const message = { kind, ...values };
     sent(message);
-    const { mode, seen } = model.get("surface") ?? {};
-    sendMessage(model, seen && mode !== "design" ? { ...message, seen } : message);
+    const { mode, seen: digest } = model.get("surface") ?? {};
+    sendMessage(model, digest && mode !== "design" ? { ...message, seen: digest } : message);
   };
   return Object.assign(send, {
     linkTo: linksFrom(model),

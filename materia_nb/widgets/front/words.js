@@ -5,9 +5,9 @@ export function durationWords(ms) {
   const s = Math.max(0, ms) / 1000;
   if (s < 9.95) return s.toFixed(1) + " s";
   if (s < 59.5) return Math.round(s) + " s";
-  const whole = Math.round(s), hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
+  const seconds = Math.round(s), hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60;
   const pad = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  return hours ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
+  return hours ? `${hours}:${pad(minutes)}:${pad(seconds % 60)}` : `${minutes}:${pad(seconds % 60)}`;
 }
 
 /** Write a count with separators, or short: 15.4k. @param {number} n @param {boolean} [short] */
@@ -16,8 +16,8 @@ export function countWords(n, short = false) {
   return (n < 1e6 ? (n / 1000).toFixed(1) + "k" : (n / 1e6).toFixed(1) + "M").replace(".0", "");
 }
 
-/** Write a number of things: 1 problem, 2 problems. @param {number} n @param {string} one */
-export const counted = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
+/** Write a number of things: 1 problem, 2 problems. @param {number} n @param {string} noun */
+export const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 /** How many rows a field needs for a text, in lines of so many characters. @param {string} text @param {number} [wide] */
 export const rowsFor = (text, wide = 56) => text.split("\n").reduce((sum, line) => sum + 1 + Math.floor(line.length / wide), 0);
@@ -37,5 +37,5 @@ export function rowsOf(text) {
     rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replaceAll('""', '"').replaceAll("\r\n", "\n"));
     end = after;
   }
-  return rows.filter((row) => row.some((one) => one.trim()));
+  return rows.filter((row) => row.some((content) => content.trim()));
 }
