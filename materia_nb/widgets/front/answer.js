@@ -1,4 +1,4 @@
-/** The present: why it failed, who asks for approval, what the agent says meanwhile, and the answer of a person. */
+/** The tab Answer: the failure, pending approvals, the agent's live text, and the form for a person's answer. */
 import { actButton, h, append, button, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
@@ -16,7 +16,7 @@ export function answerPart(host, send, shell) {
   const asks = askingBox(send), live = liveBox(send), form = formBox(send), correct = correctBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
   host.append(failed.node, top, next, asks.node, form.node, enter, live.node, correct.node, bottom);
-  /** @type {Record<string, () => void>} what does more than to send its name */
+  /** @type {Record<string, () => void>} actions that do more than send their name */
   const acts = {
     compare: () => chooseCast(send, next),
     label: () => shell.askLine("what this cast is called", "", (text) => text && send("label", { text })),
@@ -41,7 +41,7 @@ export function answerPart(host, send, shell) {
   };
 }
 
-/** Calls or a command that wait for a person's leave, with the model's reason kept beside them. @param {Talk} send */
+/** Tool calls or a command that wait for approval, with the reason the model gave. @param {Talk} send */
 function askingBox(send) {
   const heading = h("h4", { class: "mnb-h" }), reasonGiven = h("blockquote", { class: "mnb-said" }), blocks = h("div", {});
   const reason = h("textarea", { class: "mnb-in", rows: "1" }), buttons = h("div", { class: "mnb-row" });
@@ -87,7 +87,7 @@ function askingBox(send) {
   };
 }
 
-/** What the agent says while it works; the view follows the end unless one has scrolled up. @param {Talk} send */
+/** The agent's live text; the view follows the end unless the reader has scrolled up. @param {Talk} send */
 function liveBox(send) {
   const transcript = h("pre", { class: "mnb-pre mnb-live", tabindex: "0", "aria-label": "what the agent says" });
   const calls = h("div", {}), notes = h("div", {});
@@ -108,7 +108,7 @@ function liveBox(send) {
   };
 }
 
-/** The answer of a person: two buttons and a reason, a small table of items, words, or JSON. @param {Talk} send */
+/** The form for a person's answer: two verdict buttons with a reason, a table of items, plain text, or JSON. @param {Talk} send */
 function formBox(send) {
   const question = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-col" });
   const node = h("div", { role: "group", "aria-label": "your answer", hidden: true }, question, before, body);
@@ -171,7 +171,7 @@ function verdictForm(send, { yes, no }) {
   return { node: h("div", { class: "mnb-col" }, reason, row), row };
 }
 
-/** A small table of work items to type in; Enter in the last row begins another. @param {Talk} send @param {Form} form */
+/** A small table for typing work items; Enter in the last row adds another row. @param {Talk} send @param {Form} form */
 function itemsForm(send, form) {
   const list = h("div", { class: "mnb-col" }), note = h("div", { role: "status" });
   /** @typedef {{name: HTMLInputElement, about: HTMLInputElement|HTMLTextAreaElement, node: HTMLElement}} Row */
@@ -216,7 +216,7 @@ function itemsForm(send, form) {
   return { node, row };
 }
 
-/** The output of the last step, to be corrected and decided anew. @param {Talk} send */
+/** The output of the last step, to be corrected and routed again. @param {Talk} send */
 export function correctBox(send) {
   const summary = h("summary", {});
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });

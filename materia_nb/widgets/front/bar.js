@@ -1,4 +1,4 @@
-/** The bar: what is going on, what can be done, where runs stop, what it has cost. */
+/** The bar: status, actions, breakpoints and usage. */
 import { actButton, h, button, isEnabled, isNew, redraw, setText, setAttr, setEnabled } from "./dom.js";
 import { durationWords, countWords } from "./words.js";
 import { openMenu } from "./menu.js";
@@ -6,7 +6,7 @@ import { openMenu } from "./menu.js";
 /** @type {Record<string, string>} */
 const SIGNS = { working: "◌", wants: "●", paused: "‖", breakpoint: "●", aborting: "◌", done: "✓", failed: "✖", aborted: "■", ready: "▸", gone: "∅" };
 
-/** Say what has been used, long, short and in full. @param {Usage} usage */
+/** Describe tokens and cost: a long and a short label, and the full text for the tooltip. @param {Usage} usage */
 export function usageWords({ tokens, cost, most: tokenLimit, mostCost: costLimit, others, unknown, counts = "" }) {
   const dollars = (/** @type {number} */ amount) => `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
   const price = costLimit === null || costLimit === undefined ? "" : ` of ${dollars(costLimit)}`;
@@ -22,14 +22,14 @@ export function usageWords({ tokens, cost, most: tokenLimit, mostCost: costLimit
   };
 }
 
-/** Ask when a breakpoint is to stop: the n-th time, or where a condition holds. @param {Talk} send @param {Shell} shell @param {any} breakpoint */
+/** Ask for the condition of a breakpoint: the n-th hit, or an expression. @param {Talk} send @param {Shell} shell @param {any} breakpoint */
 export function askWhere(send, shell, breakpoint) {
   const { nth, where } = breakpoint;
   const shape = 'a number for the n-th time, or where this holds: state.score < 3, item.title == "Draft", "TODO" in output';
   shell.askLine("stop only when", String(nth ?? where ?? ""), (text) => send("break_where", { breakpoint, text }), shape);
 }
 
-/** What F8, F10 and Shift+F10 do, by the name of the act. @param {{key: string, shiftKey: boolean, ctrlKey: boolean, altKey: boolean, metaKey: boolean}} event @returns {"run"|"step"|"run_item"|null} */
+/** Map F8, F10 and Shift+F10 to the name of their action. @param {{key: string, shiftKey: boolean, ctrlKey: boolean, altKey: boolean, metaKey: boolean}} event @returns {"run"|"step"|"run_item"|null} */
 export function actOfKey({ key, shiftKey, ctrlKey, altKey, metaKey }) {
   if (ctrlKey || altKey || metaKey) return null;
   if (key === "F10") return shiftKey ? "run_item" : "step";
@@ -49,7 +49,7 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  /** Continue the cast, but first ask about what was typed and not applied yet. @param {HTMLElement} at @param {string} label @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind */
+  /** Continue the cast; if typed input has not been applied, ask first. @param {HTMLElement} at @param {string} label @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind */
   const goOn = (at, label, kind) => {
     const unsent = shell.unsent();
     if (!unsent.length) return send(kind);
@@ -92,7 +92,7 @@ export function barPart(host, send, shell) {
   const tokensLong = h("span", { class: "mnb-long" }), tokensShort = h("span", { class: "mnb-short" });
   const tokens = h("span", { class: "mnb-counts" }, tokensLong, tokensShort);
   const more = button("⋯", "more", () => openMenu(more, moreEntries(data, send, shell), { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu" });
-  // What acts stands before what changes its width, so that no button moves away under the mouse.
+  // Buttons stand before anything that changes its width, so that no button moves away under the mouse.
   host.append(modes, step, run, retries, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
 
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
@@ -162,7 +162,7 @@ export function barPart(host, send, shell) {
   };
 }
 
-/** What the menu at the end of the bar offers. @param {Bar} data @param {Talk} send @param {Shell} shell @returns {MenuEntry[]} */
+/** The entries of the menu at the end of the bar. @param {Bar} data @param {Talk} send @param {Shell} shell @returns {MenuEntry[]} */
 export function moreEntries({ mode, undo, breaks = [], allowed = [], most: limit }, send, shell) {
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !undo, why: undo ? "" : "no edit since the last step" },

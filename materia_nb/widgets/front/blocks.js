@@ -1,8 +1,8 @@
-/** Draws what is only to be read: blocks of text, tables and folds, as the kernel tells them. */
+/** Draws read-only blocks from the kernel: text, tables and collapsible sections. */
 import { actButton, h, button, isNew, neighbour, onKeys, redraw } from "./dom.js";
 
 /**
- * Draw blocks into an element, if they are others than it shows; folds that were opened stay open.
+ * Draw blocks into an element if they have changed; sections that were opened stay open.
  * @param {HTMLElement} host
  * @param {Blocks|undefined} blocks
  * @param {((kind: any, values?: any) => void) & {linkTo?: LinkTo}} send
@@ -15,10 +15,10 @@ export function drawBlocks(host, blocks = [], send, files = {}) {
   redraw(host, () => blocks.map((block) => blockNode(/** @type {Block} */ (block), open, send, say)));
 }
 
-/** As in widgets/answering.py: what may name a file. */
+/** Anything that may be a file name; the same as in widgets/answering.py. */
 const NAME = /("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()[\]{},;:]*[^\s"'`<>()[\]{},;:.])/;
 
-/** A text in which the files that it names are links. @param {string} text @param {Record<string, string>} files @param {LinkTo} [linkTo] @returns {Child} */
+/** A text in which file names are links. @param {string} text @param {Record<string, string>} files @param {LinkTo} [linkTo] @returns {Child} */
 function withLinks(text, files, linkTo) {
   if (!linkTo || !Object.keys(files).length) return text;
   return text.split(NAME).map((part) => {
@@ -65,7 +65,7 @@ function blockNode(block, open, send, say = (text) => text) {
   }
 }
 
-/** A cell of a table: a text, a status with its sign, or a number over a bar. @param {any} cell @returns {Child} */
+/** A table cell: a text, a status with its sign, or a number over a bar. @param {any} cell @returns {Child} */
 function cellNode(cell) {
   if (typeof cell !== "object") return cell;
   if (cell.share !== undefined) return h("span", { class: "mnb-barcell", style: `--share:${share(cell.share)}` }, cell.text);
@@ -74,7 +74,7 @@ function cellNode(cell) {
 
 const share = (/** @type {number} */ part) => `${(part * 100).toFixed(3)}%`;
 
-/** Rows of bars on one axis of time, see Axis in cast/views/lanes.py. @param {Block} axis @param {(kind: any, values?: any) => void} send */
+/** Rows of bars on one time axis; see Axis in cast/views/lanes.py. @param {Block} axis @param {(kind: any, values?: any) => void} send */
 const axisNode = (axis, send) =>
   h("div", { class: "mnb-axis", role: "group", "aria-label": axis.text },
     h("div", { class: "mnb-axisrow" }, h("span", {}), h("div", { class: "mnb-axisbars" }, axis.ticks.map(([position, label], index) =>
@@ -85,7 +85,7 @@ const axisNode = (axis, send) =>
     h("p", { class: "mnb-p mnb-dim" }, axis.text));
 
 /**
- * The bars of a row; one that stands for a step shows it when pressed. The tab key stops once in a row, arrows go on from there.
+ * The bars of a row; a bar of a step selects it when pressed. Tab stops once per row, and the arrow keys move between bars.
  * @param {[number, number, string, string, string, number][]} bars @param {string} lane @param {[]|[string, number]} at @param {(kind: any, values?: any) => void} send
  */
 function barsOf(bars, lane, at, send) {
@@ -103,11 +103,11 @@ function barsOf(bars, lane, at, send) {
   return node;
 }
 
-/** What was taken out and what was put in, and what is the same. @param {[sign: string, text: string][]} parts */
+/** The removed, added and unchanged parts of a text. @param {[sign: string, text: string][]} parts */
 const wordParts = (parts) => parts.map(([sign, text]) => (sign === " " ? text : h(sign === "+" ? "ins" : "del", {}, text)));
 
 /**
- * A JSON value as nodes that open and close, see json_tree in display/escape.py.
+ * A JSON value as collapsible nodes; see json_tree in display/escape.py.
  * @typedef {{name: string, kind: string, text: string, cut?: number, words: string, children?: TreeNode[], more?: number, parts?: [string, string][]}} TreeNode
  * @param {TreeNode} node @param {number} opened how many levels are open @param {Map<string, boolean>} open @param {string} above
  * @returns {HTMLElement}

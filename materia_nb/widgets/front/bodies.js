@@ -1,11 +1,11 @@
-/** The parts of a cast's panel that draw themselves, by the names that the kernel has for them. Any other part of the dock is made of blocks. */
+/** The parts of a cast's panel with code of their own, by the kernel's name for each. Every other part of the dock is made of blocks. */
 import { barPart } from "./bar.js";
 import { inspectorPart } from "./inspector.js";
 import { timelinePart } from "./timeline.js";
 import { itemsPart } from "./items.js";
 import { watchPart } from "./watch.js";
 
-/** Each is given the element that it fills, and what sends messages; a part of the dock also where its controls go. */
+/** Each part receives the element to fill and the function that sends messages; parts of the dock also receive the element for their controls. */
 export const BODIES = {
   bar: barPart,
   inspector: inspectorPart,

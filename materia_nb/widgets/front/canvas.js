@@ -1,4 +1,4 @@
-/** The graph: fills cytoscape's canvas with our own cards, and tells what a person does there. */
+/** The graph: draws our cards on a cytoscape canvas and reports what a person does there. */
 import { h } from "./dom.js";
 import { canvasIsDark } from "./canvas_style.js";
 import { stillPending, choices } from "./canvas_state.js";
@@ -14,12 +14,12 @@ import { canvasStill } from "./canvas_still.js";
 import { openMenu, closeMenu } from "./menu.js";
 
 let canvasCount = 0;
-/** How long what was done here is shown before the kernel has said the same, in milliseconds. */
+/** How long a local change is shown before the kernel must have confirmed it, in milliseconds. */
 const PATIENCE = 5000;
 
 /**
- * The graph of one view. What it knows stands in its fields; its parts (mouse, keys, design, tools ...) read these and call its
- * methods. Until cytoscape is there, and where the graph is too large for it, `cy` is null.
+ * The graph of one view. Its state is in its fields; its parts (mouse, keys, design, tools ...) read these fields and call its
+ * methods. `cy` is null until cytoscape has loaded, and for a graph that is too large for cytoscape.
  */
 export class Canvas {
   /** @type {Fixed} */
@@ -30,27 +30,27 @@ export class Canvas {
   look = {};
   /** @type {Flags} */
   flags = {};
-  /** @type {Map<string, Pick_>} what the elements stand for */
+  /** @type {Map<string, Pick_>} the part that each element stands for */
   picks = new Map();
   /** @type {Cy|null} */
   cy = null;
   /** @type {Drawing|null} */
   drawing = null;
-  /** @type {string|null} the socket from which a line is led */
+  /** @type {string|null} the source of a connection that is being made */
   connecting = null;
-  /** @type {string|null} where it would lead */
+  /** @type {string|null} its target so far */
   aim = null;
   dark = false;
   token = `mnb-c-${++canvasCount}`;
-  /** @type {Partial<Flags>} what was picked and marked here and the kernel has not said yet */
+  /** @type {Partial<Flags>} local selections that the kernel has not confirmed */
   #kept = {};
   /** @type {Flags} */
   #said = {};
   #keeping = 0;
   #telling = 0;
-  /** @type {Size|null} the room that the kernel was told of last */
+  /** @type {Size|null} the size last sent to the kernel */
   #told = null;
-  /** @type {string|null} what of the surface took room when the room changed last */
+  /** @type {string|null} state of dock and inspector at the last size change */
   #around = null;
   #ends = new AbortController();
 
@@ -76,7 +76,7 @@ export class Canvas {
     this.design = canvasDesign(this);
     const { surface } = this, options = { signal: this.signal };
     graph.addEventListener("keydown", canvasKeys(this), options);
-    // JupyterLab's command keys go by the element that has the focus: only there does this keep them away.
+    // JupyterLab looks for this attribute on the focused element only.
     (surface ?? graph).addEventListener("focusin", ({ target }) => target instanceof Element && target.setAttribute("data-lm-suppress-shortcuts", "true"), options);
     surface?.addEventListener("mnb-selected", (event) => this.#selectedElsewhere(/** @type {CustomEvent} */ (event).detail), options);
     this.still.box.addEventListener("scroll", () => this.seen());
@@ -96,7 +96,7 @@ export class Canvas {
     return this.fixed.themes[this.dark ? "dark" : "light"];
   }
 
-  /** Whether it is a still picture, since it is too large for a canvas. */
+  /** Whether the graph is drawn as a still picture because it is too large for a canvas. */
   get isStill() {
     return Boolean(this.scene?.still);
   }
@@ -105,7 +105,7 @@ export class Canvas {
     return this.flags.mode === "design";
   }
 
-  /** The kind of what an element stands for. @param {string|null|undefined} id */
+  /** The kind of the part that an element stands for. @param {string|null|undefined} id */
   kind(id) {
     return this.picks.get(id ?? "")?.[0];
   }
@@ -115,9 +115,9 @@ export class Canvas {
     return this.cy?.getElementById(id ?? "");
   }
 
-  // -- what is drawn ------------------------------------------------------------------
+  // -- drawing ------------------------------------------------------------------------
 
-  /** Take what is new. @param {{fixed?: Fixed, scene?: Scene, look?: Look, changed?: Look, flags?: Flags}} data */
+  /** Apply new data. @param {{fixed?: Fixed, scene?: Scene, look?: Look, changed?: Look, flags?: Flags}} data */
   update({ fixed, scene, look, changed, flags }) {
     if (fixed?.themes) {
       this.fixed = fixed;
@@ -149,7 +149,7 @@ export class Canvas {
     container.setAttribute("role", "application");
     container.addEventListener("mousedown", () => this.focus());
     cy.on("resize", () => {
-      // Measured while the page changes its style sheets it has no size, and nobody tells when it has one again.
+      // While the page swaps its style sheets the canvas measures 0, and no event follows when it has a size again.
       if (cy.width() < 20) requestAnimationFrame(() => cy.width() < 20 && container.clientWidth >= 20 && this.resized());
     });
     cy.on("viewport", () => {
@@ -185,12 +185,12 @@ export class Canvas {
     this.seen();
   }
 
-  /** What stays in view: where the cast is, what is selected, or where it begins. */
+  /** The element to keep in view: the current socket, the selection, or the entry. */
   anchor() {
     return this.element(this.flags.current || this.flags.selected || this.scene?.entry);
   }
 
-  /** Show in the map what of the picture is seen. */
+  /** Show the visible part in the minimap. */
   seen() {
     const { cy } = this;
     if (this.isStill) this.map.frame(...this.still.seen());
@@ -213,7 +213,7 @@ export class Canvas {
     this.design.place();
   }
 
-  // -- what the kernel says, and what was done here -----------------------------------
+  // -- the kernel's state and local changes -------------------------------------------
 
   /** @param {Flags} fromKernel */
   #merge(fromKernel) {
@@ -246,7 +246,7 @@ export class Canvas {
     if (selected && selected !== before.selected) this.show(selected);
   }
 
-  /** Show what a person has picked or marked, until the kernel says the same or has let it wait too long. @param {Partial<Flags>} changes */
+  /** Show a local selection until the kernel confirms it or the patience runs out. @param {Partial<Flags>} changes */
   keep(changes) {
     this.flags = { ...this.flags, ...changes };
     Object.assign(this.#kept, changes);
@@ -266,7 +266,7 @@ export class Canvas {
     this.mark();
   }
 
-  // -- what a person does -------------------------------------------------------------
+  // -- actions -----------------------------------------------------------------------
 
   focus() {
     (this.isStill ? this.still.box : this.cy?.container())?.focus({ preventScroll: true });
@@ -282,7 +282,7 @@ export class Canvas {
     this.isStill ? this.still.zoomBy(by) : this.view.zoomBy(by, at);
   }
 
-  /** Bring an element into view, and if that is asked for, so near that it can be read. @param {string} id @param {boolean} [toRead] */
+  /** Bring an element into view; with `toRead`, zoom in until its text is readable. @param {string} id @param {boolean} [toRead] */
   show(id, toRead = false) {
     const element = this.element(id);
     if (this.isStill) this.still.reach(id);
@@ -293,7 +293,7 @@ export class Canvas {
   pick(id) {
     const pick = this.picks.get(id);
     if (!pick) return;
-    this.keep({ selected: id, marked: [] }); // at once: a key may follow before the kernel has said so
+    this.keep({ selected: id, marked: [] }); // at once: a key press may follow before the kernel has answered
     this.mark();
     this.spoken.textContent = this.look[id]?.words ?? "";
     this.graph.dispatchEvent(new CustomEvent("mnb-pick", { bubbles: true, detail: { kind: pick[0], id: pick[1] } }));
@@ -308,20 +308,20 @@ export class Canvas {
     this.send("ground");
   }
 
-  /** Take what was chosen in the list. @param {string} id */
+  /** Select the element chosen in the list. @param {string} id */
   choose(id) {
     this.pick(id);
     this.show(id, true);
     this.focus();
   }
 
-  /** Show what the list is at. @param {string|null} id */
+  /** Highlight the element under the list's cursor. @param {string|null} id */
   pointAt(id) {
     this.drawing?.mark({ found: id });
     if (id) this.show(id, true);
   }
 
-  /** The socket that is selected, if one is. */
+  /** The selected socket, or null. */
   get socket() {
     return this.kind(this.flags.selected) === "socket" ? this.flags.selected ?? null : null;
   }
@@ -360,18 +360,18 @@ export class Canvas {
     if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { what: selected });
   }
 
-  /** Whether an element is a way out that is designed: an edge that is written down, or an exit. @param {string|null|undefined} id */
+  /** Whether an element is an editable edge or exit; implied edges are not. @param {string|null|undefined} id */
   #isWay(id) {
     return this.designs && ["edge", "exit"].includes(this.kind(id) ?? "") && !this.element(id)?.hasClass("implied");
   }
 
-  /** Let a way out wait for the condition at a place of their list. @param {number} index @param {string|null|undefined} [id] */
+  /** Set the condition of an edge, by its index in the list of conditions. @param {number} index @param {string|null|undefined} [id] */
   waitFor(index, id = this.flags.selected) {
     const condition = this.fixed.conditions[index];
     if (id && condition && this.#isWay(id)) this.send("when", { of: id, when: condition.ink });
   }
 
-  /** Look at a way out earlier or later. @param {1|-1} by @param {string|null|undefined} [id] */
+  /** Move an edge up or down in the evaluation order. @param {1|-1} by @param {string|null|undefined} [id] */
   order(by, id = this.flags.selected) {
     if (id && this.#isWay(id)) this.send("order", { of: id, by });
   }
@@ -381,7 +381,7 @@ export class Canvas {
     if (selected && this.kind(selected) === "loop") this.send("fold", { element: selected });
   }
 
-  /** Say what is asked for, over the picture. @param {string} text */
+  /** Show an instruction over the picture. @param {string} text */
   tell(text) {
     this.hint.textContent = text;
     this.hint.hidden = !text;
@@ -393,13 +393,13 @@ export class Canvas {
     openMenu({ x: box.x + at.x, y: box.y + at.y, within: this.host }, this.#entries(id), { label: "graph" });
   }
 
-  /** Open the menu of what is selected, where it stands. */
+  /** Open the menu of the selection at its position. */
   openMenuHere() {
     const element = this.isStill ? undefined : this.element(this.flags.selected);
     this.openMenu(!element?.nonempty() ? { x: 20, y: 20 } : element.isNode() ? element.renderedPosition() : element.renderedMidpoint(), this.flags.selected);
   }
 
-  /** Let the surface around the graph do something with a socket. @param {"where"|"compare"|"run_to"} act @param {string} id */
+  /** Ask the surrounding surface to act on a socket. @param {"where"|"compare"|"run_to"} act @param {string} id */
   #asks(act, id) {
     this.graph.dispatchEvent(new CustomEvent("mnb-socket", { bubbles: true, detail: { act, id } }));
   }
@@ -435,10 +435,10 @@ export class Canvas {
     ];
   }
 
-  // -- its room -----------------------------------------------------------------------
+  // -- size ---------------------------------------------------------------------------
 
   resized() {
-    // A dock that opens with the first step, and an inspector that widens for a failure, take their room and move nothing.
+    // A dock that opens with the first step and an inspector that widens for a failure must not move the graph.
     const { empty, tall } = this.surface?.dataset ?? {}, around = `${empty} ${tall}`, stays = this.#around !== null && around !== this.#around;
     this.#around = around;
     if (this.cy && this.scene && !this.isStill) this.view.resized(this.anchor(), stays);
@@ -446,7 +446,7 @@ export class Canvas {
     if (!stays) this.#tellRoom();
   }
 
-  /** Tell the kernel how much room there is, so that as much is said as can be read in it. */
+  /** Tell the kernel the available size, so that it chooses how much detail the cards show. */
   #tellRoom() {
     const { clientWidth, clientHeight } = this.graph, [w, high] = roomIn([clientWidth, clientHeight], this.map.wide);
     const same = this.#told && Math.abs(this.#told[0] - w) < 16 && Math.abs(this.#told[1] - high) < 16;
@@ -455,7 +455,7 @@ export class Canvas {
     this.#telling = setTimeout(() => {
       this.#told = [w, high];
       this.send("room", { w, h: high });
-    }, this.#told ? 250 : 100); // at first soon: what is drawn before that moves
+    }, this.#told ? 250 : 100); // soon at first: a later layout would move what is already drawn
   }
 
   destroy() {

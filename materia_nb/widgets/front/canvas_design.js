@@ -1,9 +1,9 @@
-/** Designing with the mouse: connecting from a handle, dragging, marking with a frame, dropping in what is dragged. */
+/** Designing with the mouse: connecting from a handle, dragging sockets, marking with a frame, dropping materia. */
 import { h, svg, setAttr, MATERIA_TYPE } from "./dom.js";
 
-/** How far the middle of the handle stands from the card. */
+/** Distance between the card and the middle of the handle. */
 const BESIDE = 8;
-/** A way shorter than this is a click. */
+/** A drag shorter than this is a click. */
 const STILL = 4;
 
 /** The rectangle between two points. @param {Point} a @param {Point} b */
@@ -39,7 +39,7 @@ export function canvasDesign(canvas) {
     handle.hidden = !(cy && node && designs());
     if (handle.hidden || !node || !cy) return;
     const at = node.renderedPosition(), right = canvas.scene?.direction === "right", w = node.data("w") * cy.zoom(), high = node.data("h") * cy.zoom();
-    // Beside the card, so that of a small one too the middle can be clicked, and not on the chip of a line below it.
+    // Next to the card: a small card can still be clicked in the middle, and the chip of an edge below stays free.
     handle.style.left = `${at.x + (right ? w / 2 + BESIDE : w * 0.3)}px`;
     handle.style.top = `${at.y + (right ? 0 : high / 2 + BESIDE)}px`;
     handle.dataset.element = node.id();
@@ -55,7 +55,7 @@ export function canvasDesign(canvas) {
     canvas.send("marquee", { ids });
   };
 
-  /** A line was let go where nothing is: whoever knows the materia asks what comes there, the edge of its card where the line ends. @param {string} from @param {Point} at */
+  /** Ask the palette for a new socket where a connection was dropped on empty ground; its card begins where the line ends. @param {string} from @param {Point} at */
   const goOn = (from, at) => {
     const { cy } = canvas, node = canvas.element(from), source = canvas.picks.get(from)?.[1];
     if (!cy || !node || !source) return;
@@ -95,7 +95,7 @@ export function canvasDesign(canvas) {
     handle.addEventListener("pointercancel", stop, { signal: drag.signal });
   });
 
-  // With Shift, a frame on the ground marks sockets; cytoscape must not take it for a pan.
+  // Shift-drag on the ground marks sockets; cytoscape must not treat it as a pan.
   graph.addEventListener("mousedown", (event) => {
     const { cy } = canvas;
     if (!cy || !event.shiftKey || event.button !== 0 || !designs() || !cy.container().contains(/** @type {Node|null} */ (event.target))) return;
@@ -137,7 +137,7 @@ export function canvasDesign(canvas) {
 
   return {
     place: placeHandle,
-    /** Ask what comes after a socket, where there is room beside it. @param {string} id */
+    /** Ask for a new socket after this one, in the free space next to it. @param {string} id */
     goOn(id) {
       const node = canvas.element(id);
       if (!node?.nonempty()) return;
@@ -150,7 +150,7 @@ export function canvasDesign(canvas) {
     clear: () => marked.length > 0 && choose([]),
     /** @param {string[]} ids */
     set: (ids) => String(ids) === String(marked) || mark(ids),
-    /** The elements of another graph are there: what was marked is marked again, as far as it is there. */
+    /** Restore the marks after the graph has been rebuilt. */
     again: () => mark(marked),
     /** Listen to a cytoscape object. @param {Cy} cy */
     attach(cy) {
@@ -168,7 +168,7 @@ export function canvasDesign(canvas) {
         target.scratch("_mnb_at", { ...target.position() });
       });
       cy.on("drag", "node.socket", ({ target }) => {
-        // Lines go straight, and what stands on them goes with them.
+        // While dragging, edges are straight and their chips move with them.
         const edges = target.connectedEdges().addClass("free"), chips = cy.nodes(".chip");
         for (const edge of edges.toArray()) chips.filter((chip) => chip.data("of") === edge.id()).position(edge.midpoint());
         placeHandle();

@@ -1,10 +1,10 @@
-/** Draws a scene with cytoscape: nodes are our own pictures, lines are its own. */
+/** Draws a scene with cytoscape: nodes are our own pictures, edges are cytoscape's. */
 import { canvasStyle, coloured, pictureAddress } from "./canvas_style.js";
 
 export class Drawing {
-  /** @type {Map<string, string>} the classes that an element has however it looks now */
+  /** @type {Map<string, string>} the fixed classes of each element */
   bases = new Map();
-  /** @type {Map<string, string>} the picture that each node is to have */
+  /** @type {Map<string, string>} the picture that each node should get */
   #wanted = new Map();
   #canvas;
 
@@ -14,7 +14,7 @@ export class Drawing {
     this.cy = cy;
   }
 
-  /** Draw another scene in place of that which is there. @param {Scene} scene */
+  /** Replace the scene. @param {Scene} scene */
   build({ nodes, edges, edge }) {
     const { cy, bases } = this;
     cy.batch(() => {
@@ -30,7 +30,7 @@ export class Drawing {
     });
   }
 
-  /** Show how some elements look now. @param {string[]} ids */
+  /** Update the look of some elements. @param {string[]} ids */
   dress(ids) {
     this.cy.batch(() => ids.forEach((id) => this.#dress(id)));
   }
@@ -45,7 +45,7 @@ export class Drawing {
     else element.data("label", now.label ?? "");
   }
 
-  /** Give a node another picture; the old one stays until the new one is there, so that nothing blinks. @param {CyElements} node @param {string} svg */
+  /** Change the picture of a node; the old picture stays until the new one has loaded, to avoid flicker. @param {CyElements} node @param {string} svg */
   #paint(node, svg) {
     const id = node.id(), old = node.data("img"), address = pictureAddress(coloured(svg, this.#canvas.colours));
     if (address === old) return;
@@ -60,7 +60,7 @@ export class Drawing {
     if (!image || image.complete) setImage();
   }
 
-  /** Draw everything in the colours that hold now. */
+  /** Redraw everything in the current colours. */
   restyle() {
     const { colours, fixed, look } = this.#canvas;
     this.cy.style().fromJson(canvasStyle(colours, fixed.conditions, fixed.font)).update();
@@ -70,7 +70,7 @@ export class Drawing {
     }
   }
 
-  /** Mark what is selected, led from and aimed at. @param {Record<string, string|null|undefined>} marks classes, and the element that is to have each */
+  /** Mark the selection, and the source and target of a connection. @param {Record<string, string|null|undefined>} marks the id of the element for each class */
   mark(marks) {
     this.cy.batch(() => {
       for (const [name, id] of Object.entries(marks)) {

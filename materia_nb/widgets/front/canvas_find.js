@@ -1,4 +1,4 @@
-/** The list of all that can be selected, with a field to find it by name: the picture for who does not see it. */
+/** A searchable list of everything that can be selected: the graph for people who cannot see the picture. */
 import { h, refill, setAttr, targetOf } from "./dom.js";
 
 /**
@@ -10,7 +10,7 @@ export function canvasFinder(choose, point) {
   const list = h("ul", { class: "mnb-c-list", role: "listbox", "aria-label": "everything that can be selected in the graph", tabindex: "0" });
   const box = h("div", { class: "mnb-c-find" }, field, list);
   let at = -1;
-  /** @type {HTMLElement|null} what had the focus before it was opened */
+  /** @type {HTMLElement|null} the element that had the focus before the list opened */
   let opened = null;
   const items = () => [...list.querySelectorAll("li")], visibleItems = () => items().filter((item) => !item.hidden);
   const elementOf = (/** @type {HTMLElement} */ item) => item.dataset.element ?? "";
@@ -78,7 +78,7 @@ export function canvasFinder(choose, point) {
       refill(list, named.map(([label, element, depth], n) => h("li", { id: `${prefix}-${n}`, role: "option", "aria-selected": "false", "data-element": element, "data-depth": depth }, label)));
       filter();
     },
-    /** Mark in the list what is selected. @param {string|null} [element] */
+    /** Mark the selected element in the list. @param {string|null} [element] */
     mark(element) {
       const index = visibleItems().findIndex((item) => item.dataset.element === element);
       if (index >= 0 && opened === null) set(index, false);

@@ -1,4 +1,4 @@
-/** The canvas by keyboard: arrows go from socket to socket, letters do what the mouse does. */
+/** Keyboard control of the canvas: arrows move between sockets, letters do what the mouse does. */
 import { nearest } from "./canvas_state.js";
 import { CHORDS } from "./design_bar.js";
 
@@ -25,7 +25,7 @@ export function canvasKeys(canvas) {
     else canvas.pick(next.id());
     canvas.show(next.id());
   };
-  /** Go through the ways out of a socket. */
+  /** Cycle through the edges of a socket. */
   const cycle = () => {
     const element = canvas.element(canvas.flags.selected);
     if (!element?.nonempty()) return;

@@ -1,4 +1,4 @@
-/** A small map of a large picture, to see where one is and to go elsewhere. */
+/** A minimap of a large graph, for orientation and navigation. */
 import { h, svg, refill } from "./dom.js";
 
 const WIDE = 132, HIGH = 92;
@@ -24,11 +24,11 @@ export function canvasMinimap(go) {
   box.addEventListener("pointermove", (event) => event.buttons && to(event));
   return {
     box,
-    /** How much of the width it takes: only a large graph is laid out beside it. */
+    /** Width that the map takes from the graph: only a large graph is laid out next to it. */
     get wide() {
       return large ? WIDE + 12 : 0;
     },
-    /** Show it where the whole cannot be read in the room that there is, and the map does not hide half of that. @param {boolean} needed */
+    /** Show the map if the whole graph is not readable at this size and the map does not hide half of it. @param {boolean} needed */
     need(needed) {
       box.hidden = !(large || needed);
     },
@@ -59,7 +59,7 @@ export function canvasMinimap(go) {
         dot.classList.toggle("mnb-c-picked", id === selected);
       }
     },
-    /** What is seen of the picture, in its pixels. @param {number} x @param {number} y @param {number} wide @param {number} high */
+    /** Show the visible part, in pixels of the picture. @param {number} x @param {number} y @param {number} wide @param {number} high */
     frame(x, y, wide, high) {
       const at = { x: edge[0] + x * k, y: edge[1] + y * k, width: Math.max(2, wide * k), height: Math.max(2, high * k) };
       for (const [name, value] of Object.entries(at)) frame.setAttribute(name, String(value));

@@ -1,7 +1,7 @@
-/** The mouse on the canvas: what is clicked, pointed at and zoomed. */
+/** The mouse on the canvas: clicks, hover texts and zoom. */
 import { h, targetOf } from "./dom.js";
 
-/** Words beside the mouse; only ever text. @param {HTMLElement} host */
+/** A tooltip next to the mouse; plain text only. @param {HTMLElement} host */
 export function canvasHover(host) {
   const box = h("div", { class: "mnb-c-hover", role: "tooltip", hidden: true });
   host.append(box);
@@ -15,7 +15,7 @@ export function canvasHover(host) {
   };
   return {
     hide,
-    /** Show words once the mouse rests on an element. @param {Point} at @param {string} element @param {string} [text] */
+    /** Show a text once the mouse rests on an element. @param {Point} at @param {string} element @param {string} [text] */
     show({ x, y }, element, text) {
       if (!box.hidden && over === element) return;
       hide();
@@ -32,14 +32,14 @@ export function canvasHover(host) {
   };
 }
 
-/** Listen to the mouse in the box of the graph, before cytoscape does. @param {import("./canvas.js").Canvas} canvas */
+/** Listen to the mouse in the graph's box, before cytoscape does. @param {import("./canvas.js").Canvas} canvas */
 export function hearMouse(canvas) {
   const { graph, host, signal } = canvas;
   const at = (/** @type {MouseEvent} */ event) => {
     const box = host.getBoundingClientRect();
     return { x: event.clientX - box.x, y: event.clientY - box.y };
   };
-  // cytoscape keeps where it is on the page, and is not told when something above it grows or the page has just scrolled.
+  // cytoscape caches its position on the page and does not notice when something above it grows or the page scrolls.
   const measured = () => canvas.cy?.renderer().invalidateContainerClientCoordsCache();
   for (const name of ["pointerover", "pointerdown"]) graph.addEventListener(name, measured, { capture: true, signal });
   graph.addEventListener("wheel", (event) => {
@@ -54,13 +54,13 @@ export function hearMouse(canvas) {
     if (host.contains(target) && !canvas.still.box.contains(target)) return;
     event.preventDefault();
     event.stopPropagation();
-    if (canvas.isStill) canvas.openMenu(at(event), canvas.still.hit(event)?.id); // of others cytoscape tells which element it is
+    if (canvas.isStill) canvas.openMenu(at(event), canvas.still.hit(event)?.id); // otherwise cytoscape reports the element
   }, { signal });
 }
 
-/** Listen to the mouse as cytoscape tells of it. @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
+/** Listen to cytoscape's mouse events. @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
 export function hearElements(canvas, cy) {
-  /** What an element stands for: a chip for its line. */
+  /** The element that is meant: the edge of a chip, else the element itself. */
   const idOf = (/** @type {CyElements} */ element) => /** @type {string} */ (element.data("of") || element.id());
   const isGround = (/** @type {CyEvent} */ event) => /** @type {unknown} */ (event.target) === cy;
   const container = cy.container();
@@ -86,7 +86,7 @@ export function hearElements(canvas, cy) {
     canvas.unpick();
   });
   cy.on("cxttap taphold", (event) => {
-    if (event.type === "taphold" && !/touch/.test(event.originalEvent?.type ?? "")) return; // a finger that rests; a mouse has another button
+    if (event.type === "taphold" && !/touch/.test(event.originalEvent?.type ?? "")) return; // a long press opens the menu for touch only; a mouse has a right button
     canvas.hover.hide();
     canvas.openMenu(event.renderedPosition, isGround(event) ? null : idOf(event.target));
   });

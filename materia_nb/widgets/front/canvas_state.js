@@ -1,8 +1,8 @@
-/** What a canvas goes by, apart from drawing it: what was done here and the kernel has not said yet, and what can be done with an element. */
+/** State of a canvas apart from drawing: local changes that the kernel has not confirmed, and the actions for an element. */
 
 /**
- * Say what of the flags that a person has set here stays, now that the kernel says this: an answer to an earlier act does
- * not undo a later one, and what is no longer drawn is not waited for.
+ * Return the local flags that stay pending after an update from the kernel: an answer to an earlier action does
+ * not undo a later one, and elements that are no longer drawn are dropped.
  * @param {Partial<Flags>} pending
  * @param {Flags} fromKernel
  * @param {(id: string) => boolean} isDrawn
@@ -20,7 +20,7 @@ export function stillPending(pending, fromKernel, isDrawn) {
  *   `connecting`: a line is led somewhere; `follows`: there is a cast; `stops`: runs stop there; `folded`: it is a loop that is
  */
 
-/** What the menu of an element offers. @param {string} kind @param {Situation} situation @returns {[words: string, act: Act][]} */
+/** The menu entries of an element. @param {string} kind @param {Situation} situation @returns {[words: string, act: Act][]} */
 export function choices(kind, { mode, connecting, follows, stops, folded }) {
   const socket = kind === "socket", loop = kind === "loop", designs = mode === "design", casts = follows && !designs && !loop;
   /** @type {([string, Act]|false|undefined)[]} */
@@ -41,7 +41,7 @@ export function choices(kind, { mode, connecting, follows, stops, folded }) {
   return all.filter((choice) => choice !== false && choice !== undefined);
 }
 
-/** The point of some in a direction that is nearest to one, what stands straight there before what stands aslant; its place among them, or -1. @param {Point} from @param {Size} way @param {Point[]} points */
+/** Return the index of the nearest point in a direction, or -1; points straight ahead come before points at an angle. @param {Point} from @param {Size} way @param {Point[]} points */
 export function nearest(from, [dx, dy], points) {
   let best = -1, lowestCost = Infinity;
   points.forEach((point, index) => {

@@ -1,4 +1,4 @@
-/** A graph that is too large for a canvas: one picture, with marks laid over it; it can be clicked on, and follows. */
+/** A graph that is too large for a canvas: one clickable picture with marks over it, which follows the cast. */
 import { h, refill } from "./dom.js";
 import { pictureAddress, coloured } from "./canvas_style.js";
 
@@ -12,7 +12,7 @@ export function canvasStill(choose) {
   const rings = new Map();
   let scene = /** @type {Scene} */ (/** @type {unknown} */ (null)), k = 1;
 
-  /** A node, seen from the corner of the picture. @param {string} id @returns {SceneNode|undefined} */
+  /** A node in coordinates of the picture's corner. @param {string} id @returns {SceneNode|undefined} */
   const boxOf = (id) => {
     const sceneNode = scene.nodes.find((node) => node.id === id);
     return sceneNode && { ...sceneNode, x: sceneNode.x - scene.corner[0], y: sceneNode.y - scene.corner[1] };
@@ -47,7 +47,7 @@ export function canvasStill(choose) {
     colours(colours) {
       image.src = pictureAddress(coloured(scene.still ?? "", colours));
     },
-    /** Lay marks over the picture, from how its elements look. @param {Look} look @param {string|null} [selected] */
+    /** Draw rings over the picture for the current look of its elements. @param {Look} look @param {string|null} [selected] */
     look(look, selected) {
       rings.clear();
       refill(marks);
@@ -82,7 +82,7 @@ export function canvasStill(choose) {
       size();
       box.scrollTo({ left: x * k - box.clientWidth / 2, top: y * k - box.clientHeight / 2 });
     },
-    /** What is seen of the picture: left, top, width, height. @returns {[number, number, number, number]} */
+    /** The visible part of the picture: left, top, width, height. @returns {[number, number, number, number]} */
     seen: () => [box.scrollLeft / k + scene.corner[0], box.scrollTop / k + scene.corner[1], box.clientWidth / k, box.clientHeight / k],
     go: (/** @type {number} */ x, /** @type {number} */ y) => box.scrollTo({ left: (x - scene.corner[0]) * k - box.clientWidth / 2, top: (y - scene.corner[1]) * k - box.clientHeight / 2 }),
   };

@@ -1,4 +1,4 @@
-/** How the canvas looks: the rules of cytoscape for one set of colours. Nodes are our own pictures. */
+/** The canvas style: cytoscape rules for one set of colours. Nodes are our own pictures. */
 
 /** @param {string} selector @param {Record<string, any>} style */
 const rule = (selector, style) => ({ selector, style });
@@ -39,15 +39,15 @@ export function canvasStyle(c, conditions, font) {
       "z-index-compare": "manual", "z-index": 12, "overlay-opacity": 0,
     }),
     line("edge", "line"),
-    // The ends of dashes are round in an SVG and flat here, so they are a little longer.
+    // Dashes have round ends in SVG and flat ends here, so they are a little longer.
     ...conditions.map((condition) => line(`edge.${condition.class}`, condition.line, condition.ink, condition.dashes
       ? { "line-style": "dashed", "line-dash-pattern": condition.dashes.map((long) => long + 1), width: 2 } : {})),
     rule("edge.exit", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-fill": "hollow" }),
     rule("edge.implied", { "line-style": "dashed", "line-dash-pattern": [1, 5] }),
-    // Where lanes part, a bar behind the head; where they have come together, a hollow one.
+    // A bar behind the arrow head where lanes fork.
     rule("edge.lanes", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-shape": "triangle-tee" }),
     rule("edge.start", { events: "no" }),
-    // A line to what a person has moved goes straight there.
+    // An edge to a socket that was moved by hand is straight.
     rule("edge.free", {
       "curve-style": "bezier", "source-endpoint": "outside-to-node-or-label", "target-endpoint": "outside-to-node-or-label",
     }),
@@ -80,8 +80,8 @@ export function canvasIsDark(node) {
   return false;
 }
 
-/** Fill the colours of a theme into a picture; its own text holds no such places. @param {string} svg @param {Colours} colours */
+/** Replace the colour placeholders of a picture; its own text contains none. @param {string} svg @param {Colours} colours */
 export const coloured = (svg, colours) => svg.replace(/@([A-Za-z_-]+)@/g, (placeholder, role) => colours[role] || placeholder);
 
-/** A picture as an address that cytoscape and an image take. @param {string} svg */
+/** A picture as a data URL for cytoscape and images. @param {string} svg */
 export const pictureAddress = (svg) => `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`;

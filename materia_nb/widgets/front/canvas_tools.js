@@ -1,23 +1,23 @@
-/** The buttons in the corner of the picture, what its signs mean, and taking it away as PNG or SVG. */
+/** The buttons in the corner of the picture, the legend, and saving as PNG or SVG. */
 import { h, svg, onKeys, refill } from "./dom.js";
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
 import { DESIGN_KEYS, KEYS } from "./canvas_keys.js";
 
-/** Give a file to the browser. @param {Blob} blob @param {string} name */
+/** Download a file. @param {Blob} blob @param {string} name */
 function save(blob, name) {
   const link = h("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A name for a file: letters, digits and dashes of what a loadout is called. @param {string|undefined} name @param {string} ending */
+/** A file name made from the letters, digits and dashes of a loadout's name. @param {string|undefined} name @param {string} ending */
 export function fileName(name = "", ending) {
   const plain = name.replace(/[^A-Za-z0-9_-]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
   return `${plain || "graph"}.${ending}`;
 }
 
-/** What the signs mean, as samples. @param {Colours} c @param {DrawnCondition[]} conditions what lines wait for */
+/** The legend: a sample of each sign with its meaning. @param {Colours} c @param {DrawnCondition[]} conditions what lines wait for */
 function legendOf(c, conditions) {
   const line = (/** @type {string} */ use, dash = "", hollow = false) =>
     svg("svg", { width: 46, height: 16, "aria-hidden": "true" },
@@ -27,7 +27,7 @@ function legendOf(c, conditions) {
     svg("rect", { x: 3, y: 2, width: 36, height: 14, rx: 4, fill: "none", stroke: c.now, "stroke-width": 2.2 }));
   const dot = svg("svg", { width: 46, height: 18, "aria-hidden": "true" }, svg("circle", { cx: 21, cy: 9, r: 6, fill: c.break }));
   const sign = (/** @type {string} */ text) => h("b", { class: "mnb-c-sample" }, text);
-  const guard = conditions.find((condition) => condition.line === condition.ink)?.line ?? "line"; // an exit has the colour of what it waits for
+  const guard = conditions.find((condition) => condition.line === condition.ink)?.line ?? "line"; // an exit has the colour of its condition
   /** @type {[Child, string][]} */
   const rows = [
     [icon("model"), "agent: a model answers"], [icon("person"), "agent: you answer"], [icon("function"), "agent: a function answers"],
@@ -41,7 +41,7 @@ function legendOf(c, conditions) {
     h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), meaning)));
 }
 
-/** What the keys do. @param {boolean} designs */
+/** The list of keys. @param {boolean} designs */
 const keysOf = (designs) => h("div", { class: "mnb-c-legend", role: "list" }, [...KEYS, ...(designs ? DESIGN_KEYS : [])].map(([keys, does]) =>
   h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, h("b", {}, keys)), does)));
 
@@ -82,7 +82,7 @@ export function canvasTools(canvas) {
   ];
   return {
     entries,
-    /** The kernel has drawn the picture that was asked for. @param {string} text */
+    /** Save the SVG that the kernel has drawn. @param {string} text */
     saveSvg: (text) => save(new Blob([text], { type: "image/svg+xml" }), fileName(canvas.flags.name, "svg")),
   };
 }

@@ -1,8 +1,8 @@
-/** The canvas as a widget of its own, beside the cytoscape that it fills. */
+/** The canvas as a widget of its own, next to the cytoscape widget that it draws on. */
 import { Canvas } from "./canvas.js";
 import { sendMessage } from "./wire.js";
 
-/** The element around another that has this class, as soon as it is in the page. @param {HTMLElement} el @param {string} selector @returns {Promise<HTMLElement>} */
+/** The closest ancestor that matches a selector, as soon as the element is in the page. @param {HTMLElement} el @param {string} selector @returns {Promise<HTMLElement>} */
 const placedIn = (el, selector) =>
   new Promise((resolve) => {
     const watch = new ResizeObserver(() => {
@@ -15,7 +15,7 @@ const placedIn = (el, selector) =>
   });
 
 /**
- * The cytoscape object that draws in an element: that of the view of its widget that stands there. A view has it once it is
+ * The cytoscape object that draws in an element, taken from the widget view in that place. A view has the object once it is
  * displayed, and the views of a model are `views`, both as ipywidgets and ipycytoscape have them.
  * @param {Model} model
  * @param {HTMLElement} graph
@@ -35,7 +35,7 @@ async function cytoscapeIn(model, graph) {
 
 /** @param {{model: Model}} props */
 function initialize({ model }) {
-  // Kept in the model, so that a view which comes later sees it.
+  // Stored in the model for views that are created later.
   model.on("msg:custom", (message) => message?.kind === "look" && Object.assign(model.get("look"), message.changed));
 }
 

@@ -1,11 +1,11 @@
-/** Says under a field what is wrong with what is typed in it, as the kernel finds it. */
+/** Validates a field in the kernel and shows the problems below it. */
 import { h, refill, setAttr } from "./dom.js";
 
 /**
  * @param {HTMLTextAreaElement|HTMLInputElement} field
  * @param {Talk} send
  * @param {"reply"|"correction"|"value"|"by_hand"} kind
- * @param {string} fine what to say of a text that would be taken
+ * @param {string} fine the message for a valid text
  * @param {(fine: boolean) => void} [checked]
  */
 export function checkedField(field, send, kind, fine, checked = () => {}) {

@@ -1,8 +1,8 @@
-/** What can be compared with what, as a menu: a step with the last visit of its socket, with another step; the cast with another. */
+/** Menus for comparisons: a step with the last visit of its socket or with another step, and the cast with another cast. */
 import { askWhere } from "./bar.js";
 import { openMenu } from "./menu.js";
 
-/** Let a person choose which cast this one is compared with. @param {Talk} send @param {Parameters<typeof openMenu>[0]} at */
+/** Let a person choose a cast to compare this one with. @param {Talk} send @param {Parameters<typeof openMenu>[0]} at */
 export async function chooseCast(send, at) {
   const { casts } = await send.ask("casts", {});
   const entries = casts.map((/** @type {[string, string]} */ [cast, label]) => ({ words: label, act: () => send("compare", { cast }) }));
@@ -12,7 +12,7 @@ export async function chooseCast(send, at) {
 /**
  * Open the menu of a step.
  * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} looked the selected row
- * @param {(row: number) => string} called what step a row is about
+ * @param {(row: number) => string} called the label of the step in a row
  */
 export function compareMenu(send, at, row, looked, called) {
   const steps = [{ words: `Compare step ${called(row)} with the last visit of its socket`, act: () => send("compare", { row }) }];
@@ -20,7 +20,7 @@ export function compareMenu(send, at, row, looked, called) {
   openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
 }
 
-/** Do what was chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare"|"run_to", id: string}} chosen */
+/** Run the action chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare"|"run_to", id: string}} chosen */
 export function actOnSocket(send, shell, { act, id: socket }) {
   if (act === "where") askWhere(send, shell, { kind: "before", socket });
   else send(act, { socket });

@@ -1,4 +1,4 @@
-/** Design mode: palette, inspector, dock and bar round the graph. */
+/** Design mode: palette, inspector, dock and bar around the graph. */
 import { h } from "./dom.js";
 import { designBarPart, designKeys } from "./design_bar.js";
 import { palettePart } from "./palette.js";
@@ -6,10 +6,10 @@ import { designInspectorPart } from "./design_inspector.js";
 import { problemsPart } from "./problems.js";
 
 /**
- * The parts of design mode in a surface. They are made when it is first switched to, and listen while it is on.
+ * The parts of design mode in a surface. They are created when design mode is first entered, and listen while it is active.
  * @param {{el: HTMLElement, bar: HTMLElement, palette: HTMLElement, inspector: HTMLElement, problems: HTMLElement}} cells
  * @param {ToldByDesign} send
- * @param {() => MenuEntry[]} [around] what the surface adds to the menu of the bar
+ * @param {() => MenuEntry[]} [around] entries that the surface adds to the menu of the bar
  */
 export function designParts(cells, send, around) {
   const side = h("div", { class: "mnb-d-side", hidden: true }), tools = h("span", { class: "mnb-d-bar", hidden: true });
@@ -25,7 +25,7 @@ export function designParts(cells, send, around) {
     const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
     if (on) send("pick", { what: kind ? [kind, id] : null, add: add === true });
   };
-  // A coding agent may have handed over a draft meanwhile: that is asked when a person comes back to it.
+  // A coding agent may have handed over a draft in the meantime, so ask when a person comes back.
   let looked = Date.now();
   const back = () => {
     if (on && Date.now() - looked > 5000) send("news");
@@ -35,11 +35,11 @@ export function designParts(cells, send, around) {
     last = data;
     if (on && data.bar) for (const part of parts) part.update(data);
   };
-  /** @type {[string, (event: Event) => void][]} what is heard of the surface */
+  /** @type {[string, (event: Event) => void][]} listeners on the surface */
   const heard = [["mnb-pick", picked], ["pointerenter", back], ["focusin", back]];
   return {
     update,
-    /** Switch it on or off, in the surface that it is in by now. @param {boolean} now @param {HTMLElement|null} surface */
+    /** Switch design mode on or off in the current surface. @param {boolean} now @param {HTMLElement|null} surface */
     mode(now, surface) {
       if (now && !parts.length) parts = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
       const elsewhere = surface && surface !== box;
@@ -52,7 +52,7 @@ export function designParts(cells, send, around) {
       on = now;
       side.hidden = tools.hidden = !on;
       unkey();
-      // What is typed in the parts goes no further than `el`; the graph stands beside it.
+      // Keys typed in the parts stop at `el`; the graph is its sibling.
       const ends = [cells.el, box].flatMap((element) => (on && element ? designKeys(element, send) : []));
       unkey = () => ends.forEach((end) => end());
       update(last);

@@ -1,15 +1,15 @@
-/** The bar of design mode: what the design is called, what is wrong, undo and redo, casting and saving; and what was said last. */
+/** The bar of design mode: name, problems, undo and redo, casting and saving, and the last message. */
 import { actButton, h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
 import { counted } from "./words.js";
 
-/** Let every form of the surface send what was typed and not sent yet. @param {Element|null} node */
+/** Make every form of the surface send its pending input. @param {Element|null} node */
 export function flushForms(node) {
   node?.closest(".mnb-surface")?.dispatchEvent(new CustomEvent("mnb-flush"));
 }
 
-/** Sends messages of design mode: what was typed before goes before them. @param {HTMLElement} host @param {ToldByDesign} send @returns {ToldByDesign} */
+/** Return a sender that flushes pending form input before each message. @param {HTMLElement} host @param {ToldByDesign} send @returns {ToldByDesign} */
 export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {}) => {
   flushForms(host);
   send(kind, fields);
@@ -78,7 +78,7 @@ export function designBarPart(host, send, around = () => []) {
           button("Leave it", "do nothing", () => act("answer", { number: -1 })));
       } else if (alert && note.words) {
         say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "take this message away", () => say(""), { class: "mnb-x", "aria-label": "take this message away" }));
-      } else if (!line.querySelector("input")) say(""); // what one is asked for stays
+      } else if (!line.querySelector("input")) say(""); // a question stays open
     },
     destroy: () => host.replaceChildren(),
   };
@@ -87,13 +87,13 @@ export function designBarPart(host, send, around = () => []) {
 /** What each key does with Ctrl or Command. @type {Record<string, "save"|"undo"|"redo"|"copy"|"cut"|"paste"|"duplicate">} */
 export const CHORDS = { s: "save", z: "undo", y: "redo", c: "copy", x: "cut", v: "paste", d: "duplicate" };
 
-/** The message that a key of design mode sends, or nothing. @param {{key: string, mod: boolean, shift: boolean}} pressed @param {{typing: boolean, selecting: boolean}} where whether in a field, whether text is selected */
+/** Return the message for a key in design mode, or null. @param {{key: string, mod: boolean, shift: boolean}} pressed @param {{typing: boolean, selecting: boolean}} where whether in a field, whether text is selected */
 export function kindOfKey({ key, mod, shift }, { typing, selecting }) {
   const kind = mod ? (key === "z" && shift ? "redo" : CHORDS[key]) : key === "delete" || key === "backspace" ? "delete" : undefined;
   return (typing && kind !== "save") || (kind === "copy" && selecting) ? undefined : kind;
 }
 
-/** The keys of design mode; a key that is typed into a field is the field's. @param {HTMLElement} root @param {ToldByDesign} send */
+/** Handle the keys of design mode; keys typed into a field belong to the field. @param {HTMLElement} root @param {ToldByDesign} send */
 export function designKeys(root, send) {
   const heard = (/** @type {KeyboardEvent} */ event) => {
     if (event.defaultPrevented) return;

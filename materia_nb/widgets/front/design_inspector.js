@@ -1,4 +1,4 @@
-/** The inspector of design mode: the form of what is selected, its ways out, and what its agent would be told. */
+/** The inspector of design mode: the form of the selection, its edges, and a preview of its agent's prompt. */
 import { h, button, focused, isNew, redraw, refill, setText } from "./dom.js";
 import { designForm, radios } from "./materia_form.js";
 import { afterForms } from "./design_bar.js";
@@ -36,7 +36,7 @@ export function designInspectorPart(host, send) {
   let forms = [];
   let update = () => {};
 
-  /** Let the next socket that is clicked in the picture be an answer, and not a selection. */
+  /** Use the next click on a socket as an answer instead of a selection. */
   let disarm = () => {};
   const arm = (/** @type {string} */ text, /** @type {(id: string) => void} */ done) => {
     disarm();
@@ -47,7 +47,7 @@ export function designInspectorPart(host, send) {
       event.stopImmediatePropagation();
       event.preventDefault();
       disarm();
-      // After the picture has told the kernel of the click: what is done with it is what stays selected.
+      // Wait until the picture has sent its click to the kernel, so that the result of the action stays selected.
       if (kind === "socket" || kind === "end") setTimeout(() => done(kind === "end" ? "end" : id), 0);
     }, options);
     box.addEventListener("keydown", (event) => event.key === "Escape" && disarm(), options);
@@ -71,7 +71,7 @@ export function designInspectorPart(host, send) {
     listening?.addEventListener("mnb-flush", flush);
   };
 
-  // -- the tabs: each fills an element, and returns what brings it up to date ---------
+  // -- the tabs: each fills an element and returns its update function ----------------
 
   const line = (/** @type {Child[]} */ ...children) => h("div", { class: "mnb-d-line" }, children);
   const labelled = (/** @type {string} */ text) => h("div", { class: "mnb-d-label" }, text);
@@ -90,7 +90,7 @@ export function designInspectorPart(host, send) {
   const wayList = (/** @type {HTMLElement} */ list, /** @type {WayOut[]} */ all, /** @type {string} */ none) => refill(list, all.map((exit, index) => wayItem(exit, index, act)), !all.length && h("li", { class: "mnb-dim" }, none));
   /** @type {Record<string, (into: HTMLElement) => () => void>} */
   const make = {
-    /** The ways out of a socket, in the order in which they are looked at, and a new one. */
+    /** The edges of a socket in evaluation order, and a form for a new edge. */
     ways(into) {
       const list = h("ol", { class: "mnb-d-ways" }), sentence = h("div", { class: "mnb-dim" }), to = selectOf("to …", data.targets), id = data.of[1];
       const limit = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
@@ -185,7 +185,7 @@ export function designInspectorPart(host, send) {
     },
   };
 
-  /** What can be done with what is selected. @returns {Child} */
+  /** The buttons for the selection. @returns {Child} */
   const actsOf = () => {
     const isGroup = data.kind === "marked", marked = data.marked?.length ?? 0;
     const action = (/** @type {string} */ key, /** @type {string} */ label, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(label, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
@@ -241,7 +241,7 @@ export function designInspectorPart(host, send) {
   };
 }
 
-/** What an agent would be told before anything ran, in one of several situations: part by part, with sizes and what is left out. @param {HTMLElement} into */
+/** A preview of the agent's prompt in one of several situations, with the size of each part. @param {HTMLElement} into */
 function wouldBeTold(into) {
   const open = new Set(["Your task"]);
   let situation = "";
@@ -269,7 +269,7 @@ function wouldBeTold(into) {
   return draw;
 }
 
-/** One way out in a list. @param {WayOut} edge @param {number} index @param {ToldByDesign} act */
+/** An edge in a list. @param {WayOut} edge @param {number} index @param {ToldByDesign} act */
 function wayItem(edge, index, act) {
   const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },

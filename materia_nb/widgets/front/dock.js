@@ -1,10 +1,10 @@
-/** The dock below the graph: a tab for each part that the kernel has for it, such as timeline, items, and two casts side by side. */
+/** The dock below the graph: one tab per part that the kernel provides, such as timeline, items and comparison. */
 import { h, button, isNew, redraw } from "./dom.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
 import { BODIES } from "./bodies.js";
 
-/** What is only to be read. @param {HTMLElement} host @param {Talk} send @returns {Part} */
+/** A read-only part made of blocks. @param {HTMLElement} host @param {Talk} send @returns {Part} */
 function readPart(host, send) {
   host.classList.add("mnb-dockread");
   host.setAttribute("tabindex", "0");
@@ -19,7 +19,7 @@ function readPart(host, send) {
 export function dockPart(host, send, names) {
   const tabs = tabRow("timeline and items", (dock) => send("dock", { dock }));
   const casts = h("span", { class: "mnb-row", role: "group", "aria-label": "casts of this panel" });
-  // What a design has wrong stands in place of them all.
+  // In design mode the problems replace all tabs.
   const problems = h("div", { class: "mnb-dockbody" });
   const makers = /** @type {Record<string, (host: HTMLElement, send: Talk, controls: HTMLElement) => Part>} */ (/** @type {unknown} */ (BODIES));
   const all = names.map((name) => {

@@ -1,6 +1,6 @@
-/** Making elements: text only ever as text. */
+/** Helpers for creating elements; text is always inserted as text, never as HTML. */
 
-/** What a materia is dragged as, from the palette onto the canvas. */
+/** Drag type of a materia from the palette. */
 export const MATERIA_TYPE = "application/x-mnb-materia";
 
 /**
@@ -42,21 +42,21 @@ function fill(node, attrs, children) {
   append(node, ...children);
 }
 
-/** Put children into an element, lists of them too. @param {Element} node @param {...Child} children */
+/** Append children to an element, nested lists included. @param {Element} node @param {...Child} children */
 export function append(node, ...children) {
   for (const child of /** @type {Child[]} */ (children.flat(9))) {
     if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : String(child));
   }
 }
 
-/** Put children in place of those that are there. @param {Element} node @param {...Child} children */
+/** Replace the children of an element. @param {Element} node @param {...Child} children */
 export function refill(node, ...children) {
   node.replaceChildren();
   append(node, ...children);
 }
 
 /**
- * Make a button; while it is disabled, see setEnabled, a press does nothing.
+ * Make a button that ignores presses while disabled (see setEnabled).
  * @param {string} label
  * @param {string} title what it does
  * @param {(event: MouseEvent) => void} act
@@ -67,21 +67,21 @@ export function button(label, title, act, attrs = {}) {
   return node;
 }
 
-/** How long what an acting button is about must have stood still before a press on it counts, in milliseconds. */
+/** How long the subject of a guarded button must have stood still before a press counts, in milliseconds. */
 const STILL_MS = 600;
 /** @type {WeakMap<Element, ReturnType<typeof setTimeout>>} */
 const settling = new WeakMap();
 /** @type {ResizeObserver|undefined} */
 let appearing;
 
-/** Keep acting buttons inert, the element itself or those in it: what they are about has just changed, or is `hidden`. @param {HTMLElement} node @param {boolean} [hidden] */
+/** Make a guarded button, or all guarded buttons in an element, inert for a moment because their subject has just changed or is `hidden`. @param {HTMLElement} node @param {boolean} [hidden] */
 export function startSettling(node, hidden = false) {
   clearTimeout(settling.get(node));
   node.dataset.settling = hidden ? "hidden" : "yes";
   if (!hidden) settling.set(node, setTimeout(() => delete node.dataset.settling, STILL_MS));
 }
 
-/** Hold buttons until they have been seen for a moment. @param {ResizeObserverEntry[]} entries */
+/** Start settling for buttons that have just become visible. @param {ResizeObserverEntry[]} entries */
 function appeared(entries) {
   for (const node of entries.map((entry) => /** @type {HTMLElement} */ (entry.target))) {
     const hidden = !node.getClientRects().length;
@@ -90,9 +90,9 @@ function appeared(entries) {
 }
 
 /**
- * Let a control act only on what was shown: a press counts if it began after that had stood still, and a double click counts once.
+ * Let a control act only on what a person could read: a press counts if its subject had stood still, and a double click counts once.
  * @param {HTMLElement} node @param {(event: MouseEvent) => void} act
- * @param {boolean} [often] for an act that is repeated quickly, such as Step: only the control itself must have been there
+ * @param {boolean} [often] for actions that are repeated quickly, such as Step: only the control itself must have stood still
  */
 export function guard(node, act, often = false) {
   const isLive = () => !(often ? node.dataset.settling : node.closest("[data-settling]"));
@@ -111,50 +111,50 @@ export function guard(node, act, often = false) {
   });
 }
 
-/** Make a button that acts on the cast or the design, see guard. @param {string} label @param {string} title @param {(event: MouseEvent) => void} act @param {Attributes} [attrs] @param {boolean} [often] */
+/** Make a guarded button that acts on the cast or the design (see guard). @param {string} label @param {string} title @param {(event: MouseEvent) => void} act @param {Attributes} [attrs] @param {boolean} [often] */
 export function actButton(label, title, act, attrs = {}, often = false) {
   const node = button(label, title, () => {}, attrs);
   guard(node, act, often);
   return node;
 }
 
-/** Set an attribute only where it differs, so that nothing is drawn again for nothing. @param {Element} node @param {string} name @param {any} value */
+/** Set an attribute only if it differs, to avoid needless redrawing. @param {Element} node @param {string} name @param {any} value */
 export function setAttr(node, name, value) {
   if (value === null || value === undefined || value === false) node.removeAttribute(name);
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
-/** Set the text only where it differs. @param {Node} node @param {string} text */
+/** Set the text only if it differs. @param {Node} node @param {string} text */
 export function setText(node, text) {
   if (node.textContent === text) return;
   node.textContent = text;
   if (node instanceof HTMLElement && node.dataset.acts && node.dataset.settling !== "hidden") startSettling(node);
 }
 
-/** Disable a button without losing the focus: a control that has it stays focusable. @param {HTMLElement} node @param {boolean} on @param {string} [why] why not */
+/** Enable or disable a control; a disabled control stays focusable, so that the focus is not lost. @param {HTMLElement} node @param {boolean} on @param {string} [why] why not */
 export function setEnabled(node, on, why = "") {
   setAttr(node, "aria-disabled", on ? null : "true");
   node.dataset.title ??= node.title;
   setAttr(node, "title", on || !why ? node.dataset.title : why);
 }
 
-/** Whether a control may be used; see setEnabled. @param {Element} node */
+/** Whether a control is enabled (see setEnabled). @param {Element} node */
 export const isEnabled = (node) => node.getAttribute("aria-disabled") !== "true";
 
-/** The element inside another that has the focus. @param {Element} within @returns {HTMLElement|null} */
+/** The focused element inside another element, or null. @param {Element} within @returns {HTMLElement|null} */
 export function focused(within) {
   const element = document.activeElement;
   return element instanceof HTMLElement && within.contains(element) ? element : null;
 }
 
-/** What an event happened to. @param {Event} event @returns {Element|null} */
+/** The target element of an event, or null. @param {Event} event @returns {Element|null} */
 export const targetOf = (event) => (event.target instanceof Element ? event.target : null);
 
 /** @type {WeakMap<Element, string>} */
 const drawn = new WeakMap();
 
 /**
- * Say whether an element was drawn from another value than this, and keep that it is drawn from this now.
+ * Return whether a value differs from the one that an element was last drawn from, and remember the value.
  * @param {Element} node
  * @param {unknown} value
  */
@@ -165,11 +165,11 @@ export function isNew(node, value) {
   return true;
 }
 
-/** What makes a control the same one after it was drawn anew. @param {HTMLElement} node */
+/** The identity of a control across redraws. @param {HTMLElement} node */
 const nameOf = (node) => node.dataset.key ?? (node.id || node.getAttribute("aria-label") || node.textContent);
 
 /**
- * Draw the inside of an element anew; the focus stays on the control that had it, or else goes to `fallback`.
+ * Redraw the content of an element; the focus stays on the same control, or moves to `fallback`.
  * @param {Element} node
  * @param {() => Child} make
  * @param {HTMLElement|null} [fallback]
@@ -184,7 +184,7 @@ export function redraw(node, make, fallback = null) {
 }
 
 /**
- * Listen to keys by their names; what is heard goes no further, unless its listener returns false.
+ * Listen to keys by name; a handled key does not propagate unless its listener returns false.
  * @param {HTMLElement} node
  * @param {Record<string, (event: KeyboardEvent) => unknown>} keys
  */
@@ -196,13 +196,13 @@ export function onKeys(node, keys) {
   });
 }
 
-/** The element so far from that which has the focus, round the ends. @template {Element} T @param {T[]} all @param {number} by @returns {T|undefined} */
+/** The element `by` places after the focused one, wrapping around. @template {Element} T @param {T[]} all @param {number} by @returns {T|undefined} */
 export function neighbour(all, by) {
   return all[(all.findIndex((element) => element === document.activeElement) + by + all.length) % all.length] ?? all[0];
 }
 
 /**
- * Ask for one line of text in an element that is hidden otherwise.
+ * Ask for one line of text in an element that is normally hidden.
  * @param {HTMLElement} line
  * @param {{words: string, shape?: string, value?: string}} what
  * @param {(text: string) => void} done
@@ -217,7 +217,7 @@ export function askLine(line, { words: question, shape = question, value = "" },
     if (before instanceof HTMLElement) before.focus();
     if (ok) done(field.value.trim());
   };
-  // What is heard goes no further, or the button that the focus goes back to is pressed by the same key.
+  // Without stopping here, the same key would press the button that gets the focus back.
   onKeys(field, { Enter: () => end(true), Escape: () => end(false) });
   refill(line, h("span", {}, question), field, button("OK", question, () => end(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => end(false)));
   line.dataset.tone = "";

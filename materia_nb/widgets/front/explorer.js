@@ -1,4 +1,4 @@
-/** All casts of a project: a long list that is searched, sorted and filtered, and what can be done with one of them. */
+/** All casts of a project: a searchable, sortable, filterable list, and the actions for the selected cast. */
 import { h, askLine, button, isNew, onKeys, refill, setAttr, setEnabled, setText, targetOf } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { icon } from "./icons.js";
@@ -6,7 +6,7 @@ import { makeGrid } from "./grid.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { makeTalk, markWhenGone } from "./wire.js";
 
-/** How many rows are asked for at once. */
+/** Number of rows per request. */
 const PORTION = 200;
 const TEMPLATE = "92px minmax(150px,3fr) minmax(90px,1.3fr) 124px 48px minmax(60px,1.6fr) 72px";
 /** The columns: what they are called, whether the list can be sorted by them, their class. @type {[name: string, sorts: boolean, look?: string][]} */
@@ -16,7 +16,7 @@ const CHIPS = [["all", "All"], ["waits", "Waits"], ["failed", "Failed"], ["tagge
 /** @type {Record<string, Parameters<typeof icon>[0]>} */
 const SIGNS = { wants: "person", failed: "warning", paused: "pause", aborted: "abort", done: "check", working: "clock" };
 
-/** Which way a click on the head of a column sorts: as it says most first, then the other way. @param {{by?: string, down?: boolean}} look @param {string} by */
+/** Return the sort direction after a click on a column head: the more useful one first, then the other. @param {{by?: string, down?: boolean}} look @param {string} by */
 export const sortedBy = (look, by) => (look.by === by ? !look.down : ["when", "steps", "cost"].includes(by));
 
 /** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, warnings: string, cost: string, shown: string]} CastRow */
@@ -92,7 +92,7 @@ export function castsView({ model, el }) {
     const { words: name } = picked(), about = aboutPicked();
     openMenu(remove, [{ words: `Delete “${name}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", about) }, { words: "Keep it", act: () => {} }]);
   };
-  /** Ask for the rows about one, by the portion, that scrolling asks once for each. @param {number} index */
+  /** Request the portion of rows around an index, each portion once. @param {number} index */
   const fetchRows = async (index) => {
     const first = Math.floor(index / PORTION) * PORTION, order = data.order;
     if (index < 0 || index >= (data.total ?? 0) || requested.has(first)) return;
@@ -121,7 +121,7 @@ export function castsView({ model, el }) {
     };
   };
 
-  // A row is dragged onto another to compare the two.
+  // Dragging a row onto another compares the two casts.
   const rowAt = (/** @type {Event} */ event) => /** @type {HTMLElement|null} */ (targetOf(event)?.closest(".mnb-gridrow") ?? null);
   const castAt = (/** @type {HTMLElement|null} */ row) => rows.get(Number(row?.dataset.index));
   const onto = (/** @type {HTMLElement|null} */ row) => grid.node.querySelectorAll(".mnb-onto").forEach((gridRow) => gridRow !== row && gridRow.classList.remove("mnb-onto"));

@@ -1,4 +1,4 @@
-/** Where a cast failed: why, and the ways on, each a row with one button; what must be written opens below its row. */
+/** The failure of a cast: the reason, and one row with a button per way to continue; a form opens below its row. */
 import { actButton, h, button, isNew, onKeys, refill, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
@@ -11,7 +11,7 @@ export function failedBox(send, opens) {
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways to continue" });
   const node = h("div", { class: "mnb-col mnb-failure", hidden: true }, why, more, rows);
-  /** @type {HTMLTextAreaElement|null} the answer by hand; it begins as the one that was refused */
+  /** @type {HTMLTextAreaElement|null} the answer by hand, initially the refused one */
   let written = null;
   let refused = "";
   /** @param {WayOn} offer @param {HTMLElement} body @param {Attributes} style @returns {Made} */
@@ -80,7 +80,7 @@ export function failedBox(send, opens) {
       } else written = null;
       if (!isNew(rows, data && [data.key, data.offers, data.form]) || !data) return;
       written = null;
-      // What answers it once and what answers it from now on are written in one place.
+      // Answering once and pinning an answer share one form.
       const has = (/** @type {string} */ name) => data.offers.some((offer) => offer.name === name);
       const offers = data.offers.filter((offer) => offer.name !== "pin" || !has("answer"));
       refill(rows, offers.map((offer, index) => {

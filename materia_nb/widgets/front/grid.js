@@ -1,9 +1,9 @@
-/** A table of many rows of one height, of which only those in view are in the page. */
+/** A virtual table: many rows of equal height, of which only those in view are in the page. */
 import { h, setAttr, isNew, append, refill, focused, onKeys, targetOf } from "./dom.js";
 
 let gridCount = 0;
 
-/** Which rows of so many are in the page: those in view, and some more. @param {number} top @param {number} room @param {number} height @param {number} count */
+/** Return the range of rows to keep in the page: those in view, and some more. @param {number} top @param {number} room @param {number} height @param {number} count */
 export function rowsInPage(top, room, height, count) {
   const first = Math.max(0, Math.floor(top / height) - 6);
   return [first, Math.min(count, first + Math.max(1, Math.floor((room - 24) / height)) + 14)];
@@ -33,7 +33,7 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     setAttr(row, "class", `mnb-gridrow ${name}`);
     setAttr(row, "aria-selected", String(index === active));
     const typing = focused(row);
-    if (typing && (!fresh || fresh(row, index))) return; // what one types in stays
+    if (typing && (!fresh || fresh(row, index))) return; // a row that is being typed in stays
     if (!isNew(row, key)) return;
     refill(row, content.map((cell, column) => h("span", { role: "gridcell", class: columns[column].class }, cell)));
     if (typing) /** @type {HTMLElement|null} */ (row.querySelector(`[data-field="${typing.dataset.field}"]`))?.focus({ preventScroll: true });
@@ -46,7 +46,7 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
       rows.delete(index);
     }
     for (let index = first; index < last; index++) drawRow(index);
-    // Rows stand in the page in their order, as a screen reader goes.
+    // Rows are in order in the page, for screen readers.
     [...rows].sort((a, b) => a[0] - b[0]).forEach(([, row], index) => {
       if (space.children[index] !== row && !focused(row)) space.insertBefore(row, space.children[index] ?? null);
     });
@@ -82,7 +82,7 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     if (row instanceof HTMLElement) activate(Number(row.dataset.index), "mouse");
   });
   scroller.addEventListener("contextmenu", (event) => {
-    const row = targetOf(event)?.closest("[role=row]") ?? rows.get(active); // by its key, at the active row
+    const row = targetOf(event)?.closest("[role=row]") ?? rows.get(active); // opened with the keyboard: use the active row
     if (!menu || !(row instanceof HTMLElement) || !row.dataset.index) return;
     event.preventDefault();
     event.stopPropagation();
@@ -105,7 +105,7 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     set active(index) {
       active = index;
     },
-    /** Say how many rows there are, and draw those in view; at the end it stays there as rows come, if it is to. @param {number} total @param {boolean} [follow] */
+    /** Set the number of rows and draw those in view; with `follow`, a list scrolled to its end stays at the end. @param {number} total @param {boolean} [follow] */
     update(total, follow = false) {
       following = follow;
       const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < height * 1.5, grew = total > count;
@@ -117,7 +117,7 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     },
     show,
     draw,
-    /** Go to a row: it is the active one, and in view. @param {number} index */
+    /** Make a row active and bring it into view. @param {number} index */
     goTo(index) {
       active = index;
       show(index);

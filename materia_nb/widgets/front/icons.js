@@ -1,4 +1,4 @@
-/** The icons of the package (Lucide, see display/icons-license.txt), in the colour of the text beside them. */
+/** The icons of the package (Lucide, see display/icons-license.txt), in the colour of the surrounding text. */
 import ICONS from "../../display/icons.json" with { type: "json" };
 
 /** @param {keyof ICONS} name @param {number} [size] in pixels @returns {Node} */

@@ -1,4 +1,4 @@
-/** The inspector: one thing at a time, the one that is selected. */
+/** The inspector: shows the selected element. */
 import { h, button, isNew, redraw, setText, setAttr } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { askWhere } from "./bar.js";

@@ -1,4 +1,4 @@
-/** The work items as a table: edited, added, moved by drag or keys, pasted; applied as one change. */
+/** The work items as an editable table: add, move by drag or keys, paste; applied as one change. */
 import { actButton, h, button, focused, refill, setText, setAttr, setEnabled, targetOf } from "./dom.js";
 import { makeGrid } from "./grid.js";
 import { counted, rowsOf } from "./words.js";
@@ -8,18 +8,18 @@ const HEIGHT = 28;
 /** @type {Record<string, string>} */
 const SIGNS = { done: "✓", "being worked on": "▸", open: "○", "skipped": "⊘", new: "+", again: "↻", "to be abandoned": "⊘" };
 
-/** How an item stands, as it would be applied. @param {Item} item @param {string[]} states of the cast's items @param {boolean} abandon whether the one being worked on is given up */
+/** Return the state of an item as it would be after Apply. @param {Item} item @param {string[]} states of the cast's items @param {boolean} abandon whether the item being worked on is abandoned */
 export function standOf(item, states, abandon) {
   if (item.origin === null) return "new";
   const how = states[item.origin];
   return item.again ? "again" : how === "being worked on" && abandon ? "to be abandoned" : how;
 }
 
-/** Whether items are others than those of the cast. @param {Item[]} rows @param {Items["items"]} items */
+/** Whether the edited items differ from those of the cast. @param {Item[]} rows @param {Items["items"]} items */
 export const differ = (rows, items) =>
   rows.length !== items.length || rows.some((row, index) => row.again || row.origin !== index || row.title !== items[index][0] || row.context !== items[index][1]);
 
-/** The places of the items that stand like this and hold this text. @param {Item[]} rows @param {(item: Item) => string} stateOf @param {string} which @param {string} text */
+/** Return the indices of the items with this state that contain this text. @param {Item[]} rows @param {(item: Item) => string} stateOf @param {string} which @param {string} text */
 export function placesOf(rows, stateOf, which, text) {
   const sought = text.trim().toLowerCase();
   const fits = (/** @type {string} */ how) => which === "all" || how === which || (which === "open" && (how === "new" || how === "again"));
@@ -33,13 +33,13 @@ export function itemsPart(host, send, controls) {
   /** @type {Item[]} */
   let rows = [];
   let base = "", changed = false, stale = false, abandon = false, pasted = false, dragging = false, checking = 0, latestCheck = 0;
-  /** @type {number[]} the places of the rows that the table has */
+  /** @type {number[]} the indices of the visible rows */
   let view = [];
-  /** @type {Map<string, string>} what is wrong, by place and field */
+  /** @type {Map<string, string>} problems by index and field */
   let issues = new Map();
-  /** @type {string[]} what applying would move */
+  /** @type {string[]} the moves that Apply would make */
   let moves = [];
-  /** @type {number|null} the place of the item that one is asked about */
+  /** @type {number|null} the index of the item in question */
   let asking = null;
   const summary = h("span", { role: "status" });
   const grid = makeGrid({
@@ -65,13 +65,13 @@ export function itemsPart(host, send, controls) {
   controls.append(summary, which, find, currentButton, add, apply, revert, undo);
   host.append(h("div", { class: "mnb-items" }, question, others, trouble, preview, grid.node));
 
-  // -- the list that is typed ---------------------------------------------------------
+  // -- the edited list ----------------------------------------------------------------
 
   const stateOf = (/** @type {Item} */ item) => standOf(item, data.stands, abandon);
   const recordedState = (/** @type {Item} */ item) => (item.origin === null ? "" : data.stands[item.origin]);
   /** @returns {ToCast["items"]} */
   const newItems = () => ({ rows: rows.map((row) => [row.cut?.title ? null : row.title, row.cut?.context ? null : row.context, row.origin, row.again]), base, abandon });
-  /** The texts of an item whole, of which the page may have only the beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
+  /** Return the full texts of an item; the page may have only their beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
   const fullTexts = async (item) => {
     if (item.origin === null || !(item.cut?.title || item.cut?.context)) return item;
     const { title, context } = await send.ask("item_texts", { base, place: item.origin });
@@ -96,13 +96,13 @@ export function itemsPart(host, send, controls) {
     const mine = ++latestCheck, result = await send.ask("check_items", newItems());
     if (mine !== latestCheck || dragging) return;
     moves = changed ? result.said : [];
-    /** @type {number[]|null} what stands here is what Apply makes of it, but for a row that one types in */
+    /** @type {number[]|null} the order after Apply; a row that is being typed in keeps its place */
     const order = result.order;
     if (order && !grid.node.querySelector(".mnb-over-rows") && order.some((from, index) => from !== index)) reorder(order);
     issues = new Map();
     for (const [path, message] of result.issues) {
       const [, index, name = ""] = path.split("."), row = rows[Number(index)];
-      // Of a new item in which nothing has been typed nothing is complained of yet.
+      // A new, empty item is not reported as a problem yet.
       if (!row || row.origin !== null || row.title || row.context) issues.set(`${index}.${name}`, message);
     }
     draw();
@@ -121,7 +121,7 @@ export function itemsPart(host, send, controls) {
     rows[index].again = !rows[index].again;
     touched();
   };
-  /** Give the item that is being worked on up, or continue it after all. */
+  /** Abandon the item that is being worked on, or take that back. */
   const giveUp = () => {
     abandon = !abandon;
     touched();
@@ -203,18 +203,18 @@ export function itemsPart(host, send, controls) {
     const wrong = issues.get(`${index}.${name}`), value = rows[index][name];
     const fieldNode = h("input", { class: "mnb-in mnb-cell", "data-field": name, value, "aria-label": `${name} of WI-${index + 1}`, placeholder: name === "title" ? "title: what is to be done" : "context: all that is needed to do it", title: wrong || (name === "context" ? value.slice(0, 600) : ""), "aria-invalid": wrong ? "true" : null });
     fieldNode.addEventListener("input", () => {
-      rows[index][name] = fieldNode.value; // by its place: the rows may be others than when this field was made
+      rows[index][name] = fieldNode.value; // by index: the rows may have changed since this field was made
       touched();
     });
     fieldNode.addEventListener("keydown", (event) => fieldKey(event, index, name));
     return fieldNode;
   };
-  /** A text that is long or has several lines does not fit a line: it opens, whole, in a box over the rows below. @param {Item} displayedItem @param {number} index @param {ItemField} [name] */
+  /** A long or multi-line text opens in full in a box over the rows below. @param {Item} displayedItem @param {number} index @param {ItemField} [name] */
   const longField = (displayedItem, index, name = "context") => {
     const label = `${name} of WI-${index + 1}`, left = displayedItem.cut?.[name] ? ` … ${displayedItem.cut[name].toLocaleString("en")} characters` : "";
     const open = async (/** @type {Event} */ event) => {
       event.stopPropagation();
-      const item = rows[index], texts = await fullTexts(item); // by its place: the rows may be others than when this field was made
+      const item = rows[index], texts = await fullTexts(item); // by index: the rows may have changed since this field was made
       const box = h("textarea", { class: "mnb-in mnb-over-rows", rows: "6", "aria-label": label, value: texts[name], style: `top:${view.indexOf(index) * HEIGHT}px` }), before = box.value;
       box.addEventListener("blur", () => {
         box.remove();

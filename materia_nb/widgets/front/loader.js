@@ -1,6 +1,6 @@
-/** What each widget carries: it takes the front end from the one model that holds it, and draws with its part of it. */
+/** The loader in every widget: takes the front end from the one model that holds it and draws with the right part. */
 
-/** The front ends of this page by their version, each loaded once. @type {Map<string, Promise<any>>} */
+/** The front ends of this page by version, each loaded once. @type {Map<string, Promise<any>>} */
 const loaded = (/** @type {any} */ (globalThis).materiaFronts ??= new Map());
 
 /** @param {any} model */

@@ -1,10 +1,10 @@
-/** The form of a part: real inputs, each sent whole with the part that it was typed for, and never overwritten while it holds text that was not sent. */
+/** The form of a part: each input is sent whole, together with the part that it was typed for, and is never overwritten while it holds unsent text. */
 import { h, button, setAttr, setText } from "./dom.js";
 
 let idCount = 0;
 
 /**
- * Make a form that is brought up to date with the fields of the state.
+ * Make a form that follows the fields of the state.
  * @param {HTMLElement} host an empty element
  * @param {ToldByDesign} send
  * @param {Help} [help]
@@ -14,7 +14,7 @@ export function designForm(host, send, help = {}) {
   /** @type {Map<string, ReturnType<typeof formRow>>} */
   let rows = new Map();
   const key = (/** @type {Field} */ field) => JSON.stringify([field.of, field.name, field.input, field.options.map((option) => option[0])]);
-  /** Put a row behind another, or first; it is moved only where it stands wrong: a moved input would lose the focus. */
+  /** Put a row after another, or first; moved only if necessary, because a moved input would lose the focus. */
   const placed = (/** @type {HTMLElement} */ box, /** @type {ChildNode|null} */ before, /** @type {HTMLElement} */ row) => {
     const next = before ? before.nextSibling : box.firstChild;
     if (next !== row) box.insertBefore(row, next);
@@ -85,9 +85,9 @@ function textControl({ id, field, commit, help }) {
   const input = chosen ? h("select", attrs, options.map(([value, caption]) => h("option", { value }, caption)))
     : long ? h("textarea", { ...attrs, rows: kind === "prose" ? 7 : 3, placeholder: kind === "lines" ? "one on each line" : shape })
     : h("input", { ...attrs, placeholder: shape, list: list?.id, inputmode: kind === "number" && "numeric" });
-  /** @type {Field|null} what the kernel said, and what it said last is the only thing that a redraw compares with */
+  /** @type {Field|null} the last value from the kernel */
   let last = null;
-  /** @type {string|null} what was sent and not answered yet */
+  /** @type {string|null} a sent value without an answer yet */
   let sent = null;
   const displayed = (/** @type {Field} */ now) => now.typed ?? now.value;
   const dirty = () => last !== null && input.value !== (sent ?? displayed(last));
@@ -132,7 +132,7 @@ function textControl({ id, field, commit, help }) {
   };
 }
 
-/** The variables that a prompt can name; one that is pressed is put in at the caret, and the typing goes on. @param {HTMLTextAreaElement} input @param {{name: string, about: string}[]} variables */
+/** Buttons for the variables of a prompt; each inserts its variable at the caret. @param {HTMLTextAreaElement} input @param {{name: string, about: string}[]} variables */
 function variableChips(input, variables) {
   const chip = (/** @type {string} */ text, /** @type {string} */ about) => {
     const node = button(text, about, () => {
@@ -140,7 +140,7 @@ function variableChips(input, variables) {
       input.dispatchEvent(new Event("input", { bubbles: true }));
       input.focus();
     }, { class: "mnb-d-chip" });
-    // The focus stays in the prompt: its text is sent when it is left, not between two variables.
+    // The focus stays in the prompt: its text is sent when the field loses the focus, not between two variables.
     node.addEventListener("pointerdown", (event) => event.preventDefault());
     return node;
   };
@@ -154,7 +154,7 @@ function flagControl({ id, field, commit }) {
 }
 
 /**
- * Rows of words of which one is on.
+ * Radio buttons.
  * @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs a label, or what labels it
  */
 export function radios(options, choose, attrs) {
@@ -178,7 +178,7 @@ function choiceControl({ id, field, commit }) {
   return { root: node, input: node, update: (now) => set(now.value) };
 }
 
-/** A word of a few, or names with commas between them. @param {Given} given @returns {Control} */
+/** One of several fixed values, or a comma-separated list of names. @param {Given} given @returns {Control} */
 function scopeControl({ id, field, commit }) {
   const fixedValues = field.options.map(([value]) => value);
   const names = h("input", { class: "mnb-in", placeholder: "names, with commas", "aria-label": `${field.label}: names`, title: field.about });

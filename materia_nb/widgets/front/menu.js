@@ -4,7 +4,7 @@ import { icon } from "./icons.js";
 
 let close = () => {};
 
-/** Close the menu that is open, if one is. */
+/** Close the open menu, if any. */
 export const closeMenu = () => close();
 
 /**
@@ -41,7 +41,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
     close = () => {};
     document.removeEventListener("pointerdown", outside, true);
     anchor?.removeAttribute("aria-expanded");
-    // Before it goes: the notebook takes the focus when what has it is taken away, and then every key.
+    // Before removal: the notebook takes the focus, and every key, when the focused element disappears.
     const back = before instanceof HTMLElement && before.isConnected && before !== document.body ? before : host;
     if (box.contains(document.activeElement)) back.focus({ preventScroll: true });
     box.remove();
@@ -74,7 +74,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
 
 /** @param {HTMLElement} box @param {HTMLElement} host @param {{left: number, bottom: number, top: number}} at */
 function positionMenu(box, host, at) {
-  const room = host.getBoundingClientRect(), low = Math.min(room.height, window.innerHeight - room.top - 4); // what is seen of it
+  const room = host.getBoundingClientRect(), low = Math.min(room.height, window.innerHeight - room.top - 4); // the visible part
   const left = Math.min(at.left - room.left, room.width - box.offsetWidth - 8), below = at.bottom - room.top + 2;
   const top = below + box.offsetHeight < low ? below : Math.max(4, Math.min(at.top - room.top, low) - box.offsetHeight - 2);
   Object.assign(box.style, { left: `${Math.max(4, left)}px`, top: `${top}px`, maxHeight: `${Math.max(80, low - top - 8)}px` });

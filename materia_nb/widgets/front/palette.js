@@ -1,14 +1,14 @@
-/** The palette of design mode: every materia, to be clicked or dragged into the graph; and new ones. */
+/** The palette of design mode: click or drag a materia into the graph, or create one. */
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
 import { h, button, isNew, neighbour, onKeys, redraw, refill, setText, MATERIA_TYPE } from "./dom.js";
 
-/** Whether a text holds every word that is sought. @param {string} text @param {string} sought */
+/** Whether a text contains every word of a query. @param {string} text @param {string} sought */
 export const matches = (text, sought) => sought.trim().toLowerCase().split(/\s+/).every((word) => text.includes(word));
 
 /**
- * What Enter does with what is typed into the search: adds the one that is named or found, makes one of that name, or nothing yet.
- * @param {string} typed @param {Group[]} all @param {string[]} foundIds the ids of those that it finds
+ * Return the materia that Enter adds for a typed search: the one of that name, the only one found, a new one, or null while several match.
+ * @param {string} typed @param {Group[]} all @param {string[]} foundIds the ids of the matches
  */
 export function addedBy(typed, all, foundIds) {
   const exact = all.flatMap((item) => item.entries).find((item) => item.id.toLowerCase() === typed.toLowerCase());
@@ -70,7 +70,7 @@ export function palettePart(host, send) {
     });
     return node;
   };
-  /** Ask what comes after a socket, at a point where a line from it was let go. @param {Event} event */
+  /** Ask for the socket to add where a connection was dropped. @param {Event} event */
   const goOn = (event) => {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
     const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { what: kind, id, then: { kind: "add", x, y, source } }) });
@@ -81,7 +81,7 @@ export function palettePart(host, send) {
   };
   /** @type {Element|null} */
   let surface = null;
-  /** Ask for the name of a new materia, and make and place it. @param {"agent"|"utility"} kind */
+  /** Ask for the name of a new materia, then create and place it. @param {"agent"|"utility"} kind */
   const askFor = (kind) => {
     const name = h("input", { class: "mnb-in", placeholder: `name of the ${kind}`, "aria-label": `name of the new ${kind}`, autocomplete: "off" });
     const close = () => {

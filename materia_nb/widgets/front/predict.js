@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * The picture of a question: a click on a socket is a guess.
+ * The picture of a prediction question: a click on a socket is a guess.
  *
- * The buttons beside it do the same for the keyboard, so the picture takes no focus. The SVG is read as XML, and
- * what could run in it is left out.
+ * The buttons next to it do the same for the keyboard, so the picture takes no focus. The SVG is parsed as XML, and
+ * everything that could run is removed.
  */
 
 /** @param {string} text  @returns {Element | null} */

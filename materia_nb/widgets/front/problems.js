@@ -1,4 +1,4 @@
-/** The dock of design mode: what is wrong, with a button that fixes it; what can happen; what was changed. */
+/** The dock of design mode: problems with fixes, exploration results, and changes. */
 import { h, button, isNew, redraw, refill, setAttr } from "./dom.js";
 import { afterForms } from "./design_bar.js";
 import { icon } from "./icons.js";
@@ -18,7 +18,7 @@ export function problemsPart(host, send) {
     fold(false);
     draw();
   }, "mnb-d-");
-  /** @type {boolean|null} whether only its tabs are shown; at first unless something is wrong with what is placed */
+  /** @type {boolean|null} whether the dock is collapsed; initially unless a placed socket has a problem */
   let folded = null;
   const folds = button("", "", () => fold(!folded), { class: "mnb-b mnb-quiet" });
   const fold = (/** @type {boolean} */ now) => {

@@ -1,4 +1,4 @@
-/** A prompt, part by part; one that waits can be changed for this turn. */
+/** A prompt in parts; the prompt of a waiting turn can be edited. */
 import { actButton, h, button, isNew, setText } from "./dom.js";
 import { rowsFor } from "./words.js";
 

@@ -11,14 +11,14 @@ import { designParts } from "./design.js";
 
 const KEEP_KEYS = { "data-lm-suppress-shortcuts": "true" };
 
-/** Make an element of the surface, whose keys the page around it does not hear. @param {string} name @param {Attributes} [attrs] */
+/** Make an element of the surface whose keys do not reach the page around it. @param {string} name @param {Attributes} [attrs] */
 const cell = (name, attrs = {}) => h("div", { class: `mnb-${name}`, ...KEEP_KEYS, ...attrs });
 
 /** @type {Set<number>} the numbers of the views in the page */
 const views = new Set();
 
 /**
- * The parts of one view, each a region that is called by what it is and by what it is of: several views may stand in one page.
+ * The regions of one view, each labelled with its role and its cast, since a page may have several views.
  * @param {Record<string, string>} labels of each part
  */
 function regions(labels) {
@@ -38,11 +38,11 @@ function regions(labels) {
 }
 
 /**
- * Fill an element with what surrounds a graph, draw it whenever one of its slices changes, and return what ends that.
+ * Draw the surroundings of a graph whenever one of their slices changes; return the function that stops it.
  * @param {Model} model
  * @param {HTMLElement} el
  * @param {Record<string, Part>} slices the part that draws each slice
- * @param {(data: Told, box: HTMLElement|null) => void} onSurface called as soon as it stands in its surface, and when that changes
+ * @param {(data: Told, box: HTMLElement|null) => void} onSurface called when the element is in its surface, and on each change of the surface
  */
 function live(model, el, slices, onSurface) {
   const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
@@ -59,14 +59,14 @@ function live(model, el, slices, onSurface) {
     try {
       slices[name].update(model.get(name) ?? {});
     } catch (error) {
-      // One part that cannot be drawn must not take the others with it.
+      // An error in one part must not stop the others.
       console.error(`materia_nb: ${name} cannot be drawn`, error);
     }
   };
   const listeners = Object.keys(slices).map((name) => ({ name: `change:${name}`, act: () => update(name) }));
   listeners.push({ name: "change:surface", act: settle });
   for (const { name, act } of listeners) model.on(name, act);
-  // Its place in the page is known only once it is there; its width says whether it stacks.
+  // The surface is known only once the element is in the page; its width decides whether the parts stack.
   const watch = new ResizeObserver(settle);
   watch.observe(/** @type {HTMLElement} */ (el.querySelector(".mnb-bar")));
   settle();
@@ -93,7 +93,7 @@ export function castView({ model, el }) {
   const called = regions({ bar: "the bar", inspector: "inspector", dock: "timeline and items", palette: "palette" });
   const { bar, inspector, dock, palette } = called.cells;
   const kernelGone = h("div", { class: "mnb-gone", role: "alert" }), notice = h("div", { class: "mnb-notice" }), line = h("div", { class: "mnb-line", hidden: true });
-  // The bar stands above the graph, so it comes before it for those who go by the Tab key.
+  // The bar is above the graph, so it comes first in the tab order too.
   const above = h("div", { class: "mnb-front", ...KEEP_KEYS, onkeydown: (event) => event.stopPropagation() }, bar);
   el.append(above, palette, cell("over"), notice, inspector, dock, kernelGone, line);
   splitter(el, "columns");
@@ -102,7 +102,7 @@ export function castView({ model, el }) {
   const folds = new Set();
   /** @type {Shell} */
   const shell = {
-    // What was sent just now is not unsent, though its answer may not be there yet.
+    // Input that was just sent is not pending, although its answer may not have arrived.
     unsent: () => Object.values(slices).flatMap((part) => part.unsent?.() ?? []).filter((draft) => !sent.includes(JSON.stringify(draft.message))),
     folded: (name) => folds.has(name),
     fold(name) {
@@ -111,7 +111,7 @@ export function castView({ model, el }) {
     },
     askLine: (question, value, act, shape = question) => askLine(line, { words: question, value, shape }, act),
   };
-  /** @type {{name: string, at: string}[]} which parts there are is the kernel's to say */
+  /** @type {{name: string, at: string}[]} the parts that the kernel provides */
   const rows = model.get("parts") ?? [];
   const docked = dockPart(dock, send, rows.filter((part) => part.at === "dock").map((part) => part.name));
   const barred = BODIES.bar(bar, send, shell), inspected = BODIES.inspector(inspector, send, shell);
@@ -132,7 +132,7 @@ export function castView({ model, el }) {
     if (isNew(kernelGone, resume)) refill(kernelGone, h("span", {}, "This panel's kernel is gone; the cast is saved. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
       button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)));
   };
-  // Keys of a debugger, anywhere in the surface and nowhere else; before the graph hears them.
+  // Debugger keys, anywhere in the surface but not outside; handled before the graph sees them.
   const hear = new AbortController();
   let heard = false, seenDigest = "";
   const onKey = (/** @type {KeyboardEvent} */ event) => {
@@ -142,7 +142,7 @@ export function castView({ model, el }) {
     event.stopPropagation();
     if (!event.repeat) barred.press(act);
   };
-  /** What was chosen in the menu of a socket on the graph. @param {Event} event */
+  /** Handle a choice in the menu of a socket on the graph. @param {Event} event */
   const onSocket = (event) => actOnSocket(send, shell, /** @type {CustomEvent} */ (event).detail);
   const end = live(model, el, slices, (data, box) => {
     if (box && !heard) {
@@ -152,11 +152,11 @@ export function castView({ model, el }) {
       box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });
     }
     if (box && above.parentNode !== box) box.prepend(above);
-    // What can be done is done to what is shown: when that changes, no button acts before it could be read.
+    // Buttons act on what is shown: after a change, no button acts until a person could have read it.
     if (seenDigest !== (seenDigest = data.seen ?? "")) startSettling(box ?? el);
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
-    // What a failure or a result tells takes the whole height: nothing of the graph moves for it.
+    // A failure or a result takes the full height without moving the graph.
     if (box) setAttr(box, "data-tall", data.tall && data.mode !== "design" && !data.alone ? "yes" : null);
     if (box) Object.assign(box.dataset, { mode: data.mode || "cast", dock: data.dock ?? "", alone: rows.find((part) => part.name === data.alone)?.at ?? "" });
     called.call(data.name);
@@ -189,7 +189,7 @@ export function designView({ model, el }) {
       parts.update(data);
       called.call(data.bar?.name);
       if (data.bar) setText(kernelGone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
-      // The picture shows at once what was selected in the form.
+      // Show a selection made in the form in the picture at once.
       if (box && isNew(box, data.selected ?? null)) box.dispatchEvent(new CustomEvent("mnb-selected", { detail: data.selected ?? null }));
     },
     destroy() {

@@ -1,4 +1,4 @@
-/** Lines between the parts that can be dragged, or moved with the arrow keys. */
+/** Splitters between the parts, moved by dragging or with the arrow keys. */
 import { h, onKeys } from "./dom.js";
 
 const SIZES = {
@@ -6,7 +6,7 @@ const SIZES = {
   rows: { name: "--mnb-low", least: 60, keep: 160, words: "height of the dock", moves: ".mnb-dock" },
 };
 
-/** The size that a part gets when so much is wanted: it and what is beside it keep their least. @param {number} size @param {number} minimum @param {number} room */
+/** Limit a size to between a minimum and the available room. @param {number} size @param {number} minimum @param {number} room */
 export const sizeWithin = (size, minimum, room) => Math.round(Math.max(minimum, Math.min(room, size)));
 
 /**

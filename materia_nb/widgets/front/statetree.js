@@ -1,4 +1,4 @@
-/** The shared state as a tree, edited in place; what changed in it; the difference of two steps. */
+/** The shared state as an editable tree, its changes, and the difference between two steps. */
 import { h, button, isNew, redraw, onKeys, setAttr } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
@@ -18,7 +18,7 @@ export function statePart(host, send) {
   let editor = null;
   const find = (/** @type {string} */ path) => /** @type {HTMLElement|null} */ (tree.querySelector(`[data-key="${CSS.escape(path)}"]`));
 
-  /** Open a field for a value below its line. @param {StateNode} node @param {Element} line */
+  /** Open an editor for a value below its line. @param {StateNode} node @param {Element} line */
   const edit = async (node, line) => {
     closeEditor();
     const path = node.path.join("."), asText = node.kind === "text", was = (await send.ask("value", { path: node.path })).text;
@@ -77,7 +77,7 @@ export function statePart(host, send) {
     return box;
   };
   const draw = () => {
-    if (editor || !isNew(tree, [data.nodes, data.edit, data.watched])) return; // a redraw never takes a field away that is typed in
+    if (editor || !isNew(tree, [data.nodes, data.edit, data.watched])) return; // never remove a field that is being edited
     redraw(tree, () => (data.nodes?.length ? data.nodes.map(line) : h("p", { class: "mnb-p mnb-dim" }, "empty")));
   };
   const path = h("input", { class: "mnb-in", placeholder: "new path, such as plan.title", "aria-label": "new path" });

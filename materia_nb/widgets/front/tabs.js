@@ -1,4 +1,4 @@
-/** A row of tabs: one is open, arrows go from one to the next. */
+/** A row of tabs; the arrow keys move between them. */
 import { h, isNew, redraw, onKeys, neighbour, setAttr } from "./dom.js";
 
 let rowCount = 0;

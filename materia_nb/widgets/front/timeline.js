@@ -1,4 +1,4 @@
-/** The steps as a table with a time axis; one of them can be looked at, and they can be played. */
+/** The steps as a table with a time axis; steps can be selected and played. */
 import { actButton, h, button, isNew, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { countWords } from "./words.js";
 import { makeGrid } from "./grid.js";
@@ -8,7 +8,7 @@ import { compareMenu } from "./compare.js";
 const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-item-column, minmax(76px,0.9fr)) minmax(110px,3fr) var(--mnb-next-column, minmax(72px,1.1fr)) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
 
 /**
- * Lay a step out on the axis, in hundredths of its width: every wait is equally short.
+ * Position a step on the axis, in percent of its width; all waits are equally short.
  * @param {Time} time @param {Span} span @param {boolean} waiting
  */
 export function barOf([over, , , ms, waits, msAfter, waitsAfter], [allMs, allWaits], waiting) {
@@ -19,7 +19,7 @@ export function barOf([over, , , ms, waits, msAfter, waitsAfter], [allMs, allWai
 
 /** @typedef {[kind: string, from: number, width: number]} Piece of a bar, in hundredths of the axis */
 
-/** Draw a step on the axis: solid where it was worked on, hatched where it waited. @param {Time} time @param {Piece[]} pieces */
+/** Draw a step on the axis: solid for work, hatched for waiting. @param {Time} time @param {Piece[]} pieces */
 const timeBar = (time, pieces) =>
   h("span", { class: "mnb-gantt", title: time[0] ? time[2] : "not over" }, pieces.map(([kind, from, width]) => h("span", { class: kind, style: `left:${from}%;width:${width}%` })));
 
@@ -31,7 +31,7 @@ function piecesOf(time, span, waiting, no) {
 }
 
 /**
- * Where the axis of the lanes has a step: the same pieces, as one column of the table.
+ * The pieces of a step on the axis of its lane, for the table column.
  * @param {Block|undefined} axis @param {string} lane @param {number} step @param {boolean} no @returns {Piece[]}
  */
 export function piecesOnAxis(axis, lane, step, no) {
@@ -46,7 +46,7 @@ export function timelinePart(host, send, controls) {
   let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, past: false };
   /** @type {Map<number, Step>} */
   let rows = new Map();
-  /** @type {number[]|null} the rows that were sought */
+  /** @type {number[]|null} the rows found by the search, or null */
   let filtered = null;
   let requested = new Set(), id = "", playing = 0, looking = 0, finding = 0, searches = 0;
   const rowAt = (/** @type {number} */ index) => filtered?.[index] ?? index + 1;

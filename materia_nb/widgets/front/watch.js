@@ -1,4 +1,4 @@
-/** What stands at chosen paths of the state, at the moment that is looked at, and which steps changed it. */
+/** Watched state paths: their values at the selected moment, and the steps that changed them. */
 import { h, button, isNew, onKeys, redraw } from "./dom.js";
 import { counted } from "./words.js";
 

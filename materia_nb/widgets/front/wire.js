@@ -1,6 +1,6 @@
-/** Sending messages to the kernel, and asking it. */
+/** Messages to the kernel, and requests with answers. */
 
-/** Send a message; without a kernel nobody hears it, and a bar says so. @param {Model} model @param {Told} message */
+/** Send a message; without a kernel it is lost, and a bar reports that. @param {Model} model @param {Told} message */
 export function sendMessage(model, message) {
   try {
     model.send(message);
@@ -10,8 +10,8 @@ export function sendMessage(model, message) {
 }
 
 /**
- * Say that the kernel is gone as soon as somebody touches what it drew. JupyterLab marks its widgets when a kernel restarts or
- * dies; one that was shut down leaves them as they were, and nobody would hear the click.
+ * Show that the kernel is gone as soon as somebody touches its widgets. JupyterLab marks widgets when a kernel restarts or
+ * dies, but not when it is shut down, and then a click would be lost silently.
  * @param {Model} model @param {HTMLElement} surface @param {AbortSignal} [signal] ends it
  */
 export function markWhenGone(model, surface, signal) {
@@ -26,8 +26,8 @@ export function markWhenGone(model, surface, signal) {
 }
 
 /**
- * What makes links to files that are told from the notebook's folder on: JupyterLab and Notebook open them as their own lists
- * of files do. None where nothing of the kind is around the panel; no link leaves the folder of the server.
+ * Return a function that links to files relative to the notebook's folder: JupyterLab and Notebook open them like their own file
+ * list does. Undefined outside of these; no link leaves the folder of the server.
  * @param {Model} model
  * @returns {LinkTo|undefined}
  */
@@ -50,8 +50,8 @@ export function linksFrom(model) {
 }
 
 /**
- * What sends a panel's messages, and asks: a question has a token, by which its answer is known among those of other views.
- * Every message of a cast brings the identity that came with the frame: one that acts is refused if it is outdated.
+ * Return the sender of a panel's messages, which can also ask: a token tells its answer from those of other views.
+ * Every message of a cast carries the digest of the frame; the kernel refuses an action on an outdated frame.
  * @param {Model} model
  * @param {(message: Told) => void} [sent] told of each message
  * @returns {Send & {ask(kind: string, values?: Told): Promise<Told>, linkTo?: LinkTo}}

@@ -1,6 +1,6 @@
-/** Numbers and texts as a reader wants them. */
+/** Formatting of numbers and texts. */
 
-/** Write a duration given in milliseconds: 8.1 s, 1:42, 2:03:04. @param {number} ms */
+/** Format a duration in milliseconds: 8.1 s, 1:42, 2:03:04. @param {number} ms */
 export function durationWords(ms) {
   const s = Math.max(0, ms) / 1000;
   if (s < 9.95) return s.toFixed(1) + " s";
@@ -10,21 +10,21 @@ export function durationWords(ms) {
   return hours ? `${hours}:${pad(minutes)}:${pad(seconds % 60)}` : `${minutes}:${pad(seconds % 60)}`;
 }
 
-/** Write a count with separators, or short: 15.4k. @param {number} n @param {boolean} [short] */
+/** Format a count with separators, or short: 15.4k. @param {number} n @param {boolean} [short] */
 export function countWords(n, short = false) {
   if (!short || n < 1000) return n.toLocaleString("en");
   return (n < 1e6 ? (n / 1000).toFixed(1) + "k" : (n / 1e6).toFixed(1) + "M").replace(".0", "");
 }
 
-/** Write a number of things: 1 problem, 2 problems. @param {number} n @param {string} noun */
+/** Format a number of things: 1 problem, 2 problems. @param {number} n @param {string} noun */
 export const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-/** How many rows a field needs for a text, in lines of so many characters. @param {string} text @param {number} [wide] */
+/** Number of rows that a field of this width needs for a text. @param {string} text @param {number} [wide] */
 export const rowsFor = (text, wide = 56) => text.split("\n").reduce((sum, line) => sum + 1 + Math.floor(line.length / wide), 0);
 
 /**
- * Rows of a spreadsheet as they stand on the clipboard (RFC 4180 with tabs): a quoted cell may hold tabs, line breaks and
- * doubled quotes. Rows without text are left out.
+ * Parse spreadsheet rows from the clipboard (RFC 4180 with tabs): a quoted cell may contain tabs, line breaks and
+ * doubled quotes. Rows without text are dropped.
  * @param {string} text
  */
 export function rowsOf(text) {
