@@ -30,6 +30,20 @@ _STANDS: Final = f"""({{
 _WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told?.label ?? told?.words;"
 
 
+def come_to_rest(lab: Lab, selector: str) -> None:
+    """Wait until something in the page has stood still for a while: what is said of a selection may take room."""
+    lab.page.evaluate("() => void (window.mnbRest = {})")
+    lab.page.wait_for_function(
+        """(selector) => {
+            const box = document.querySelector(selector).getBoundingClientRect(), at = `${box.x} ${box.y}`;
+            const kept = window.mnbRest;
+            if (kept.at !== at) Object.assign(kept, { at, since: performance.now() });
+            return performance.now() - kept.since > 500;
+        }""",
+        arg=selector,
+    )
+
+
 class Picture:
     """One canvas, looked into through cytoscape's own object.
 
@@ -80,19 +94,6 @@ class Picture:
 
     def has_class(self, element: str, name: str) -> bool:
         return bool(self.ask(f"cy.getElementById({json.dumps(element)}).hasClass({json.dumps(name)})"))
-
-    def come_to_rest(self, selector: str) -> None:
-        """Wait until something in the page has stood still for a while: what is said of a selection may take room."""
-        self.ask("void (window.mnbRest = {})")
-        self.lab.page.wait_for_function(
-            """(selector) => {
-                const box = document.querySelector(selector).getBoundingClientRect(), at = `${box.x} ${box.y}`;
-                const kept = window.mnbRest;
-                if (kept.at !== at) Object.assign(kept, { at, since: performance.now() });
-                return performance.now() - kept.since > 500;
-            }""",
-            arg=selector,
-        )
 
     def wait_for_class(self, element: str, name: str) -> None:
         self.lab.page.wait_for_function(

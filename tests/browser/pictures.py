@@ -373,7 +373,7 @@ def test_a_person_answers(lab: Lab):
     panel = Surface(lab, cell)
     panel.is_("wants you · Build")
     panel.field("the answer").fill("Three headings: why, how, and what next.")
-    panel.says("this answer would be taken")
+    panel.says("this answer is valid")
     keep(lab, cell, "answer")
 
 

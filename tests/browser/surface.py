@@ -96,7 +96,7 @@ class Surface:
         if not self.at.get_by_label("the answer", exact=True).is_visible():
             self.press("JSON")
         self.field("the answer").fill(answer)
-        self.says("this answer would be taken")
+        self.says("this answer is valid")
         self.press("Send")
 
     def cut_off(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from browser.surface import Surface
+from browser.surface import Surface, press_button
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -89,5 +89,5 @@ def test_casts_are_found_looked_at_compared_and_resumed(lab: Lab):
 
     casts.get_by_role("searchbox").fill("broken")
     rows.nth(2).wait_for(state="detached")
-    casts.get_by_role("button", name="Resume").click()
+    press_button(casts.get_by_role("button", name="Resume"))
     lab.cell(cell).locator(".mnb-pill", has_text="failed · Build").wait_for()

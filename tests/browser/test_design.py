@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from browser.lab import DARK, LIGHT
-from browser.picture import Picture
+from browser.picture import Picture, come_to_rest
 from browser.surface import press_button, violations
 from materia_nb.loadout.vocabulary import DESCRIBED
 
@@ -259,7 +259,7 @@ def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
     finger("Start", (x, y))
     finger("End")
     hand.panel.locator(".mnb-d-sub").get_by_text("Socket-5", exact=True).wait_for()
-    Picture(lab, cell=1).come_to_rest(".mnb-c-handle")
+    come_to_rest(lab, ".mnb-c-handle")
     box = hand.panel.locator(".mnb-c-handle").bounding_box()
     assert box is not None
     finger("Start", (box["x"] + 9, box["y"] + 9))

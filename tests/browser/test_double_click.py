@@ -131,6 +131,7 @@ def test_quick_steps_make_one_step_each_and_after_going_back_a_press_meets_no_ot
 
     panel.says("built Outline")
     panel.press("✓ satisfied")
+    panel.is_("ready")
     panel.press("Run")
     panel.says("built Draft")
     panel.is_("wants you")

@@ -19,6 +19,8 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
+from browser.surface import press_button
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -130,7 +132,7 @@ def notebook(tmp_path: Path) -> Path:
 def step(page: Page) -> None:
     """Click Step in the panel, and wait until the kernel says that it was made."""
     expect(page.get_by_text("Socket-1").first).to_be_attached(timeout=90_000)
-    page.locator("[data-act=step]:visible:not([data-settling])").first.click()
+    press_button(page.locator("[data-act=step]:visible").first)
     expect(page.get_by_text("1 step made")).to_be_visible(timeout=60_000)
 
 

@@ -11,13 +11,11 @@ from playwright.sync_api import expect
 
 from browser.kernels import both_kernels
 from browser.lab import WIDGETS
-from browser.picture import Picture
+from browser.picture import Picture, come_to_rest
 from materia_nb.display.svg import THEMES, condition_role
 from materia_nb.loadout.vocabulary import DESCRIBED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from browser.lab import Lab
 
 pytestmark = pytest.mark.browser
@@ -165,7 +163,13 @@ def cast(lab: Lab) -> Lab:
     return lab
 
 
-def test_draws_a_loop_in_both_themes(cast: Lab):
+def test_draws_a_loop_in_both_themes_and_for_readers_without_a_kernel(cast: Lab):
+    _, words, drawn = cast.outputs(2)
+    assert "Socket-3" in words.text
+    assert drawn.data["image/svg+xml"].startswith("<svg")
+    assert cast.cell(2).locator(".jp-OutputArea-output .mnb-panel").count() == 1
+    for record in (".jp-RenderedSVG", ".mnb-record"):
+        expect(cast.cell(2).locator(record), "where there are widgets, they are what is drawn").to_be_hidden()
     picture = Picture(cast)
     assert picture.ask("cy.nodes('.socket').length") == 6
     assert picture.ask("cy.edges('.exit').length") == 2
@@ -202,9 +206,7 @@ def test_a_long_chain_can_be_read_found_in_and_shown_whole(lab: Lab):
     larger = lab.cell(2).get_by_role("button", name="larger", exact=True)
     picture.press(larger, f"cy.zoom() > {smaller} * 1.1")
     # The wheel is for the page, with Ctrl for the picture.
-    at = picture.at.bounding_box()
-    assert at is not None
-    lab.page.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+    picture.at.hover()
     zoom = picture.ask("cy.zoom()")
     lab.page.mouse.wheel(0, -40)
     lab.page.keyboard.down("Control")
@@ -252,7 +254,7 @@ def test_another_size_is_filled_anew(cast: Lab):
     picture.wait_until(SEEN)
 
 
-def test_a_click_on_a_node_and_on_an_edge_tells_about_it(cast: Lab):
+def test_a_click_tells_about_what_is_under_the_mouse_also_after_the_page_has_moved(cast: Lab):
     cast.run_cell(3)
     picture = Picture(cast)
     picture.click("n:Socket-3")
@@ -267,10 +269,6 @@ def test_a_click_on_a_node_and_on_an_edge_tells_about_it(cast: Lab):
     cast.set_source(5, "panel.selected")
     cast.run_cell(5)
     assert cast.outputs(5)[0].text == "('exit', 'loop-exit:items:done')"
-
-
-def test_a_click_meets_what_is_under_the_mouse_after_the_page_has_moved(cast: Lab):
-    picture = Picture(cast)
     picture.click("n:Socket-1")
     picture.wait_for_class("n:Socket-1", "selected")
     # The page moves and tells nobody, as it does where something above is drawn or has just been scrolled. It moves by an
@@ -360,6 +358,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
     picture = Picture(cast)
     menu = cast.cell(2).get_by_role("menu")
     picture.click("n:Socket-3", button="right")
+    menu.wait_for()
     assert menu.get_by_role("menuitem").all_inner_texts()[:4] == [
         "Open in inspector",
         "Breakpoint here",
@@ -385,7 +384,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
     # Another direction, and away as files.
     width = picture.ask("cy.elements().boundingBox().w")
     cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
-    menu.get_by_text("Let it run").click()
+    menu.get_by_text("Lay out").click()
     picture.wait_until(f"Math.abs(cy.elements().boundingBox().w - {width}) > 100 && {SEEN}")
     for words, begins in (("Save as PNG", b"\x89PNG"), ("Save as SVG", b"<svg")):
         cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
@@ -395,7 +394,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
         assert download.value.path().read_bytes().startswith(begins)
     # What the signs mean: each condition as it is drawn.
     cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
-    menu.get_by_text("What signs and keys mean").click()
+    menu.get_by_text("Legend and shortcuts").click()
     rows = cast.cell(2).locator(".mnb-c-legend [role=listitem]")
     light = cast.page.evaluate("document.body.dataset.jpThemeLight") == "true"
     for word, one in DESCRIBED.items():
@@ -434,7 +433,7 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
     # From the handle of one socket to another.
     handle = lab.cell(2).locator(".mnb-c-handle")
     picture.click("n:Socket-5")
-    picture.come_to_rest(".mnb-c-handle")
+    come_to_rest(lab, ".mnb-c-handle")
     handle.hover()
     mouse.down()
     x, y = picture.where("n:Socket-6")
@@ -527,6 +526,7 @@ def test_a_large_graph_is_a_still_picture_that_follows(lab: Lab):
         }"""
     )
     assert box.locator("img").get_attribute("src").startswith("data:image/svg+xml")
+    come_to_rest(lab, ".mnb-c-is-current")
     at = ring.bounding_box()
     assert at is not None
     lab.page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
@@ -534,22 +534,34 @@ def test_a_large_graph_is_a_still_picture_that_follows(lab: Lab):
     lab.screenshot("graph-still", cell=2)
 
 
-def test_a_step_in_another_cell_shows_at_once(cast: Lab):
-    picture = Picture(cast)
-    assert picture.has_class("n:Socket-1", "current")
+def test_two_displays_follow_steps_in_another_cell_and_stay_alike(cast: Lab):
+    cast.set_source(5, "panel")
+    cast.run_cell(5)
+    one, other = Picture(cast, 0), Picture(cast, 1)
+    assert one.has_class("n:Socket-1", "current")
     cast.run_cell(4)
-    picture.wait_for_class("n:Socket-2", "current")
-    picture.wait_for_class("e:edge:0:Socket-1", "taken")
-    picture.wait_for_label("l:items", "0/2 done")
+    for picture in (one, other):
+        picture.wait_for_class("n:Socket-2", "current")
+        picture.wait_for_class("e:edge:0:Socket-1", "taken")
+        picture.wait_for_label("l:items", "0/2 done")
+    other.click("n:Socket-3")
+    for picture in (one, other):
+        picture.wait_for_class("n:Socket-3", "selected")
+    assert inspector(cast, 2) == inspector(cast, 5)
     cast.run_cell(3)
-    picture.wait_for_class("n:Socket-4", "current")
-    assert "visited \N{MULTIPLICATION SIGN}2" in picture.label("n:Socket-2").splitlines()
+    one.wait_for_class("n:Socket-4", "current")
+    assert "visited \N{MULTIPLICATION SIGN}2" in one.label("n:Socket-2").splitlines()
 
 
 @both_kernels
-def test_follows_a_cell_that_blocks(cast: Lab, request: pytest.FixtureRequest):
+def test_follows_a_cell_that_blocks_and_one_that_was_interrupted(cast: Lab):
     picture = Picture(cast)
     cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
+    cast.start_cell(5)
+    picture.wait_for_class("n:Socket-2", "waiting")
+    cast.interrupt()
+    cast.wait_idle()
+    cast.set_source(5, "cast.run(steps=1)")
     cast.start_cell(5)
     picture.wait_for_class("n:Socket-2", "waiting")
     assert "*" in cast.cell(5).locator(".jp-InputPrompt").inner_text(), "the cell is still at it"
@@ -557,19 +569,6 @@ def test_follows_a_cell_that_blocks(cast: Lab, request: pytest.FixtureRequest):
     picture.wait_for_class("n:Socket-3", "current")
     cast.wait_idle()
     no_error(cast, 5)
-
-
-def test_two_displays_stay_in_step(cast: Lab):
-    cast.set_source(5, "panel")
-    cast.run_cell(5)
-    one, other = Picture(cast, 0), Picture(cast, 1)
-    cast.run_cell(4)
-    for picture in (one, other):
-        picture.wait_for_class("n:Socket-2", "current")
-    other.click("n:Socket-3")
-    for picture in (one, other):
-        picture.wait_for_class("n:Socket-3", "selected")
-    assert inspector(cast, 2) == inspector(cast, 5)
 
 
 @both_kernels
@@ -633,24 +632,3 @@ def test_running_a_cell_again_leaves_nothing_behind(cast: Lab):
         Picture(cast)
     assert len(set(counts)) == 1
     assert cast.page.locator(".mnb-canvas").count() == 1
-
-
-def test_a_reader_without_a_kernel_sees_the_picture(cast: Lab):
-    _, words, picture = cast.outputs(2)
-    assert "Socket-3" in words.text
-    assert picture.data["image/svg+xml"].startswith("<svg")
-    assert cast.cell(2).locator(".jp-OutputArea-output .mnb-panel").count() == 1
-    for record in (".jp-RenderedSVG", ".mnb-record"):
-        expect(cast.cell(2).locator(record), "where there are widgets, they are what is drawn").to_be_hidden()
-
-
-def test_an_interrupt_does_not_stop_the_picture(cast: Lab, tmp_path: Path):
-    cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
-    cast.start_cell(5)
-    picture = Picture(cast)
-    picture.wait_for_class("n:Socket-2", "waiting")
-    cast.interrupt()
-    cast.wait_idle()
-    (cast.folder / "go on").touch()
-    cast.run_cell(4)
-    picture.wait_for_class("n:Socket-3", "current")

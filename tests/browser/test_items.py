@@ -99,6 +99,7 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     panel.at.get_by_role("button", name="abandon WI-2", exact=True).click()
     panel.says("it stays in the list as skipped")
     panel.press("Apply")
+    panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()
     panel.says("skipped")
     lab.screenshot("items-abandoned", cell=3, dark=True)
     panel.press("Run")
@@ -107,35 +108,9 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     assert "'Links', 'Outline', 'Index', 'Proofread']" in lab.cell_text(5)
 
 
-def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_and_shown(
+def test_a_long_context_stays_whole_and_pasted_rows_may_have_line_breaks_and_name_what_is_wrong(
     lab: Lab, panel: Surface
 ):
-    grid = panel.at.get_by_role("grid", name="work items")
-    rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
-    grid.evaluate(
-        """(grid, text) => {
-            const data = new DataTransfer();
-            data.setData("text/plain", text);
-            grid.focus();
-            grid.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-        }""",
-        "\r\n".join(rows),
-    )
-    panel.says("WI-37: The context of a work item must not be blank.")
-    field = panel.at.get_by_label("context of WI-37", exact=True)
-    field.wait_for()
-    assert field.evaluate("(one) => one === document.activeElement")
-    field.fill("now it has one")
-    panel.press("Apply")
-    panel.at.locator(
-        "button[aria-disabled=true]:visible", has_text="Apply"
-    ).first.wait_for()  # the kernel has taken it
-    lab.set_source(5, "print(len(c.now.work_items), c.now.work_items[5])")
-    lab.run_cell(5)
-    assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
-
-
-def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: Lab, panel: Surface):
     lab.set_source(
         5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])"
     )
@@ -162,3 +137,27 @@ def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: L
     lab.set_source(5, "print(c.now.work_items[4])")
     lab.run_cell(5)
     assert "{'title': 'Long', 'context': 'short'}" in lab.cell_text(5)
+
+    grid = panel.at.get_by_role("grid", name="work items")
+    rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
+    grid.evaluate(
+        """(grid, text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            grid.focus();
+            grid.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+        }""",
+        "\r\n".join(rows),
+    )
+    panel.says("WI-37: The context of a work item must not be blank.")
+    field = panel.at.get_by_label("context of WI-37", exact=True)
+    field.wait_for()
+    assert field.evaluate("(one) => one === document.activeElement")
+    field.fill("now it has one")
+    panel.press("Apply")
+    panel.at.locator(
+        "button[aria-disabled=true]:visible", has_text="Apply"
+    ).first.wait_for()  # the kernel has taken it
+    lab.set_source(5, "print(len(c.now.work_items), c.now.work_items[5])")
+    lab.run_cell(5)
+    assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)

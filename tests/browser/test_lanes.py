@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from browser.lab import Lab
-from browser.surface import Surface
+from browser.surface import Surface, press_button
 from stream_helpers import stream_agents, streams_config
 
 pytestmark = pytest.mark.browser
@@ -34,7 +34,7 @@ def test_a_person_answers_in_each_lane(lab: Lab):
     panel.says("release waits for you.")
     lab.screenshot("lanes", cell=3)
     lab.screenshot("lanes", cell=3, dark=True)
-    panel.at.get_by_role("button", name="Answer").nth(1).click()
+    press_button(panel.at.get_by_role("button", name="Answer").nth(1))
     panel.says("built Part 1")
     panel.reply('{"satisfied": true, "context": "good"}')
     panel.says("1/3")
@@ -71,7 +71,7 @@ def test_leave_is_given_and_refused_in_each_lane(lab: Lab):
     panel = Surface(lab, 1)
     panel.is_("wants you · docs · Build asks for approval")
     panel.tab("Lanes 3")
-    panel.at.get_by_role("button", name="Answer").nth(2).click()
+    press_button(panel.at.get_by_role("button", name="Answer").nth(2))
     panel.says("make release")
     lab.screenshot("lanes-approval", cell=1)
     lab.screenshot("lanes-approval", cell=1, dark=True)
@@ -80,6 +80,7 @@ def test_leave_is_given_and_refused_in_each_lane(lab: Lab):
     panel.press("Deny")
     panel.says("make code")
     panel.press("Allow always")
+    panel.is_("ready")
     panel.press("Run")
     panel.is_("done")
 
@@ -115,8 +116,9 @@ def test_a_lane_that_failed_is_answered_and_its_steps_are_looked_at(lab: Lab):
     panel.press("Look")
     panel.press("Answer it by hand…")
     panel.field("the answer by hand").fill("built by hand")
-    panel.says("this answer would be taken")
+    panel.says("this answer is valid")
     panel.press("Send")
+    panel.is_("ready")
     panel.press("Run")
     panel.is_("failed · code · Build")  # its next item
     panel.says("1/3")

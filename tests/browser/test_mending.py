@@ -60,7 +60,7 @@ def by_hand(text):
             "what was refused, to be corrected"
         )
         at.write("the answer by hand", text)
-        at.surface.says("this answer would be taken")
+        at.surface.says("this answer is valid")
         at.press("Send")
 
     return mend

@@ -29,22 +29,6 @@ wb.agent("Maintain", lambda: {"satisfied": True})
 wb.agent("Narrate", lambda: "told")
 %materia cast slowly
 """
-
-
-def test_a_long_run_shows_how_far_it_is(lab: Lab):
-    lab.open(lab.notebook(SETUP, "print('before')\n%materia run"))
-    lab.run_cell(0)
-    lab.start_cell(1)
-    label = lab.cell(1).get_by_text("/3 items")
-    label.wait_for()
-    assert label.inner_text() == "1/3 items, Socket-2, step 5"
-    (lab.folder / "go_on").touch()
-    lab.wait_idle()
-    assert lab.cell(1).locator(".widget-hprogress").count() == 0
-    assert "complete after 11 steps" in lab.cell_text(1)
-    assert lab.cell_text(1).startswith("before")
-
-
 COUNTING = """
 import pathlib, threading
 from materia_nb.magics.cast_display import counting
@@ -55,11 +39,24 @@ with counting("casts") as told:
 """
 
 
-def test_many_simulations_show_how_many_are_done(lab: Lab):
-    lab.open(lab.notebook(COUNTING))
-    lab.start_cell(0)
-    lab.cell(0).get_by_text("3 of 1,000 casts").wait_for()
-    assert lab.cell(0).locator(".widget-hprogress").count() == 1
-    (lab.folder / "go_on").touch()
+def test_a_long_run_and_many_rehearsals_show_how_far_they_are(lab: Lab):
+    lab.open(lab.notebook(SETUP, "print('before')\n%materia run", COUNTING))
+    gate = lab.folder / "go_on"
+    lab.run_cell(0)
+    lab.start_cell(1)
+    label = lab.cell(1).get_by_text("/3 items")
+    label.wait_for()
+    assert label.inner_text() == "1/3 items, Socket-2, step 5"
+    gate.touch()
     lab.wait_idle()
-    assert lab.cell(0).locator(".widget-hprogress").count() == 0
+    assert lab.cell(1).locator(".widget-hprogress").count() == 0
+    assert "complete after 11 steps" in lab.cell_text(1)
+    assert lab.cell_text(1).startswith("before")
+
+    gate.unlink()
+    lab.start_cell(2)
+    lab.cell(2).get_by_text("3 of 1,000 casts").wait_for()
+    assert lab.cell(2).locator(".widget-hprogress").count() == 1
+    gate.touch()
+    lab.wait_idle()
+    assert lab.cell(2).locator(".widget-hprogress").count() == 0

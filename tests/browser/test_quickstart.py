@@ -49,20 +49,14 @@ def test_the_quickstart_runs_and_draws(lab: Lab, quickstart: Path):
     assert len(lab.seen(cell=grid, dark=True)) > 1_000
 
 
-def test_a_typo_is_a_short_red_error(lab: Lab):
-    lab.open(lab.notebook("%load_ext materia_nb", "%materia lod loadouts/hello-utility.json"))
+def test_a_typo_is_a_short_red_error_and_completion_offers_verbs_and_loadouts(lab: Lab):
+    lab.open(lab.notebook("%load_ext materia_nb", "", "%materia lod loadouts/hello-utility.json"))
     lab.run_all()
     lab.wait_idle()
-    (output,) = lab.outputs(1)
+    (output,) = lab.outputs(2)
     assert output.kind == "error"
-    assert "did you mean 'load'?" in lab.cell_text(1)
-    assert "Traceback" not in lab.cell_text(1)
-
-
-def test_completion_offers_verbs_and_loadouts(lab: Lab):
-    lab.open(lab.notebook("%load_ext materia_nb", ""))
-    lab.run_all()
-    lab.wait_idle()
+    assert "did you mean 'load'?" in lab.cell_text(2)
+    assert "Traceback" not in lab.cell_text(2)
     assert {"state", "status", "step", "steps"} <= set(lab.complete(1, "%materia st"))
     assert "Plan-Build-Eval" in lab.complete(1, "%materia use Pl")
 

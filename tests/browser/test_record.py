@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser.lab import Lab
+from browser.surface import LIVE, Surface
 
 pytestmark = pytest.mark.browser
 
@@ -22,6 +23,7 @@ CELLS = (
     AGENTS,
     "%materia cast --loadout Plan-Build-Eval bake a cake (don't burn it",
     "print('beside it')",
+    "%materia use Plan-Build-Eval",
 )
 LOOKS = ("%materia run", "%materia why", "%materia steps", "%materia show graph", "%materia show")
 
@@ -53,71 +55,63 @@ def steps_recorded(lab: Lab, words: str) -> None:
     )
 
 
-def without_kernel(lab: Lab, path: Path, trusted: bool) -> None:
-    lab.save()
-    book = json.loads(path.read_text())
+def reopen(lab: Lab, saved: str, *, trusted: bool) -> None:
+    """Open a saved notebook again without its kernel."""
+    book = json.loads(saved)
     if not trusted:
         book["metadata"]["from"] = "elsewhere"  # its signature is another one then
-    again = path.with_name("again.ipynb")
-    again.write_text(json.dumps(book))
+    path = lab.folder / f"again-{trusted}.ipynb"
+    path.write_text(json.dumps(book))
     lab.close()
-    lab.open(again)
+    lab.open(path)
 
 
-def test_the_record_is_hidden_while_the_panel_lives_and_is_told_of_clicks(lab: Lab, cast: Path):
+def test_a_record_is_hidden_while_its_panel_lives_and_shows_picture_and_outcome_afterwards(
+    lab: Lab, cast: Path
+):
     assert pictures(lab) == 0
     assert not record(lab).is_visible()
-    lab.cell(2).locator("[data-act=step]:visible:not([data-settling])").first.click()
+    panel = Surface(lab, 2)
+    panel.press("Step")
     steps_recorded(lab, "ready after 1 step")
-    lab.cell(2).locator("[data-act=run]:visible:not([data-settling])").first.click()
+    lab.save()
+    saved = cast.read_text()
+    panel.press("Run")
     steps_recorded(lab, "after 5 steps")
     lab.screenshot("record-live", cell=2)
+    for trusted in (False, True):
+        reopen(lab, saved, trusted=trusted)
+        record(lab).wait_for(state="visible")
+        words = lab.cell_text(2)
+        assert "ready after 1 step" in words
+        assert "%materia resume 20" in words
+        assert pictures(lab) == 1
+        if trusted:  # else JupyterLab draws no widget
+            assert lab.cell(2).get_by_text("Loading widget").is_hidden()
+            missing = lab.cell(2).get_by_text("model not found")
+            missing.wait_for(state="attached")
+            assert missing.is_hidden()
+        else:
+            image = lab.cell(4).locator("img").first
+            image.wait_for()
+            assert image.evaluate("image => image.naturalWidth") > 200
+            assert "Socket-1, agent" not in lab.cell_text(4), "no words of the picture stand around it"
+        step = lab.cell(2).locator("details", has_text="Step 1: Socket-1")
+        step.locator("summary").click()
+        assert "workItems" in step.inner_text()
+        kind = ".jp-RenderedSVG" if trusted else ".jp-RenderedImage"
+        assert lab.cell(2).locator(kind).is_visible()
+        for dark in (False, True):
+            lab.screenshot(f"record-{'trusted' if trusted else 'untrusted'}", dark=dark)
 
 
 def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
-    path = lab.notebook(*CELLS[:-1], *LOOKS)
+    path = lab.notebook(*CELLS[:3], *LOOKS)
     lab.open(path)
     lab.run_all()
     lab.save()
     assert path.read_text().count('"image/png"') == 3
     assert path.stat().st_size < 150_000
-
-
-@pytest.mark.parametrize("trusted", [False, True])
-def test_a_reopened_notebook_shows_picture_and_outcome(lab: Lab, cast: Path, trusted: bool):
-    lab.cell(2).locator("[data-act=step]:visible:not([data-settling])").first.click()
-    steps_recorded(lab, "ready after 1 step")
-    without_kernel(lab, cast, trusted)
-    record(lab).wait_for(state="visible")
-    words = lab.cell_text(2)
-    assert "ready after 1 step" in words
-    assert "%materia resume 20" in words
-    assert pictures(lab) == 1
-    if trusted:  # else JupyterLab draws no widget
-        assert lab.cell(2).get_by_text("Loading widget").is_hidden()
-        missing = lab.cell(2).get_by_text("model not found")
-        missing.wait_for(state="attached")
-        assert missing.is_hidden()
-    step = lab.cell(2).locator("details", has_text="Step 1: Socket-1")
-    step.locator("summary").click()
-    assert "workItems" in step.inner_text()
-    kind = ".jp-RenderedSVG" if trusted else ".jp-RenderedImage"
-    assert lab.cell(2).locator(kind).is_visible()
-    for dark in (False, True):
-        lab.screenshot(f"record-{'trusted' if trusted else 'untrusted'}", dark=dark)
-
-
-def test_a_picture_is_a_picture_in_a_notebook_without_trust(lab: Lab):
-    path = lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval")
-    lab.open(path)
-    lab.run_all()
-    without_kernel(lab, path, trusted=False)
-    image = lab.cell(1).locator("img").first
-    image.wait_for()
-    assert image.evaluate("image => image.naturalWidth") > 200
-    assert "Socket-1, agent" not in lab.cell_text(1), "no words of the picture stand around it"
-    for dark in (False, True):
-        lab.screenshot("picture-untrusted", cell=1, dark=dark)
 
 
 def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast: Path):
@@ -142,6 +136,7 @@ def test_a_panel_says_that_its_kernel_was_shut_down_as_soon_as_it_is_touched(lab
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     lab.page.get_by_text("No Kernel").first.wait_for()
     assert gone.is_hidden(), "JupyterLab leaves the widgets of a kernel that was shut down as they were"
+    lab.page.wait_for_function(LIVE, arg=step.element_handle())
     step.click()
     gone.wait_for()
     assert step.is_hidden()

@@ -214,7 +214,7 @@ def test_the_keys_of_a_debugger_a_comparison_by_right_click_and_all_casts(lab: L
     keys.press("Escape")
 
     casts = lab.cell(2).locator(".mnb-casts")
-    casts.get_by_role("button", name="look again which casts there are").click()
+    casts.get_by_role("button", name="refresh the list of casts").click()
     first, second = (casts.locator(".mnb-gridrow", has_text=words) for words in ("another guide", "complete"))
     expect(second).to_contain_text("a guide")
     first.drag_to(second)

@@ -39,7 +39,7 @@ test("a menu offers what can be done with an element where it is", () => {
 
 test("a menu says whether it takes away or sets, folds or unfolds", () => {
   const words = (kind, more) => choices(kind, { ...situation, ...more }).map(([one]) => one);
-  assert.ok(words("edge", { stops: true }).includes("Take the breakpoint away"));
+  assert.ok(words("edge", { stops: true }).includes("Remove the breakpoint"));
   assert.ok(words("loop", { folded: true }).includes("Unfold the loop"));
 });
 
