@@ -19,7 +19,7 @@ export function answerPart(host, send, shell) {
   /** @type {Record<string, () => void>} actions that do more than send their name */
   const acts = {
     compare: () => chooseCast(send, next),
-    label: () => shell.askLine("what this cast is called", "", (text) => text && send("label", { text })),
+    label: () => shell.askLine("name of this cast", "", (text) => text && send("label", { text })),
   };
   return {
     update(data) {
@@ -80,7 +80,7 @@ function askingBox(send) {
       setText(reasonGiven, asks.said);
       drawBlocks(blocks, asks.blocks, send);
       const hold = asks.is === "hold";
-      setAttr(reason, "placeholder", hold ? "the answer, or the reason of a refusal" : "the reason of a refusal, for the agent");
+      setAttr(reason, "placeholder", hold ? "your answer, or the reason for a denial" : "the reason for a denial, for the agent");
       setAttr(reason, "aria-label", reason.placeholder);
       if (isNew(buttons, [asks.is, asks.consent, asks.deny, asks.sockets])) refill(buttons, hold ? forHold(asks) : forCalls());
     },
@@ -91,7 +91,7 @@ function askingBox(send) {
 function liveBox(send) {
   const transcript = h("pre", { class: "mnb-pre mnb-live", tabindex: "0", "aria-label": "what the agent says" });
   const calls = h("div", {}), notes = h("div", {});
-  const node = h("div", { hidden: true }, h("h4", { class: "mnb-h" }, "what it does"), calls, transcript, notes);
+  const node = h("div", { hidden: true }, h("h4", { class: "mnb-h" }, "live output"), calls, transcript, notes);
   return {
     node,
     /** @param {{words?: string, cut?: boolean, calls?: Blocks, notes?: string[]}} live */
@@ -125,9 +125,9 @@ function formBox(send) {
     }
     const field = (text = h("textarea", { class: "mnb-in mnb-code mnb-grow", rows: "2", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer", value: typed }));
     const go = actButton("Send", "answer in place of the agent", () => send("reply", { text: field.value }), MAIN);
-    const may = (/** @type {boolean} */ fine) => setEnabled(go, fine, "write an answer that would be taken");
+    const may = (/** @type {boolean} */ fine) => setEnabled(go, fine, "write a valid answer first");
     may(false);
-    const check = checkedField(field, send, "reply", "this answer would be taken", may);
+    const check = checkedField(field, send, "reply", "this answer is valid", may);
     onKeys(field, { Enter: (event) => ((event.ctrlKey || event.metaKey) && isEnabled(go) ? go.click() : false) });
     const jsonForm = h("div", { class: "mnb-col" }, field, check.host, h("div", { class: "mnb-row mnb-send" }, go));
     const quick = form.items ? itemsForm(send, form) : form.verdict ? verdictForm(send, form.verdict) : null;
@@ -155,8 +155,8 @@ function formBox(send) {
       drawBlocks(before, [
         ...(form.task.length ? [{ is: "facts", rows: form.task }] : []),
         ...(form.previous ? [head(form.previous.who === "its draft" ? "the draft" : `previous output, ${form.previous.who}`), { is: "pre", text: form.previous.text + (form.previous.cut ? "…" : "") }] : []),
-        ...(form.wish ? [head("what is asked now"), { is: "pre", text: form.wish }] : []),
-        ...(form.text || !form.wanted.length ? [] : [{ is: "fold", title: "what the answer must hold", inside: [{ is: "table", headers: ["field", "what it must be"], rows: form.wanted }], open: false }]),
+        ...(form.wish ? [head("current request"), { is: "pre", text: form.wish }] : []),
+        ...(form.text || !form.wanted.length ? [] : [{ is: "fold", title: "required fields", inside: [{ is: "table", headers: ["field", "requirement"], rows: form.wanted }], open: false }]),
       ], send);
     },
     unsent: () => (!node.hidden && text?.value.trim() ? [{ words: "the answer", message: { kind: "reply", text: text.value } }] : []),
@@ -184,7 +184,7 @@ function itemsForm(send, form) {
   const add = (title = "", context = "") => {
     const name = h("input", { class: "mnb-in", placeholder: "title", value: title, "aria-label": `title of item ${rows.length + 1}` });
     const about = h(context.includes("\n") ? "textarea" : "input", { class: "mnb-in", placeholder: "what to do", value: context, "aria-label": `context of item ${rows.length + 1}` });
-    const node = h("div", { class: "mnb-itemrow" }, name, about, button("×", "take this item away", () => take(row), { class: "mnb-x", "aria-label": "take this item away" }));
+    const node = h("div", { class: "mnb-itemrow" }, name, about, button("×", "remove this item", () => take(row), { class: "mnb-x", "aria-label": "remove this item" }));
     const row = { name, about, node };
     onKeys(about, { Enter: (event) => (event.ctrlKey || event.metaKey || rows.at(-1) !== row ? false : add().name.focus()) });
     rows.push(row);
@@ -222,7 +222,7 @@ export function correctBox(send) {
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
   const go = actButton("Use this output", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
   const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== original && !missing, "change something first");
-  const check = checkedField(text, send, "correction", "this output would be taken", may);
+  const check = checkedField(text, send, "correction", "this output is valid", may);
   const reset = () => {
     text.value = original;
     check.clear();

@@ -56,7 +56,7 @@ export function barPart(host, send, shell) {
     openMenu(at, [
       { words: `Not applied yet: ${unsent.map((draft) => draft.words).join(", ")}` },
       { words: `Apply, then ${label}`, acts: true, act: () => send(kind, { first: unsent.map((draft) => draft.message) }) },
-      { words: `${label} without it; it stays typed`, acts: true, act: () => send(kind) },
+      { words: `${label} without it (your text stays)`, acts: true, act: () => send(kind) },
     ]);
   };
   /** @param {string} label @param {string} title @param {"step"|"run"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
@@ -71,7 +71,7 @@ export function barPart(host, send, shell) {
     const sockets = data.sockets ?? [];
     openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, name]) => ({ words: name, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
-  const pause = button("Pause", "stop after, or if it can be stopped within, the step that runs", () => send("pause"));
+  const pause = button("Pause", "stop after the current step, or within it if possible", () => send("pause"));
   const abort = button("Abort…", "end the cast; asks first", () => openMenu(abort, [
     { words: "End this cast? Retry continues it." },
     { words: "Abort the cast", tone: "bad", acts: true, act: () => send("abort") },
@@ -80,7 +80,7 @@ export function barPart(host, send, shell) {
   const leave = actButton("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
   const resend = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "resend");
   const recast = going("Retry", "run the socket where it stopped again", "recast");
-  const revive = going("Retry past the limit", "continue, with the limit that stopped it granted once more", "revive");
+  const revive = going("Retry past the limit", "continue; the limit that stopped it is granted once more", "revive");
   const retries = h("span", { class: "mnb-again" }, recast, resend, revive);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
@@ -101,7 +101,7 @@ export function barPart(host, send, shell) {
   const whereTo = (/** @type {Break} */ stop) => (/** @type {MouseEvent} */ event) => {
     event.preventDefault();
     event.stopPropagation();
-    openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, stop.breakpoint) }, { words: "Take it away", act: () => send("break", { breakpoint: stop.breakpoint }) }], { label: "breakpoint" });
+    openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, stop.breakpoint) }, { words: "Remove it", act: () => send("break", { breakpoint: stop.breakpoint }) }], { label: "breakpoint" });
   };
   const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}${stop.asks ? ", if its condition holds" : ""}; a right click asks when`, oncontextmenu: whereTo(stop) },
     h("span", { class: "mnb-cut" }, `● ${stop.words}`),
@@ -167,18 +167,18 @@ export function moreEntries({ mode, undo, breaks = [], allowed = [], most: limit
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !undo, why: undo ? "" : "no edit since the last step" },
     ...breaks.map((stop) => ({ words: `Only when…: ${stop.words}`, act: () => askWhere(send, shell, stop.breakpoint) })),
-    ...breaks.map((stop) => ({ words: `Take the breakpoint away: ${stop.words}`, act: () => send("break", { breakpoint: stop.breakpoint }) })),
-    { words: "Take all breakpoints away", act: () => send("clear_breaks"), off: !breaks.length },
+    ...breaks.map((stop) => ({ words: `Remove the breakpoint: ${stop.words}`, act: () => send("break", { breakpoint: stop.breakpoint }) })),
+    { words: "Remove all breakpoints", act: () => send("clear_breaks"), off: !breaks.length },
     ...allowed.map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),
     { words: "Budget…", act: () => shell.askLine("budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none", String(limit || ""), (budget) => send("budget", { budget })) },
   ];
-  const fold = (/** @type {string} */ name, /** @type {string} */ label) => ({ words: shell.folded(name) ? `Show ${label}` : `Fold ${label} away`, act: () => shell.fold(name) });
+  const fold = (/** @type {string} */ name, /** @type {string} */ label) => ({ words: shell.folded(name) ? `Show ${label}` : `Hide ${label}`, act: () => shell.fold(name) });
   return [
     ...(mode === "design" ? [] : casting),
     fold("inspector", "the inspector"),
     fold("dock", "timeline and items"),
     { words: "Taller", act: () => send("height", { by: 120 }) },
-    { words: "Lower", act: () => send("height", { by: -120 }) },
-    { words: "Open beside: right-click beside the cell's output, then “Create New View for Cell Output”" },
+    { words: "Shorter", act: () => send("height", { by: -120 }) },
+    { words: "Open in a new tab: right-click next to the cell's output and choose “Create New View for Cell Output”" },
   ];
 }

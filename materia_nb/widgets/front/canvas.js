@@ -329,7 +329,7 @@ export class Canvas {
   startConnect(from = this.socket) {
     if (!from || !this.designs) return;
     this.connecting = from;
-    this.tell("Connect to: a click, or arrows and Enter; Escape leaves it");
+    this.tell("Click the target socket, or use the arrow keys and Enter. Escape cancels.");
     this.mark();
     this.focus();
   }
@@ -408,7 +408,7 @@ export class Canvas {
   #entries(id) {
     const pick = this.picks.get(id ?? ""), { mode, follows } = this.flags;
     if (!id || !pick) {
-      return [{ words: "Show the whole", act: () => this.fit() }, ...this.tools.entries()];
+      return [{ words: "Show the whole graph", act: () => this.fit() }, ...this.tools.entries()];
     }
     /** @type {Record<import("./canvas_state.js").Act, () => void>} */
     const acts = {
@@ -430,7 +430,7 @@ export class Canvas {
     const entries = choices(pick[0], situation).map(([label, act]) => ({ words: label, act: acts[act], acts: act === "runTo" }));
     return !this.#isWay(id) ? entries : [
       ...this.fixed.conditions.map(({ choice }, index) => ({ words: `Taken: ${choice} (${index + 1})`, act: () => this.waitFor(index, id) })),
-      { words: "Look at it earlier ([)", act: () => this.order(-1, id) }, { words: "Look at it later (])", act: () => this.order(1, id) },
+      { words: "Check it earlier ([)", act: () => this.order(-1, id) }, { words: "Check it later (])", act: () => this.order(1, id) },
       ...entries,
     ];
   }

@@ -15,7 +15,7 @@ export const isInside = (at, { x, y, width, height }) => at.x > x && at.x < x + 
 /** @param {import("./canvas.js").Canvas} canvas */
 export function canvasDesign(canvas) {
   const { graph, host, signal } = canvas;
-  const handle = h("div", { class: "mnb-c-handle", title: "drag to what comes next", "aria-hidden": "true", hidden: true });
+  const handle = h("div", { class: "mnb-c-handle", title: "drag to the next socket", "aria-hidden": "true", hidden: true });
   const path = svg("path", { class: "mnb-c-rubber-line" }), frame = svg("rect", { class: "mnb-c-rubber-frame", rx: 4 });
   host.append(svg("svg", { class: "mnb-c-rubber", "aria-hidden": "true" }, path, frame), handle);
   let over = ""; // id of the socket that the mouse is over

@@ -28,7 +28,7 @@ export function choices(kind, { mode, connecting, follows, stops, folded }) {
     connecting && socket && ["Connect to this", "connect"],
     ["Open in inspector", "open"],
     designs && socket && ["Connect from here…", "lead"],
-    casts && [stops ? "Take the breakpoint away" : socket ? "Breakpoint here" : "Stop when taken", "break"],
+    casts && [stops ? "Remove the breakpoint" : socket ? "Breakpoint here" : "Stop when taken", "break"],
     casts && socket && !stops && ["Stop after it", "breakAfter"],
     casts && socket && ["Breakpoint, only when…", "breakWhere"],
     casts && socket && ["Run to here", "runTo"],

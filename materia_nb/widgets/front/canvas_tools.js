@@ -49,7 +49,7 @@ const keysOf = (designs) => h("div", { class: "mnb-c-legend", role: "list" }, [.
 export function canvasTools(canvas) {
   const { host } = canvas;
   const toolButton = (/** @type {Parameters<typeof icon>[0]} */ name, /** @type {string} */ title, /** @type {(event: MouseEvent) => void} */ act) => h("button", { type: "button", class: "mnb-c-b", title, "aria-label": title.replace(/ \(.*/, ""), onclick: act }, icon(name));
-  const legend = h("div", { class: "mnb-c-about", hidden: true, role: "dialog", "aria-label": "what signs and keys mean" });
+  const legend = h("div", { class: "mnb-c-about", hidden: true, role: "dialog", "aria-label": "legend and shortcuts" });
   const more = toolButton("more", "legend, save as a picture", () => openMenu(more, entries(), { label: "picture" }));
   const box = h("div", { class: "mnb-c-tools", role: "toolbar", "aria-label": "view of the graph" },
     toolButton("fit", "show the whole graph (0)", () => canvas.fit()),
@@ -75,8 +75,8 @@ export function canvasTools(canvas) {
   };
   /** @returns {MenuEntry[]} */
   const entries = () => [
-    { words: "What signs and keys mean", act: openLegend },
-    { words: canvas.scene?.direction === "right" ? "Let it run down" : "Let it run to the right", act: () => canvas.send("turn") },
+    { words: "Legend and shortcuts", act: openLegend },
+    { words: canvas.scene?.direction === "right" ? "Lay out top to bottom" : "Lay out left to right", act: () => canvas.send("turn") },
     ...(canvas.isStill ? [] : [{ words: "Save as PNG", act: png }]),
     { words: "Save as SVG", act: () => canvas.send("svg", { theme: canvas.dark ? "dark" : "light", token: canvas.token }) },
   ];

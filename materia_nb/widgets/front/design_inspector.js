@@ -52,7 +52,7 @@ export function designInspectorPart(host, send) {
     }, options);
     box.addEventListener("keydown", (event) => event.key === "Escape" && disarm(), options);
     box.dataset.arming = "yes";
-    setText(armed, `${text} Escape leaves it.`);
+    setText(armed, `${text} Escape cancels.`);
     armed.hidden = false;
     disarm = () => {
       heard.abort();
@@ -93,20 +93,20 @@ export function designInspectorPart(host, send) {
     /** The edges of a socket in evaluation order, and a form for a new edge. */
     ways(into) {
       const list = h("ol", { class: "mnb-d-ways" }), sentence = h("div", { class: "mnb-dim" }), to = selectOf("to …", data.targets), id = data.of[1];
-      const limit = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
+      const limit = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "maximum number of times for each item", inputmode: "numeric" });
       let when = "";
       const say = () => setText(sentence, to.value && `${id} → ${to.value}${when && `, ${new Map(data.conditions).get(when)}`}${limit.value.trim() && `, at most ${limit.value.trim()} times`}`);
       const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(limit.value.trim() && { most: limit.value.trim() }) });
       for (const input of [to, limit]) input.addEventListener("input", say);
-      into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new way"),
-        line(to, button("Connect", "lead an edge there", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
-        chooser("when the new way is taken", [["", "as fits"], ...data.conditions], "", (condition) => {
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new edge"),
+        line(to, button("Connect", "add an edge to this target", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
+        chooser("condition of the new edge", [["", "as fits"], ...data.conditions], "", (condition) => {
           when = condition;
           say();
         }),
         line(h("span", { class: "mnb-dim" }, "at most"), limit, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
         line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click where ${id} leads.`, connect)))));
-      return () => wayList(list, data.ways, "none: the cast ends here");
+      return () => wayList(list, data.ways, "no edges: the cast ends here");
     },
     exits(into) {
       const list = h("ol", { class: "mnb-d-ways" }), members = h("div", { class: "mnb-d-members" });
@@ -116,9 +116,9 @@ export function designInspectorPart(host, send) {
         if (!from.value || !to.value) return (from.value ? to : from).focus();
         act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
       }, { class: "mnb-b mnb-main" });
-      into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new exit, taken once the list is done"), line(from, to, add), chooser("when the new exit is taken", data.conditions, when, (condition) => void (when = condition))), members);
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken when the list is done"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))), members);
       return () => {
-        wayList(list, data.exits, "none: with the last item the cast ends");
+        wayList(list, data.exits, "no exits: the cast ends with the last item");
         setText(members, `members: ${data.members.join(", ") || "none"}`);
       };
     },
@@ -133,7 +133,7 @@ export function designInspectorPart(host, send) {
         more.addEventListener("change", () => more.value && change([...data.members, more.value]));
         refill(source, chooser("what the loop goes over", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (sourceKind) => act("source", { loop: data.of[1], source: sourceKind })));
         fieldForm.update(data.fields);
-        refill(members, labelled("members, the first is where a round begins"), line(data.members.map(member)),
+        refill(members, labelled("members (the first one starts each round)"), line(data.members.map(member)),
           line(more, data.marked.length > 0 && button(`Take the ${data.marked.length} marked`, "make the loop of the marked sockets", () => change(data.marked))));
       };
     },
@@ -159,13 +159,13 @@ export function designInspectorPart(host, send) {
       const sentence = h("p", { class: "mnb-d-note" }), part = h("div", {}), order = h("div", { class: "mnb-d-line" }), fieldForm = form(part);
       into.append(sentence, part, order);
       return () => {
-        const hint = data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Nothing is selected. Drag from one socket to another to connect them, and draw a frame round some to make a loop of them.";
+        const hint = data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Select a socket or an edge to edit it. Drag between sockets to connect them; Shift-drag a frame around sockets to make a loop.";
         setText(sentence, data.sentence || (data.kind === "loadout" ? hint : ""));
         sentence.hidden = !sentence.textContent;
         fieldForm.update(data.fields);
         redraw(order, () => [
-          data.first === false && button("↑ earlier", "look at it before the one above", () => act("order", { of: data.of, by: -1 })),
-          data.last === false && button("↓ later", "look at it after the one below", () => act("order", { of: data.of, by: 1 })),
+          data.first === false && button("↑ earlier", "check it before the one above", () => act("order", { of: data.of, by: -1 })),
+          data.last === false && button("↓ later", "check it after the one below", () => act("order", { of: data.of, by: 1 })),
           data.turn && button(data.turn, "the other way to leave a loop", () => act("turn", { of: data.of })),
         ], title);
       };
@@ -260,10 +260,10 @@ function wouldBeTold(into) {
       situation = chosenSituation;
       draw(previews);
     };
-    const { node, set } = radios(previews.map((option) => [option.words, option.words]), choose, { "aria-label": "in which situation" });
+    const { node, set } = radios(previews.map((option) => [option.words, option.words]), choose, { "aria-label": "situation" });
     if (preview) set(preview.words);
     const held = into.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement;
-    refill(into, previews.length > 0 && h("div", { class: "mnb-d-label" }, "what its agent would be told"), previews.length > 1 && node, (preview?.parts ?? []).map(row), preview && h("p", { class: "mnb-dim mnb-d-note" }, preview.about));
+    refill(into, previews.length > 0 && h("div", { class: "mnb-d-label" }, "preview of the prompt"), previews.length > 1 && node, (preview?.parts ?? []).map(row), preview && h("p", { class: "mnb-dim mnb-d-note" }, preview.about));
     if (held) /** @type {HTMLElement|null} */ (into.querySelector("input:checked"))?.focus();
   };
   return draw;
@@ -274,6 +274,6 @@ function wayItem(edge, index, act) {
   const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },
     button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { what: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
-    edge.place !== null && button("↑", "look at it earlier", () => act("order", { of: edge.what, by: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
+    edge.place !== null && button("↑", "check it earlier", () => act("order", { of: edge.what, by: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
     button("×", "remove it", () => act("delete", { what: edge.what }), { class: "mnb-x", "aria-label": `${label}: remove` }));
 }

@@ -39,7 +39,7 @@ export function castsView({ model, el }) {
   const chips = CHIPS.map(([only, caption]) => ({ only, words: caption, node: button(caption, `show ${only === "all" ? "all casts" : `only: ${caption.toLowerCase()}`}`, () => look({ only }), { class: "mnb-b mnb-quiet" }) }));
   const reading = h("span", { class: "mnb-dim", role: "status" }), cost = h("span", { class: "mnb-counts" });
   const head = h("div", { class: "mnb-bar", role: "toolbar", "aria-label": "which casts" }, field, chips.map((chip) => chip.node), h("span", { class: "mnb-space" }), reading, cost,
-    button("⟲", "look again which casts there are", () => send("refresh"), { class: "mnb-b mnb-quiet", "aria-label": "look again which casts there are" }));
+    button("⟲", "refresh the list of casts", () => send("refresh"), { class: "mnb-b mnb-quiet", "aria-label": "refresh the list of casts" }));
   const heads = COLUMNS.map(([by, sorts, class_ = ""]) => ({ by, node: sorts ? button(by, `sort by ${by}`, () => look({ by, down: sortedBy(data, by) }), { class: "mnb-x" }) : by, class: class_ }));
   const notice = h("div", { class: "mnb-notice", hidden: true }), line = h("div", { class: "mnb-line", hidden: true });
   const grid = makeGrid({
@@ -57,7 +57,7 @@ export function castsView({ model, el }) {
   const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", aboutPicked()));
   const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
   const label = button("Label…", "give it a name, and tags", () => askLabel());
-  const remove = button("Delete…", "take it from the disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
+  const remove = button("Delete…", "delete it from disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
   const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, castName, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
   const left = h("div", {}), right = h("div", {});
   const glance = h("div", { class: "mnb-glance", tabindex: "0", role: "region", "aria-label": "the selected cast" }, left, right);
@@ -191,7 +191,7 @@ export function castsView({ model, el }) {
     const { words: text = "", tone = "" } = now.notice ?? {};
     notice.hidden = !text;
     notice.dataset.tone = tone;
-    if (isNew(notice, [text, tone])) refill(notice, text && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`), button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" })]);
+    if (isNew(notice, [text, tone])) refill(notice, text && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`), button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" })]);
     setAttr(grid.node, "data-empty", now.reading ? "…" : "no such cast");
     grid.active = now.at ?? -1;
     grid.update(now.total ?? 0);

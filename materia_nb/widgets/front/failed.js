@@ -37,9 +37,9 @@ export function failedBox(send, opens) {
       const text = textField(data, "the answer by hand");
       const go = actButton("Send", "it is recorded as yours, and the cast continues with it", () => send("by_hand", { text: text.value }), main);
       const buttons = pins ? [go, pinButton(text, data, "it answers from now on, in this cast")] : [go];
-      const may = (/** @type {boolean} */ fine) => buttons.forEach((control) => setEnabled(control, fine, "write an answer that would be taken"));
+      const may = (/** @type {boolean} */ fine) => buttons.forEach((control) => setEnabled(control, fine, "write a valid answer first"));
       may(false);
-      const check = checkedField(text, send, "by_hand", "this answer would be taken", may);
+      const check = checkedField(text, send, "by_hand", "this answer is valid", may);
       text.value = refused = data.refused;
       written = text;
       return opening(offer, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);

@@ -186,7 +186,7 @@ export function itemsPart(host, send, controls) {
     const key = JSON.stringify([item, how, index, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${index}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
     if (!data.can) return { cells: ["", id, state, item.title, h("span", { title: item.context }, item.context), h("span", { class: "mnb-dim", title: laneTitle }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
-    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "continue it after all" : "give it up: the cast continues with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
+    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "continue it after all" : "abandon it: the cast continues with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
       : (before === "done" || before === "skipped") && act(item.again ? "Not again" : "Again", item.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => toggleAgain(index), `${item.again ? "do not work on" : "work on"} ${id} again`);
     const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, index));
@@ -318,7 +318,7 @@ export function itemsPart(host, send, controls) {
     setText(preview, moves.join(" "));
     drawQuestion();
     const count = counted(rows.length, "item");
-    setText(others, stale ? "The cast changed its items meanwhile: Apply puts your list in place of theirs, Revert shows theirs." : "");
+    setText(others, stale ? "The cast has changed its items in the meantime. Apply replaces them with your list; Revert shows them." : "");
     setText(summary, changed ? "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
     setAttr(summary, "class", `mnb-cut ${changed ? "mnb-t-now" : "mnb-dim"}`);
   };

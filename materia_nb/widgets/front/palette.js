@@ -30,7 +30,7 @@ export function palettePart(host, send) {
     for (const node of entries(groups)) node.hidden = !matches(node.dataset.sought ?? "", find.value);
     for (const group of /** @type {HTMLElement[]} */ ([...groups.children])) group.hidden = entries(group).every((node) => node.hidden);
     none.hidden = visibleEntries().length > 0;
-    setText(none, find.value.trim() ? "none is called so: Enter makes one" : "there are none yet");
+    setText(none, find.value.trim() ? "no match: press Enter to create it" : "no materia yet");
   };
   const clear = () => {
     find.value = "";

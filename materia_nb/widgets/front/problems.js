@@ -40,19 +40,19 @@ export function problemsPart(host, send) {
   const problems = () => !data.problems.length ? h("p", { ...note, role: "status" }, "✓ no problems, no hints")
     : table(["kind", "where", "what", "what to do", "fix"], data.problems.map(({ severity, where, what: message, todo, fix, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
       cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick)), cell(message), cell(todo),
-      cell(fix && [button("Do it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
+      cell(fix && [button("Fix it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Fix it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
   const happens = () => {
     const explored = data.happens;
     const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));
     if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
     const { rows, notes, route, states, whole: isComplete, stale } = explored;
     return h("div", {},
-      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: what was not seen is not known"}`)),
+      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
       notes.map((noteText) => h("p", { class: "mnb-dim mnb-d-note" }, noteText)),
-      route.length > 0 && h("p", { ...note, role: "status" }, "shortest way: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
-      table(["it", "how", "show"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
+      route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
+      table(["outcome", "details", "example"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
         cell(`${SIGNS[sign].sign} ${outcome}`), cell(picks(about, pick)),
-        cell(witness && button("witness", "the shortest way in which it happens", () => act("witness", { what: witness }), { class: "mnb-b mnb-small", "aria-label": `witness: ${outcome}` }))))));
+        cell(witness && button("example", "show the shortest run with this outcome", () => act("witness", { what: witness }), { class: "mnb-b mnb-small", "aria-label": `example: ${outcome}` }))))));
   };
   const changes = () => {
     const { steps, undone, unsaved, more } = data.changes, label = { class: "mnb-d-label" };

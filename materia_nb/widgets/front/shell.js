@@ -124,7 +124,7 @@ export function castView({ model, el }) {
     if (isNew(notice, [text, tone, without])) refill(notice, text && [
       h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`),
       without && actButton("Continue without these edits", "the edits named here are lost", () => { const { kind, ...fields } = without; send(kind, fields); }),
-      button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" }),
+      button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" }),
     ]);
   };
   const drawGone = (resume = "") => {

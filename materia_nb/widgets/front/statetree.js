@@ -23,7 +23,7 @@ export function statePart(host, send) {
     closeEditor();
     const path = node.path.join("."), asText = node.kind === "text", was = (await send.ask("value", { path: node.path })).text;
     const field = h("textarea", { class: "mnb-in mnb-code", rows: Math.min(10, Math.max(1, Math.ceil(was.length / 46))), "aria-label": `value of ${node.name}`, value: was });
-    const check = asText ? null : checkedField(field, send, "value", "this value would be set");
+    const check = asText ? null : checkedField(field, send, "value", "this value is valid");
     const act = (/** @type {string} */ label, /** @type {string} */ title, /** @type {() => void} */ done, style = "") => button(label, title, () => (done(), closeEditor()), { class: `mnb-b mnb-small ${style}` });
     const apply = act("Apply", "set this value in the state (Ctrl+Enter)", () => send("set_value", { path, text: field.value, as_text: asText }), "mnb-main");
     const box = h("div", { class: "mnb-editor" }, field, check?.host, h("div", { class: "mnb-row" }, apply,

@@ -182,7 +182,7 @@ export function timelinePart(host, send, controls) {
       setEnabled(back, data.can && line_ === null, "not while a step runs");
       setEnabled(fork, data.can && data.total > 0 && line_ === null, "not now");
       setText(fork, (data.step ?? null) === null ? "Fork" : "Fork from here");
-      setAttr(grid.node, "data-empty", sought ? "no such step" : "no step yet: Step or Run begins");
+      setAttr(grid.node, "data-empty", sought ? "no such step" : "Steps appear here. Press Step.");
       if (sought) return void search();
       if (past) grid.active = past - 1;
       grid.update(data.total, past === null);

@@ -29,7 +29,7 @@ export function watchPart(host, send, controls) {
   return {
     /** @param {{watched?: WatchedPath[]}} data */
     update({ watched = [] }) {
-      if (isNew(host, watched)) redraw(host, () => (watched.length ? watched.map(line) : h("p", { class: "mnb-p mnb-dim" }, "Nothing is watched: write a path of the state, or press Watch at a value in the tab State.")));
+      if (isNew(host, watched)) redraw(host, () => (watched.length ? watched.map(line) : h("p", { class: "mnb-p mnb-dim" }, "No watches. Enter a state path such as plan.title, or click Watch next to a value in State.")));
     },
   };
 }
