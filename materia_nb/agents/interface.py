@@ -425,7 +425,8 @@ def sound(
     usage = None if reply.usage is None else sound_usage(reply.usage, who)
     try:
         meta = dict(reply.meta) if reply.meta else NOTHING
-        json.dumps(meta, allow_nan=False)
+        if meta:
+            json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
     return Answer(text, usage, meta, thinking=reply.thinking, cut=reply.cut)

@@ -142,7 +142,7 @@ class FileSnapshots:
                 )
                 replace_file(fresh / "config", _CONFIG)
                 fresh.rename(self.git_dir)
-            except BaseException:
+            except BaseException:  # an interrupt as well: half of a Git directory must not stay
                 shutil.rmtree(fresh, ignore_errors=True)
                 raise
 
@@ -181,7 +181,7 @@ class FileSnapshots:
                 if tries[path] >= _TRIES:
                     raise
                 tries[path] += _TRIES if path and "Permission denied" in error.what else 1
-            except BaseException:  # the index may hold more than is known here
+            except BaseException:  # an interrupt as well: the index may hold more than is known here
                 self._start_index()
                 raise
 
@@ -530,7 +530,7 @@ def git(
     ):
         try:
             output, errors = process.communicate(stdin)
-        except BaseException:
+        except BaseException:  # an interrupt as well: Git must not go on and write while nobody waits for it
             process.kill()
             raise
     if process.returncode:

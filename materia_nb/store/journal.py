@@ -348,11 +348,6 @@ def _unlinked(raw: bytes) -> tuple[bytes, str]:
     return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
-def _kept_once(value: JSON) -> JSON:
-    """Return a short text as the one object that every line has for it: most fields say the same from line to line."""
-    return intern(value) if isinstance(value, str) and len(value) <= _SHORT else value
-
-
 def _event(raw: bytes) -> JournalLine | None:
     try:
         value = json.loads(raw)
@@ -362,10 +357,15 @@ def _event(raw: bytes) -> JournalLine | None:
         return None
     ts, data, version = value.get("ts"), value.get("data"), value.get("v")
     status, steps, label = value.get("status"), value.get("steps"), value.get("label")
+    fields: dict[str, JSON] = {}
+    if isinstance(data, dict):
+        for name, field in data.items():
+            # Names and short texts are the same from line to line, so there is one object for each of them.
+            fields[intern(name)] = intern(field) if type(field) is str and len(field) <= _SHORT else field
     return JournalLine(
         ts if isinstance(ts, int) else 0,
         intern(value["type"]),
-        {intern(name): _kept_once(field) for name, field in data.items()} if isinstance(data, dict) else {},
+        fields,
         version if isinstance(version, int) else 0,
         intern(status) if isinstance(status, str) else None,
         steps if isinstance(steps, int) else None,

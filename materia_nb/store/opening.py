@@ -416,7 +416,7 @@ def write_events(
             session = evolve(rules, session, event)
             lines += lines_of([event], session, made)
         made.write("events.jsonl", encoded(lines)[0])
-    except BaseException:
+    except BaseException:  # as in fork_files
         shutil.rmtree(path, ignore_errors=True)
         raise
     return path

@@ -179,7 +179,7 @@ def new_run_dir(root: Path) -> Path:
                 path.mkdir()
                 try:
                     record_latest(path)  # before the journal, so that every cast is recorded
-                except BaseException:
+                except BaseException:  # an interrupt as well: no empty directory stays
                     path.rmdir()
                     raise
                 return path

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import shutil
+import sys
+from collections import Counter
 
 import pytest
 
@@ -251,3 +253,41 @@ def test_folding_may_empty_the_list_of_lines_and_leads_to_the_same_session(tmp_p
     assert lines == kept
     assert read_session(rules, lines, files.text_of, empty=True).session == whole == cast.runner.session
     assert lines == []
+
+
+def test_each_line_is_encoded_once_and_each_step_once_more(tmp_path):
+    """A step has its lines in the journal and its row in the manifest; nothing else is encoded for each step."""
+    items = h.items(*[f"Part {number}" for number in range(1, 51)])
+    answers = {"A": lambda turn: {"workItems": items}, "B": lambda turn: h.YES, "C": lambda turn: "done"}
+    document = h.config(
+        {
+            "Socket-1": h.at("A", ("always", "Socket-2"), parse="json"),
+            "Socket-2": h.at("B", ("satisfied", "Socket-2"), parse="json"),
+            "Socket-3": h.at("C"),
+        },
+        {"A": h.agent("A", generator=True), "B": h.agent("B {{item.title}}"), "C": h.agent("C")},
+        {
+            "L": {
+                "sockets": ["Socket-2"],
+                "consumes": {"from": "Socket-1", "output": "workItems"},
+                "exits": [
+                    {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
+                ],
+            }
+        },
+    )
+    cast = h.start(tmp_path, document, answers)
+    encodings = []
+
+    def count(frame, event, _):
+        if event == "call" and frame.f_code is json.JSONEncoder.encode.__code__:
+            encodings.append(frame.f_back.f_code.co_name)
+
+    sys.setprofile(count)
+    try:
+        assert cast.run() == "complete"
+    finally:
+        sys.setprofile(None)
+    lines = len(read_journal(cast.run_dir / "events.jsonl").lines)
+    assert (len(cast.steps), lines) == (52, 106)
+    assert len(encodings) <= lines + len(cast.steps) + 20, Counter(encodings).most_common(5)
