@@ -682,8 +682,8 @@ class Cast:
             step, of_edit = self._before_change(change)
         assert step is not None  # noqa: S101 - one of the two was given
         number = self.steps.at(step).number if step else 0
-        session = self.runner.session
-        if of_edit and len(edits_since(session, number)) == 1 and not unfit_since(session, number):
+        now = (self.runner.rules, self.runner.session, number)
+        if of_edit and len(edits_since(*now)) == 1 and not unfit_since(*now):
             discard_edits = True  # it is the change that was named
         command = partial(decide.back_to, discard_edits=discard_edits)
         self.runner.refuse_while_running()

@@ -681,7 +681,7 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
     back: Events = (ev.CastBack(step=number, ts=ts),)
     if discard_edits or not 0 <= number <= len(session.steps):
         return back
-    edits, unfit = edit.edits_since(session, number), edit.unfit_since(session, number)
+    edits, unfit = edit.edits_since(rules, session, number), edit.unfit_since(rules, session, number)
     if unfit:
         raise _edits_lost(unfit[0], len(edits) + len(unfit), "")
     return _with_edits(rules, session, back, edits, ts)

@@ -19,7 +19,7 @@ from materia_nb.engine.labels import WHOLE_CAST, Label
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session
+from materia_nb.engine.session import Edit, Session, edits_before, state_after
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
@@ -106,28 +106,14 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
     )
 
 
-def edits_since(session: Session, number: int) -> tuple[Edit, ...]:
+def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]:
     """Return the edits that going back to step ``number`` applies again, oldest first."""
     skipped = {step.number for step in session.steps[number:] if step.skipped}
-    newer = newer_edits(session, number)
+    newer = session.edits[len(edits_before(rules, session, session.steps[:number])) :]
     return tuple(one for one in newer if not (one.visit is not None and one.step in skipped))
 
 
-def newer_edits(session: Session, number: int) -> tuple[Edit, ...]:
-    """Return the edits that the state after step ``number`` does not contain, oldest first.
-
-    Edits made while the step was waiting are part of the state after it.
-    """
-    reached = _state_after(session, number)
-    newer = [one for one in session.edits if one.step >= number]
-    first = next(
-        (at for at, one in enumerate(newer) if one.step > number or same(one.before.data, reached.data)),
-        len(newer),
-    )
-    return tuple(newer[first:])
-
-
-def unfit_since(session: Session, number: int) -> list[str]:
+def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
     """Return a description of each change newer than step ``number`` that cannot be applied again, oldest first."""
     unfit: list[str] = []
     for record in session.steps[number:]:
@@ -135,14 +121,9 @@ def unfit_since(session: Session, number: int) -> list[str]:
             unfit.append(f"your correction of the output of step {record.number}")
         if record.reworded:
             unfit.append(f"your change of the prompt of step {record.number}")
-    reached = _state_after(session, number)
-    if raised(session.state) > raised(reached):
+    if raised(session.state) > raised(state_after(rules, session, session.steps[:number])):
         unfit.append("the limit that you raised")
     return unfit
-
-
-def _state_after(session: Session, number: int) -> CastState:
-    return session.steps[number - 1].after if number else session.start
 
 
 def raised(state: CastState) -> int:

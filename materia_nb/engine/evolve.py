@@ -24,7 +24,7 @@ from materia_nb.engine.session import (
     Streams,
     TurnRecord,
     lanes_at_work,
-    turns_in,
+    without_later_steps,
 )
 from materia_nb.engine.state import BOUNDS, NOTHING, Blind, CastState, Failure, Past, Pin, at_work
 from materia_nb.errors import MateriaError
@@ -69,35 +69,20 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
 
     What does not follow from steps is as it is now; what was left behind, or taken back, since then is not told.
     """
-    then = _behind(rules, session, steps, steps[-1].number if steps else 0)._replace(
-        mode="work", abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
+    then = without_later_steps(rules, session, steps)._replace(
+        abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
     )
     if not steps:
         first = session.steps[0] if session.steps else None
         files = first.files.before if first is not None and first.files else session.files
         pins = session.pins if first is None else first.pins
-        return then._replace(state=session.start, pins=pins, files=files, allowed=frozenset(), forks=0)
+        return then._replace(pins=pins, files=files, allowed=frozenset(), forks=0)
     last = steps[-1]
     return then._replace(
-        state=last.after,
         prompt=last.prompt,
         spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
         pins=last.pins,
         files=last.files.after if last.files else None,
-    )
-
-
-def _behind(rules: Rules, session: Session, steps: Steps, number: int) -> Session:
-    """Return the session without what follows from later steps than these, the last of which has this ``number``."""
-    return session.forgetting()._replace(
-        steps=steps,
-        edits=tuple(one for one in session.edits if one.step < number),
-        streams=tuple(one for one in session.streams if one.step < number),
-        turns=turns_in(rules, steps),
-        prompt=None,
-        ending=None,
-        noted_before=0,
-        spent=(),
     )
 
 
@@ -233,6 +218,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         asking=(),
         noted_before=0,
         spent=(),
+        ending=None,
     )
 
 
@@ -453,14 +439,10 @@ def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
 def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     if not 0 <= event.step <= len(session.steps):
         raise Unfit(event, f"there is no step {event.step}")
-    steps = session.steps.to(event.step)
-    state = edit.back_to(steps[-1].after if steps else session.start, session.state)
+    then = without_later_steps(rules, session, session.steps.to(event.step))
     left = session.steps[event.step :]
-    then = _behind(rules, session, steps, event.step)
-    newer = edit.newer_edits(session, event.step)
     return then._replace(
-        state=state,
-        edits=session.edits[: len(session.edits) - len(newer)],
+        state=edit.back_to(then.state, session.state),
         abandoned=(*session.abandoned, left) if left else session.abandoned,
         streams_left=session.streams_left + session.streams[len(then.streams) :],
     )

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from heapq import merge
 from itertools import chain, islice
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
 from materia_nb.engine.events import (
@@ -24,7 +36,7 @@ from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change
+from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change, same
 from materia_nb.loadout.graph import Region
 from materia_nb.registry import mimebundle_from_view
 
@@ -338,8 +350,21 @@ class Steps(Sequence[StepRecord]):
         return Steps(self._closed, number - 1, self._at(number - 1)) if number else Steps()
 
 
+class FollowsSteps(NamedTuple):
+    """Marks a field of :class:`Session` that changes when the cast goes back; ``value_after`` returns it after some steps."""
+
+    value_after: Callable[[Rules, Session, Steps], object]
+
+
+_T = TypeVar("_T")
+Kept: TypeAlias = Annotated[_T, "kept"]
+"""A field that stays as it is when the cast goes back."""
+OfTurn: TypeAlias = Annotated[_T, "of turn"]
+"""A field of the turn that is owed: it has its default again when the cast goes back."""
+
+
 class Session(NamedTuple):
-    """Everything a cast knows.
+    """Everything a cast knows. Each field declares what becomes of it when the cast goes back to an earlier step.
 
     Attributes:
         state: the engine's state.
@@ -372,34 +397,34 @@ class Session(NamedTuple):
         prefix: where its files stand in the run directory: "" for the cast itself, else that of a lane.
     """
 
-    state: CastState
-    start: CastState
-    steps: Steps = Steps()
-    prompt: Prompt | None = None
-    mode: Mode = "work"
-    wish: str | None = None
-    spoken: tuple[TurnRecord, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    asking: tuple[ToolCall, ...] = ()
-    noted_before: int = 0
-    spent: tuple[Usage, ...] = ()
-    allowed: frozenset[str] = frozenset()
-    turns: Mapping[str, int] = NOTHING
-    edits: tuple[Edit, ...] = ()
-    abandoned: tuple[Sequence[StepRecord], ...] = ()
-    kept: tuple[JSON, ...] = ()
-    pins: Mapping[str, Pin] = NOTHING
-    ending: Decision | None = None
-    labels: Mapping[LabelKey, Label] = NOTHING
-    labels_before: tuple[tuple[LabelKey, Label], ...] = ()
-    keeps: str = ""
-    files: str | None = None
-    streams: tuple[Streams, ...] = ()
-    streams_left: tuple[Streams, ...] = ()
-    forks: int = 0
-    asks: int = 0
-    folder: str = ""
-    prefix: str = ""
+    state: Annotated[CastState, FollowsSteps(state_after)]
+    start: Kept[CastState]
+    steps: Annotated[Steps, FollowsSteps(_same_steps)] = Steps()
+    prompt: OfTurn[Prompt | None] = None
+    mode: OfTurn[Mode] = "work"
+    wish: OfTurn[str | None] = None
+    spoken: OfTurn[tuple[TurnRecord, ...]] = ()
+    calls: OfTurn[tuple[ToolCall, ...]] = ()
+    asking: OfTurn[tuple[ToolCall, ...]] = ()
+    noted_before: OfTurn[int] = 0
+    spent: OfTurn[tuple[Usage, ...]] = ()
+    allowed: Kept[frozenset[str]] = frozenset()
+    turns: Annotated[Mapping[str, int], FollowsSteps(_turns_after)] = NOTHING
+    edits: Annotated[tuple[Edit, ...], FollowsSteps(edits_before)] = ()
+    abandoned: Kept[tuple[Sequence[StepRecord], ...]] = ()
+    kept: Kept[tuple[JSON, ...]] = ()
+    pins: Kept[Mapping[str, Pin]] = NOTHING
+    ending: OfTurn[Decision | None] = None
+    labels: Kept[Mapping[LabelKey, Label]] = NOTHING
+    labels_before: Kept[tuple[tuple[LabelKey, Label], ...]] = ()
+    keeps: Kept[str] = ""
+    files: Kept[str | None] = None
+    streams: Annotated[tuple[Streams, ...], FollowsSteps(_streams_before)] = ()
+    streams_left: Kept[tuple[Streams, ...]] = ()
+    forks: Kept[int] = 0
+    asks: Kept[int] = 0
+    folder: Kept[str] = ""
+    prefix: Kept[str] = ""
 
     @property
     def asked(self) -> str | Prompt:
@@ -418,6 +443,59 @@ class Session(NamedTuple):
     def said(self) -> tuple[Message, ...]:
         """What was said in the conversation of the visit, before what is asked now."""
         return tuple(message for turn in self.spoken for message in _said_by(turn))
+
+
+@cache
+def lifetimes() -> Mapping[str, object]:
+    """Return what each field of a session declares: :class:`FollowsSteps`, ``kept`` or ``of turn``."""
+    hints = get_type_hints(Session, include_extras=True)
+    return {name: get_args(hints[name])[1] for name in Session._fields}
+
+
+def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session:
+    """Return the session as it was after the last of ``steps``, as far as its fields follow from steps."""
+    changes: dict[str, Any] = {}
+    for name, lifetime in lifetimes().items():
+        if isinstance(lifetime, FollowsSteps):
+            changes[name] = lifetime.value_after(rules, session, steps)
+        elif lifetime == "of turn":
+            changes[name] = Session._field_defaults[name]
+    return session._replace(**changes)
+
+
+def _same_steps(_: Rules, __: Session, steps: Steps) -> Steps:
+    return steps
+
+
+def _turns_after(rules: Rules, _: Session, steps: Steps) -> Mapping[str, int]:
+    return count_turns(rules, steps)
+
+
+def _streams_before(_: Rules, session: Session, steps: Steps) -> tuple[Streams, ...]:
+    return tuple(streams for streams in session.streams if streams.step < len(steps))
+
+
+def state_after(_: Rules, session: Session, steps: Sequence[StepRecord]) -> CastState:
+    """Return the state after the last of ``steps``; that before the first step if there are none."""
+    return steps[-1].after if steps else session.start
+
+
+def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) -> tuple[Edit, ...]:
+    """Return the edits that the state after the last of ``steps`` contains, oldest first.
+
+    Edits made while that step was waiting are part of the state after it.
+    """
+    number, reached = len(steps), state_after(rules, session, steps)
+    newer = [edit for edit in session.edits if edit.step >= number]
+    first = next(
+        (
+            index
+            for index, edit in enumerate(newer)
+            if edit.step > number or same(edit.before.data, reached.data)
+        ),
+        len(newer),
+    )
+    return session.edits[: len(session.edits) - len(newer) + first]
 
 
 def files_after(session: Session, number: int) -> str | None:
@@ -543,7 +621,7 @@ def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
     return Message("user", asked), Message("assistant", turn.text, turn.calls)
 
 
-def turns_in(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
+def count_turns(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
     """Count the turns that each socket, and each materia (``materia <id>``), had in these steps."""
     counts: dict[str, int] = {}
     for step in steps:
