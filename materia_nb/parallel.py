@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
+    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
     Future,
     ThreadPoolExecutor,
-    as_completed,
+    wait,
 )
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
@@ -54,35 +56,41 @@ def run_jobs(
     work: Callable[[_Job], _Result],
     jobs: Sequence[_Job],
     executor: Executor | None = None,
-    is_enough: Callable[[], bool] = lambda: False,
+    is_enough: Callable[[], bool] | None = None,
 ) -> Iterator[JobResult[_Result]]:
     """Yield the result of each job when it is done, with an executor in any order.
 
-    When ``is_enough`` returns true, no more jobs are started, and the running ones are awaited. Closing the iterator
-    cancels jobs that have not started. A process pool ends when one of its processes dies: all jobs it still has are lost.
+    With ``is_enough``, each worker has one job at a time, and no more jobs are started once it returns true. Closing the
+    iterator cancels jobs that have not started. A process pool ends when one of its processes dies: all jobs that it
+    still has are lost.
 
     Raises:
         WorkerError: a job or its result cannot be pickled (``not_sendable``), or the executor takes no jobs
             (``worker_lost``).
     """
+    # The caller counts a result before it takes the next one. Jobs that wait in the executor would start in the meantime.
+    next_jobs = takewhile(lambda _: is_enough is None or not is_enough(), enumerate(jobs))
     if executor is None:
-        for number, job in takewhile(lambda _: not is_enough(), enumerate(jobs)):
-            yield JobResult(number, work(job))
+        yield from (JobResult(number, work(job)) for number, job in next_jobs)
         return
-    futures: dict[Future[_Result], int] = {}
+    limit = len(jobs) if is_enough is None else _worker_count(executor)
+    running: dict[Future[_Result], int] = {}
     try:
-        for number, job in enumerate(() if is_enough() else jobs):
-            futures[_submit(executor, work, job)] = number
-        for future in as_completed(futures):
-            if not future.cancelled():
-                yield _job_result(futures[future], future)
-            if is_enough():
-                for other in futures:
-                    other.cancel()
+        while True:
+            for number, job in islice(next_jobs, limit - len(running)):
+                running[_submit(executor, work, job)] = number
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield _job_result(running.pop(future), future)
     finally:
-        for future in futures:
-            with suppress(Exception):  # the workers may have ended
-                future.cancel()
+        for future in running:
+            future.cancel()
+
+
+def _worker_count(executor: Executor) -> int:
+    """Return the number of workers; executors have no public attribute for it."""
+    return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
 
 def _submit(executor: Executor, work: Callable[..., _Result], *args: object) -> Future[_Result]:
@@ -93,19 +101,22 @@ def _submit(executor: Executor, work: Callable[..., _Result], *args: object) -> 
         broken: Future[_Result] = Future()
         broken.set_exception(error)
         return broken
-    except Exception as error:
+    except Exception as error:  # a closed executor raises RuntimeError, Dask any error of pickling
         raise _worker_error(error) from error
 
 
 def _job_result(number: int, future: Future[_Result]) -> JobResult[_Result]:
     try:
+        error = future.exception()
+    except CancelledError as cancelled:
+        return JobResult(number, lost=cancelled)
+    if error is None:
         return JobResult(number, future.result())
-    except MateriaError:
-        raise
-    except Exception as error:
-        if _is_pickling_error(error):
-            raise _worker_error(error) from error
-        return JobResult(number, lost=error)
+    if _is_pickling_error(error):
+        raise _worker_error(error) from error
+    if isinstance(error, MateriaError) or not isinstance(error, Exception):
+        raise error
+    return JobResult(number, lost=error)
 
 
 def call_on(executor: Executor, work: Callable[[], _Result], stop: Stop) -> _Result:
@@ -128,19 +139,18 @@ def call_on(executor: Executor, work: Callable[[], _Result], stop: Stop) -> _Res
         future.add_done_callback(finished.put)
         while not future.done():
             if stop.left or (stop.is_set() and future.cancel()):
-                raise WorkerError("It was left behind.", kind="interrupted")
+                raise WorkerError("The call was abandoned.", kind="interrupted")
             with suppress(queue.Empty):
                 finished.get(timeout=_STOP_CHECK_S)
     finally:
         future.cancel()
     try:
-        return future.result()
-    except (BrokenExecutor, CancelledError) as error:
+        error = future.exception()
+    except CancelledError as cancelled:
+        raise _worker_error(cancelled) from cancelled
+    if isinstance(error, BrokenExecutor) or (error is not None and _is_pickling_error(error)):
         raise _worker_error(error) from error
-    except Exception as error:
-        if _is_pickling_error(error):
-            raise _worker_error(error) from error
-        raise
+    return future.result()
 
 
 def _call(work: Callable[[], _Result], call_id: str) -> _Result:
@@ -168,8 +178,8 @@ def _worker_error(error: BaseException) -> WorkerError:
             kind="not_sendable",
         )
     return WorkerError(
-        f"The worker of its executor was lost: {named_error(error)}",
-        hint="see that the executor and its workers run; then retry",
+        f"The worker was lost: {named_error(error)}",
+        hint="check that the executor and its workers are running, then retry",
         kind="worker_lost",
     )
 

@@ -47,6 +47,15 @@ def test_a_worker_that_dies_loses_its_jobs_and_the_others_are_done():
         results[20].require()
 
 
+def test_no_job_starts_before_the_last_result_is_counted():
+    started, counted = [], []
+    with ThreadPoolExecutor(1) as pool:
+        for result in run_jobs(started.append, range(5), pool, lambda: bool(counted)):
+            pool.submit(double, 0).result()  # runs after all jobs that wait in the pool
+            counted.append(result)
+    assert started == [0]
+
+
 def test_all_jobs_of_a_pool_that_broke_before_are_lost():
     with ProcessPoolExecutor(1) as pool:
         with pytest.raises(BrokenExecutor):
