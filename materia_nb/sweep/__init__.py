@@ -1,5 +1,477 @@
-"""Real casts over a grid of loadouts, requests and agents, checked and laid out as a table (``wb.sweep``)."""
+"""Sweeps: real casts over a grid of loadouts, requests and agents, checked and shown as a table (``wb.sweep``)."""
 
-from materia_nb.sweep.results import Judge, Verdict
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, get_args
+
+from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
+from materia_nb.cast.breakpoint import amount_of
+from materia_nb.cast.views.loadout_views import estimated
+from materia_nb.cast.views.status import draft_of
+from materia_nb.cast.workbench import Workbench
+from materia_nb.engine.state import Unit, Usage
+from materia_nb.errors import MateriaError, counted, usage_error
+from materia_nb.file_io import append_line, read_plain
+from materia_nb.insight.estimate import QUICK_CASTS
+from materia_nb.insight.usage import work_time
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import expanded
+from materia_nb.parallel import Progress, ProgressBar, run_jobs
+from materia_nb.store.catalogue import list_casts
+from materia_nb.store.files import disk
+from materia_nb.sweep import results
+from materia_nb.sweep.grid import AgentMemory, Fingerprint, GridCell, grid_cells
+from materia_nb.sweep.results import Check, Judge, Sweep, SweepRow, Verdict
 
 __all__ = ["Judge", "Verdict"]
+
+ROWS: Final = "rows.jsonl"
+_MAX_ROWS_BYTES: Final = 2**28
+_DESCRIPTIONS_SHOWN: Final = 3
+_IN_PROGRESS: Final = ("stopped", "person")
+_MEMORY: Final = AgentMemory()
+
+
+class CastJob(NamedTuple):
+    """The input of a worker.
+
+    Attributes:
+        cell: the cast.
+        restart: True if an earlier cast that failed, is held, or waits for a person, is abandoned.
+        started: a timestamp in nanoseconds, which keeps executors from merging equal jobs.
+    """
+
+    cell: GridCell
+    restart: bool
+    started: int
+
+
+class CastOutcome(NamedTuple):
+    """The outcome of a cast; the fields are those of :class:`SweepRow`."""
+
+    ends: str
+    why: str
+    cast: str | None
+    steps: int = 0
+    turns: int = 0
+    tokens: int | None = 0
+    cost: float | None = 0.0
+    seconds: float | None = 0.0
+
+
+def run_cast(job: CastJob) -> CastOutcome:
+    """Run a cast and return its outcome; a failure is an outcome too."""
+    try:
+        cast = _open_or_start(job)
+    except MateriaError as error:
+        return CastOutcome("not cast", error.what, None)
+    try:
+        _run_to_end(cast)
+    except MateriaError as error:  # such as a full disk; an error of an agent fails the cast instead
+        outcome = outcome_of(cast)
+        is_unfinished = outcome.ends in _IN_PROGRESS
+        return outcome._replace(ends=error.kind, why=error.what) if is_unfinished else outcome
+    else:
+        return outcome_of(cast)
+    finally:
+        cast.close()
+
+
+def _open_or_start(job: CastJob) -> Cast:
+    """Continue the cast of an earlier try, since it may have cost money; else start one."""
+    plan, table, pins = job.cell.prepared
+    for entry in list_casts(plan.root)[:1]:
+        is_stuck = entry.status in ("failed", "held", "waiting")
+        if entry.ours and entry.locked_by is None and not (job.restart and is_stuck):
+            if entry.status in ("complete", "failed", "held"):
+                return open_cast(entry.path, table)
+            if entry.status in ("ready", "waiting"):
+                return resume_cast(entry.path, table, utilities=plan.utilities, sync=plan.sync)
+    plan.root.mkdir(parents=True, exist_ok=True)
+    cast = start_cast(plan, job.cell.text, table)
+    try:
+        for name, pin in pins.items():
+            cast.pins.put(name, pin)
+        if job.cell.allow:
+            cast.approvals.allow(*job.cell.allow)
+    except BaseException:
+        cast.close()
+        shutil.rmtree(cast.run_dir, ignore_errors=True)
+        raise
+    return cast
+
+
+def _run_to_end(cast: Cast) -> None:
+    """Run a cast until it is over or needs a person; accept drafts at once."""
+    while cast.now.writable and cast.status in ("ready", "waiting"):
+        if _has_draft(cast):
+            cast.accept()
+        elif cast.run() == "person" and not _has_draft(cast):
+            return
+
+
+def _has_draft(cast: Cast) -> bool:
+    return draft_of(cast.now) is not None and not cast.approvals.asking
+
+
+def outcome_of(cast: Cast) -> CastOutcome:
+    """Return the outcome of a cast."""
+    state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
+    milliseconds, _ = work_time(steps)
+    ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
+    why = cast.now.held.reason if cast.now.held else _waiting_reason(cast)
+    if state.failure:
+        ends, why = state.failure.kind, state.failure.message
+    return CastOutcome(
+        ends,
+        why,
+        str(cast.run_dir),
+        len(steps),
+        sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),
+        state.usage.tokens,
+        state.usage.cost,
+        None if milliseconds is None else milliseconds / 1000,
+    )
+
+
+def _waiting_reason(cast: Cast) -> str:
+    if cast.now.waiting_at is None or cast.status == "complete":
+        return ""
+    tools = ", ".join(dict.fromkeys(call.tool for call in cast.approvals.asking))
+    return f"{cast.now.waiting_at.socket} waits for {f'approval to use {tools}' if tools else 'an answer'}"
+
+
+class RowFile:
+    """The file with the rows of a sweep: a line for each cast and for each verdict of a judge; later lines count."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / ROWS
+        self.outcomes: dict[str, CastOutcome] = {}
+        self.axes: set[tuple[object, ...]] = set()
+        self.verdicts: dict[tuple[str, str], Verdict] = {}
+        with disk(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
+            for line in read_plain(self._path, _MAX_ROWS_BYTES).splitlines():
+                self._read(line)
+
+    def _read(self, line: bytes) -> None:
+        try:
+            row: Any = json.loads(line)
+            if "outcome" in row:
+                self.outcomes[row["key"]] = CastOutcome(**row["outcome"])
+                self.axes.add(tuple(row["axes"]))
+            else:
+                usage = Usage(*row["verdict"].pop("usage"))
+                self.verdicts[row["cast"], row["judge"]] = Verdict(**row["verdict"], usage=usage)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return  # an incomplete line: its cast is opened again
+
+    def add_outcome(self, cell: GridCell, outcome: CastOutcome) -> None:
+        """Save the outcome of a cast."""
+        self.outcomes[cell.key] = outcome
+        self._append({"key": cell.key, "axes": list(cell.axes), "outcome": outcome._asdict()})
+
+    def add_verdict(self, cast: str, judge: str, verdict: Verdict) -> None:
+        """Save a judge's verdict, so that it is not paid for again."""
+        self.verdicts[cast, judge] = verdict
+        fields = {**verdict._asdict(), "usage": list(verdict.usage)}
+        self._append({"cast": cast, "judge": judge, "verdict": fields})
+
+    def _append(self, value: Mapping[str, JSON]) -> None:
+        with disk(self._path, "save a row"):
+            append_line(self._path, json.dumps(value).encode())
+
+
+class SharedBudget:
+    """The usage of all casts of a sweep, and its limit.
+
+    Raises:
+        MateriaError: ``limit`` is not an amount (``usage``).
+    """
+
+    def __init__(self, limit: tuple[float, Unit] | None, outcomes: Iterable[CastOutcome]) -> None:
+        if limit is not None and (limit[1] not in get_args(Unit) or not 0 < limit[0] < float("inf")):
+            raise usage_error(
+                f"{limit[0]:g} {limit[1]} is not a limit of a sweep.",
+                f"give a number above 0, and one of {', '.join(get_args(Unit))}",
+            )
+        self._limit = limit
+        self._used = 0.0
+        self._unknown = 0
+        for outcome in outcomes:
+            self.add(outcome)
+
+    def add(self, outcome: CastOutcome) -> None:
+        """Add the usage of a cast; unreported usage does not count (R56)."""
+        if self._limit is not None:
+            used = getattr(outcome, "cost" if self._limit[1] == "usd" else self._limit[1])
+            self._used += used or 0.0
+            self._unknown += used is None
+
+    def is_used_up(self) -> bool:
+        """Return True if no more casts may start."""
+        return self._limit is not None and self._used >= self._limit[0]
+
+    @property
+    def reason(self) -> str:
+        """The reason why no more casts start; empty below the limit."""
+        if self._limit is None or not self.is_used_up():
+            return ""
+        unknown = f" (unknown of {counted(self._unknown, 'cast')})" if self._unknown else ""
+        used = f"{self._used:,.10g} of {self._limit[0]:,g} {self._limit[1]} are used{unknown}."
+        return f"{used} To continue, run the same sweep with a higher limit."
+
+
+def run_sweep(
+    read_cells: Callable[[], Sequence[GridCell]],
+    checks: Mapping[str, Check],
+    folder: Path,
+    executor: Executor | None,
+    *,
+    retry: bool,
+    progress: Progress,
+    limit: tuple[float, Unit] | None = None,
+) -> Sweep:
+    """Run all casts that are not finished yet; rows are saved at once, so that an interrupted sweep can continue.
+
+    ``read_cells`` returns the cells with the current fingerprints of their agents; it is called again after the casts.
+    """
+    cells = [cell.with_key(_MEMORY.first_key(cell.key, cell.agent_objects)) for cell in read_cells()]
+    with disk(folder, "create the directory of the sweep"):
+        folder.mkdir(parents=True, exist_ok=True)
+    rows = RowFile(folder)
+    open_cells = [cell for cell in cells if not _is_done(rows.outcomes.get(cell.key), retry=retry)]
+    changed = sum(
+        cell.axes in rows.axes and cell.key not in rows.outcomes and not cell.opaque for cell in open_cells
+    )
+    if open_cells and progress is True:
+        sys.stderr.write(f"{_forecast(open_cells)}\n")
+    budget = SharedBudget(limit, [rows.outcomes[cell.key] for cell in cells if cell.key in rows.outcomes])
+    lost: dict[str, str] = {}
+    bar = ProgressBar(progress, len(cells), "casts")
+    bar.done = len(cells) - len(open_cells)
+    jobs = [CastJob(cell, retry, time.time_ns()) for cell in open_cells]
+    try:
+        for result in run_jobs(run_cast, jobs, executor, None if limit is None else budget.is_used_up):
+            cell = open_cells[result.number]
+            if result.value is None:
+                lost[cell.key] = f"{type(result.lost).__name__}: {result.lost}"
+            else:
+                rows.add_outcome(cell, result.value)
+                budget.add(result.value)
+                bar.add()
+    finally:
+        bar.close()
+        for now, before in zip(read_cells(), cells, strict=True):
+            _MEMORY.remember(now.key, before.key, now.agent_objects)
+    judges = {name: check for name, check in checks.items() if isinstance(check, Judge)}
+    fingerprints = {name: _first_fingerprint(judge) for name, judge in judges.items()}
+    table = [_row(cell, rows, checks, fingerprints, lost.get(cell.key), budget.reason) for cell in cells]
+    for name, judge in judges.items():
+        _MEMORY.remember(judge.fingerprint().key, fingerprints[name].key, [judge.agent])
+    left_out = sum(row.ends == results.LEFT_OUT for row in table)
+    notes = _notes(open_cells, changed, fingerprints)
+    if left_out:
+        notes.append(f"{counted(left_out, 'cast')} not started: {budget.reason}")
+    return Sweep(table, list(checks), folder, len(open_cells) - len(lost) - left_out, notes)
+
+
+def _is_done(outcome: CastOutcome | None, *, retry: bool) -> bool:
+    if outcome is None or (outcome.cast is not None and not Path(outcome.cast).is_dir()):
+        return False
+    return outcome.ends == "complete" or not retry
+
+
+def _first_fingerprint(judge: Judge) -> Fingerprint:
+    fingerprint = judge.fingerprint()
+    return fingerprint._replace(key=_MEMORY.first_key(fingerprint.key, [judge.agent]))
+
+
+def _row(
+    cell: GridCell,
+    rows: RowFile,
+    checks: Mapping[str, Check],
+    fingerprints: Mapping[str, Fingerprint],
+    lost: str | None,
+    budget_reason: str,
+) -> SweepRow:
+    outcome = rows.outcomes.get(cell.key)
+    if lost is not None:
+        return SweepRow(*cell.axes, "lost", lost)
+    if outcome is None:
+        return SweepRow(*cell.axes, *((results.LEFT_OUT, budget_reason) if budget_reason else ("lost", "")))
+    folder = None if outcome.cast is None else Path(outcome.cast)
+    verdicts = {} if folder is None or not folder.is_dir() else _verdicts(folder, rows, checks, fingerprints)
+    return SweepRow(*cell.axes, **{**outcome._asdict(), "cast": folder}, checks=verdicts)
+
+
+def _verdicts(
+    folder: Path, rows: RowFile, checks: Mapping[str, Check], fingerprints: Mapping[str, Fingerprint]
+) -> dict[str, Verdict]:
+    """Return the verdicts of all checks; a judge's saved verdict on this cast is reused."""
+    if not checks:
+        return {}
+    cast, verdicts = open_cast(folder), {}
+    for name, check in checks.items():
+        fingerprint = fingerprints.get(name)
+        key = None if fingerprint is None or fingerprint.opaque else fingerprint.key
+        saved = None if key is None else rows.verdicts.get((str(folder), key))
+        verdict = verdicts[name] = saved or results.verdict_of(name, check, cast)
+        if key is not None and saved is None and verdict.value is not None:
+            rows.add_verdict(str(folder), key, verdict)
+    return verdicts
+
+
+def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, Fingerprint]) -> list[str]:
+    """Return the reasons why casts ran again, and why judges were asked again."""
+    notes = []
+    if descriptions := list(dict.fromkeys(text for cell in cells for text in cell.opaque)):
+        count = counted(sum(bool(cell.opaque) for cell in cells), "cast")
+        notes.append(f"{count} cannot be reused, because changes of {_some(descriptions)} cannot be detected")
+    if changed:
+        notes.append(f"{counted(changed, 'earlier cast')} not reused: the loadout, agents or pins changed")
+    notes += [
+        f"the judge {name} is asked each time, because changes of {_some(fingerprint.opaque)} cannot be detected"
+        for name, fingerprint in fingerprints.items()
+        if fingerprint.opaque
+    ]
+    return notes
+
+
+def _some(descriptions: Sequence[str]) -> str:
+    more = ["..."] if len(descriptions) > _DESCRIPTIONS_SHOWN else []
+    return "; ".join([*descriptions[:_DESCRIPTIONS_SHOWN], *more])
+
+
+def _forecast(cells: Sequence[GridCell]) -> str:
+    """Return an estimate of the usage of some casts, over short lists, in one line; it names what is unknown (R56)."""
+    groups: dict[tuple[str, str], list[GridCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.loadout, cell.agents), []).append(cell)
+    turns, tokens_in, tokens_out, cost, unpriced, unknown = 0.0, 0.0, 0.0, 0.0, 0, 0
+    for group in groups.values():
+        (plan, table, pins), count = group[0].prepared, len(group)
+        pinned = {name: pin.pin for name, pin in pins.items()}
+        try:
+            estimate = estimated(plan.graph, table, pinned, request=group[0].text, casts=QUICK_CASTS)
+        except MateriaError:
+            unknown += count
+            continue
+        total = estimate.total
+        turns += count * total.turns.mean
+        tokens_in += count * total.input.mean
+        tokens_out += count * total.output.mean
+        cost += count * (total.cost.mean if total.cost is not None else 0.0)
+        unpriced += count * bool(estimate.unpriced)
+    if not cost:
+        price = "cost unknown" if turns else "no agent is asked"
+    else:
+        price = f"at least ${cost:.2f}"
+        price += f" (not all prices of {counted(unpriced, 'cast')} are known)" if unpriced else ""
+    return (
+        f"{counted(len(cells), 'cast')} to run. With 3 items per list, satisfied 0.5 and the shortest answers: about "
+        f"{turns:,.0f} turns, at least {tokens_in:,.0f} tokens in and {tokens_out:,.0f} out, {price}"
+        + (f". Unknown for {counted(unknown, 'cast')}" if unknown else "")
+    )
+
+
+class Sweeps:
+    """The callable ``wb.sweep``."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+
+    def __repr__(self) -> str:
+        return f"<sweeps of {self._bench.project.name}: call it>"
+
+    def __call__(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
+        self,
+        loadouts: str | Sequence[str] | None = None,
+        requests: str | Sequence[str] | Mapping[str, str] | Any = (),
+        agents: object = None,
+        repeat: int = 1,
+        checks: Mapping[str, results.Check] | Sequence[results.Check] | results.Check | None = None,
+        dir: str | Path | None = None,  # noqa: A002 - its name in a notebook
+        executor: Executor | None = None,
+        *,
+        pins: Mapping[str, object] | None = None,
+        allow: Sequence[str] = (),
+        retry: bool = False,
+        most: str | None = None,
+        progress: Progress = False,
+    ) -> results.Sweep:
+        """Run real casts of every loadout with every request and all agents, and check each.
+
+        A finished cast is not run again: the same sweep continues after an interruption, and one with more
+        requests, agents or repeats runs only those. A failure is a row::
+
+            wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
+                     agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},
+                     checks={"short": lambda steps: len(steps) < 20,
+                             "polite": Judge("openai:gpt-5", "Is the last answer polite?")})
+
+        Args:
+            loadouts: names of the loadouts; the current one by default.
+            requests: the requests, or a dict of names to requests; or a ``Dataset`` of pydantic-evals (the extra
+                ``evals``), whose evaluators become checks and get the last step's answer as output.
+            agents: one choice as for ``wb.cast``, or an agent for every socket; a list of these, or a dict of
+                labels to them. By default, the agents that are set.
+            repeat: number of casts of each.
+            checks: functions, in a dict by name or in a list, which return or assert. They take the cast, or parameters
+                named ``cast``, ``route``, ``state``, ``outputs``, ``steps``, ``request`` or ``ends``. Or a ``Judge``.
+            dir: directory for rows and casts, relative to the project; by default ``sweep`` next to its casts.
+            executor: a ``concurrent.futures.Executor``; by default casts run one after another. Other machines must
+                see the same directories.
+            pins: pins of every cast, as for ``wb.cast``. All casts work in one project: pin utilities that change it.
+            allow: tools of agents that need no approval; a cast that waits for a person ends with ``person``.
+            retry: run casts again that did not finish.
+            most: limit for all casts of the sweep together, earlier ones included: ``"200000 tokens"``, ``"2.5 usd"``,
+                ``"600 seconds"`` or ``"100 turns"``. At the limit no more casts are started, and running ones finish. The
+                same sweep with a higher limit continues. The usage of judges does not count.
+            progress: True for a bar below an estimate of the usage; or a function
+                that is called with the number of finished casts and the total.
+
+        Raises:
+            MateriaError: a loadout has problems, a name is unknown, or the grid is empty or ambiguous (``usage``).
+        """
+        bench = self._bench
+        if isinstance(loadouts, str):
+            loadouts = [loadouts]
+        names = list(loadouts or [bench.loadouts.needs(bench.loadouts.chosen)])
+        folder = bench.casts.root / "sweep" if dir is None else bench.project / expanded(Path(dir))
+        named_checks = results.named_checks(checks, (*results.FIELDS, "passed"))
+        if results.is_dataset(requests):
+            reserved = (*results.FIELDS, "passed", *named_checks)
+            evaluations = results.named_checks(results.checks_of(requests), reserved)
+            requests, named_checks = results.requests_of(requests), {**evaluations, **named_checks}
+
+        def prepare(loadout: str, choice: Mapping[str, Any] | None) -> Prepared:
+            return bench.agents.prepared(bench.graph(loadout), choice, pins).frozen()
+
+        return run_sweep(
+            partial(
+                grid_cells,
+                names,
+                requests,
+                agents,
+                repeat,
+                tuple(allow),
+                is_known=bench.agents.knows,
+                prepare=prepare,
+                folder=folder,
+            ),
+            named_checks,
+            folder,
+            executor,
+            retry=retry,
+            progress=progress,
+            limit=None if most is None else amount_of(most),
+        )

@@ -1,6 +1,6 @@
-"""The grid of a sweep: which loadout is cast with which request, which agents, and how often; and what tells casts apart.
+"""The grid of a sweep: the loadouts, requests and agents of its casts, and fingerprints that tell casts apart.
 
-What can be seen of an agent tells it from one that may answer otherwise, and what of it cannot be seen is said.
+A fingerprint covers everything that can be read of an agent. Parts that cannot be read are listed as opaque.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from operator import is_
 from pathlib import Path
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, Self
@@ -26,31 +29,31 @@ from materia_nb.jsonvalue import JSON
 
 _EVERYONE: Final = "*"
 _AS_SET: Final = "as set"
-"""What the agents are called that are set anyway."""
+"""Label of the agents that the workbench has."""
 _NAME_CHARS: Final = 40
 
 
-class Setting(NamedTuple):
-    """Who answers in some of the casts: a label, and agents by socket or materia."""
+class AgentChoice(NamedTuple):
+    """A label, and agents by socket or materia; None for those that the workbench has."""
 
     label: str
     agents: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True)
-class GridPlace:
+class GridCell:
     """One cast of the grid.
 
     Attributes:
-        loadout: the loadout's name.
-        request: what the request is called: its name, or its beginning.
-        agents: the label of the agents.
-        repeat: which of the casts that are alike, from 1.
+        loadout: name of the loadout.
+        request: name of the request, or its beginning.
+        agents: label of the agents.
+        repeat: number among equal casts, from 1.
         text: the request.
-        prepared: what it is started from; the plan's ``root`` is a directory of this cast alone.
-        allow: tools of agents that need not ask.
-        key: what tells it from every cast that could come out otherwise.
-        unseen: the parts of its agents of which cannot be seen whether they changed: it is never taken for another.
+        prepared: the plan, agents and pins of the cast; the plan's ``root`` is a directory of this cast alone.
+        allow: tools of agents that need no approval.
+        key: differs from the key of every cast that could have another outcome.
+        opaque: parts of its agents whose changes cannot be detected; then the cast is never reused.
     """
 
     loadout: str
@@ -61,165 +64,189 @@ class GridPlace:
     prepared: Prepared
     allow: tuple[str, ...]
     key: str
-    unseen: tuple[str, ...] = ()
+    opaque: tuple[str, ...] = ()
 
     @property
-    def objects(self) -> tuple[object, ...]:
-        """The agents and functions that answer, as they were given."""
+    def agent_objects(self) -> list[object]:
+        """The agents, and the functions of pins."""
         _, table, pins = self.prepared
         names = [line.name for line in table.describe() if line.name is not None]
         agents = [table.default, *(table.for_turn(name, "") for name in names)]
-        return (*map(as_given, agents), *(pin.function for pin in pins.values()))
+        return [*agents, *(pin.function for pin in pins.values())]
 
     @property
     def axes(self) -> tuple[str, str, str, int]:
-        """Where it is in the grid."""
+        """The position in the grid."""
         return self.loadout, self.request, self.agents, self.repeat
 
-    def known_as(self, key: str) -> Self:
-        """Return it under another key, in the directory of that."""
+    def with_key(self, key: str) -> Self:
+        """Return the cell with another key, and the directory of that key."""
         plan = self.prepared.plan
-        moved = self.prepared._replace(plan=replace(plan, root=plan.root.with_name(key)))
-        return replace(self, key=key, prepared=moved)
+        prepared = self.prepared._replace(plan=replace(plan, root=plan.root.with_name(key)))
+        return replace(self, key=key, prepared=prepared)
 
 
-def places_of(
+def grid_cells(
     loadouts: Sequence[str],
     requests: str | Sequence[str] | Mapping[str, str],
     agents: object,
     repeat: int,
     allow: tuple[str, ...],
     *,
-    known: Callable[[str], bool],
+    is_known: Callable[[str], bool],
     prepare: Callable[[str, Mapping[str, Any] | None], Prepared],
     folder: Path,
-) -> list[GridPlace]:
+) -> list[GridCell]:
     """Return all casts of a sweep.
 
     Args:
-        loadouts: their names.
-        requests: what is asked for, or a dict of names to that.
-        agents: who answers; see :func:`settings`.
-        repeat: how often each is cast.
-        allow: tools of agents that need not ask.
-        known: whether a name is that of a socket or materia.
-        prepare: tells what the casts of a loadout with some agents are started from.
-        folder: where the casts are kept.
+        loadouts: names of the loadouts.
+        requests: the requests, or a dict of names to requests.
+        agents: see :func:`agent_choices`.
+        repeat: number of casts of each.
+        allow: tools of agents that need no approval.
+        is_known: tells whether a name is a socket or materia.
+        prepare: returns the plan, agents and pins for a loadout and a choice of agents.
+        folder: directory of the sweep.
 
     Raises:
-        MateriaError: it is not a grid (``usage``).
+        MateriaError: the grid is empty or ambiguous (``usage``).
     """
     if repeat < 1 or not loadouts:
-        raise usage_error("A sweep needs loadouts, and casts of them.", "repeat from 1")
-    asked, chosen = _named_requests(requests), settings(agents, known)
-    found = []
-    for name, setting in product(dict.fromkeys(loadouts), chosen):
-        prepared = prepare(name, setting.agents)
-        apart = _told_apart(prepared)
-        for (called, text), number in product(asked.items(), range(1, repeat + 1)):
-            anew = [uuid4().hex] if apart.unseen else []
-            key = digest([apart.key, setting.label, called, text, list(allow), number, *anew])
-            plan = prepared.plan
-            here = prepared._replace(plan=replace(plan, root=folder / "casts" / key, apart=plan.root))
-            found.append(GridPlace(name, called, setting.label, number, text, here, allow, key, apart.unseen))
-    return found
+        raise usage_error("A sweep needs at least one loadout and one repeat.", "set repeat to 1 or more")
+    texts, choices = _named_requests(requests), agent_choices(agents, is_known)
+    cells = []
+    for loadout, choice in product(dict.fromkeys(loadouts), choices):
+        prepared = prepare(loadout, choice.agents)
+        plan, common = prepared.plan, _fingerprint_of(prepared)
+        for (request, text), number in product(texts.items(), range(1, repeat + 1)):
+            unique = [uuid4().hex] if common.opaque else []
+            key = digest([common.key, choice.label, request, text, list(allow), number, *unique])
+            own = prepared._replace(plan=replace(plan, root=folder / "casts" / key, apart=plan.root))
+            cell = GridCell(loadout, request, choice.label, number, text, own, allow, key, common.opaque)
+            cells.append(cell)
+    return cells
 
 
-def _named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """Return requests by name: as they were named, else by their first line, numbered where that is not enough.
+def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return requests by name; without names by their first line, numbered if two begin alike.
 
     Raises:
-        MateriaError: there is none, or one is not text (``usage``).
+        MateriaError: there are none, or one is not text (``usage``).
     """
-    texts = (
-        [given] if isinstance(given, str) else list(given.values() if isinstance(given, Mapping) else given)
-    )
-    if not texts or not all(isinstance(one, str) for one in texts):
-        raise usage_error(
-            "A sweep needs requests, as texts.", 'requests=["...", "..."], or a dict of names to texts'
-        )
-    if isinstance(given, Mapping):
-        return {str(name): text for name, text in given.items()}
-    found: dict[str, str] = {}
+    if isinstance(requests, str):
+        requests = [requests]
+    texts = list(requests.values() if isinstance(requests, Mapping) else requests)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        hint = 'requests=["...", "..."], or a dict of names to texts'
+        raise usage_error("A sweep needs requests, as texts.", hint)
+    if isinstance(requests, Mapping):
+        return {str(name): text for name, text in requests.items()}
+    text_by_name: dict[str, str] = {}
     for text in texts:
         name = short(text, _NAME_CHARS)
-        if found.get(name, text) != text:
-            name = f"{name} ({len(found) + 1})"
-        found[name] = text
-    return found
+        if text_by_name.get(name, text) != text:
+            name = f"{name} ({len(text_by_name) + 1})"
+        text_by_name[name] = text
+    return text_by_name
 
 
-def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
-    """Return who is to answer: each of a list, each of a dict of labels, or one.
+def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[AgentChoice]:
+    """Return the choices of agents: each entry of a list, each value of a dict of labels, or a single one.
 
-    A dict whose keys are sockets, materia or ``*`` is one setting, as in ``wb.cast(agents=...)``; with other keys,
-    which are labels, each value is one.
+    A dict whose keys are sockets, materia or ``*`` is one choice, as in ``wb.cast(agents=...)``. Other keys are
+    labels, and each value is a choice.
 
     Raises:
-        MateriaError: two have the same name, or keys are of both kinds (``usage``).
+        MateriaError: two choices have the same label, or a dict has keys of both kinds (``usage``).
     """
-    if given is None:
-        return [Setting(_AS_SET, None)]
-    if isinstance(given, Mapping):
-        names = [key for key in given if key == _EVERYONE or known(str(key))]
-        if len(names) == len(given) and names:
-            return [Setting(_label(given), given)]
+    if agents is None:
+        return [AgentChoice(_AS_SET, None)]
+    if isinstance(agents, Mapping):
+        names = [str(key) for key in agents if key == _EVERYONE or is_known(str(key))]
+        if len(names) == len(agents) and names:
+            return [AgentChoice(_label(agents), agents)]
         if names:
             raise usage_error(
-                f"Of the keys of agents some are sockets or materia ({', '.join(map(str, names))}), others are not.",
+                f"Some keys of agents are sockets or materia ({', '.join(names)}), others are not.",
                 '{"label": {"Plan": ...}, ...} sweeps over agents, {"Plan": ..., "*": ...} is one choice of them',
             )
-        found = [Setting(str(label), _for_everyone(one, known)) for label, one in given.items()]
+        choices = [AgentChoice(str(label), _for_everyone(agent, is_known)) for label, agent in agents.items()]
     else:
-        many = list(given) if isinstance(given, list | tuple) else [given]
-        found = [Setting(_label(one), _for_everyone(one, known)) for one in many]
-    labels = [one.label for one in found]
-    if not found or len(set(labels)) < len(labels):
-        raise usage_error(
-            "Two choices of agents have the same name." if found else "There are no agents to choose from.",
-            'name them: agents={"one": ..., "other": ...}',
-        )
-    return found
+        entries = list(agents) if isinstance(agents, list | tuple) else [agents]
+        choices = [AgentChoice(_label(agent), _for_everyone(agent, is_known)) for agent in entries]
+    if not choices:
+        raise usage_error("agents is empty.", "leave it out to use the agents that are set")
+    if len({choice.label for choice in choices}) < len(choices):
+        raise usage_error("Two choices of agents have the same name.", 'agents={"one": ..., "other": ...}')
+    return choices
 
 
-def _for_everyone(given: object, known: Callable[[str], bool]) -> Mapping[str, object] | None:
-    if given is None:
+def _for_everyone(agent: object, is_known: Callable[[str], bool]) -> Mapping[str, object] | None:
+    if agent is None:
         return None
-    if isinstance(given, Mapping) and all(key == _EVERYONE or known(str(key)) for key in given):
-        return {str(key): agent for key, agent in given.items()}
-    return {_EVERYONE: given}
+    if isinstance(agent, Mapping) and all(key == _EVERYONE or is_known(str(key)) for key in agent):
+        return {str(key): value for key, value in agent.items()}
+    return {_EVERYONE: agent}
 
 
-def _label(given: object) -> str:
-    if given is None:
+def _label(agent: object) -> str:
+    if agent is None:
         return _AS_SET
-    if isinstance(given, Mapping):
-        return ", ".join(
-            _label(agent) if key == _EVERYONE and len(given) == 1 else f"{key}: {_label(agent)}"
-            for key, agent in given.items()
-        )
-    if isinstance(given, str):
-        return given
-    if isinstance(given, list | tuple):
-        return " ".join(map(str, given))
-    return str(getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__)
+    if isinstance(agent, Mapping):
+        if agent.keys() == {_EVERYONE}:
+            return _label(agent[_EVERYONE])
+        return ", ".join(f"{key}: {_label(value)}" for key, value in agent.items())
+    if isinstance(agent, str):
+        return agent
+    if isinstance(agent, list | tuple):
+        return " ".join(map(str, agent))
+    return str(getattr(agent, "name", None) or getattr(agent, "__name__", None) or type(agent).__name__)
 
 
-def as_given(agent: object) -> object:
-    """Return the object that an agent was made of: the function, or the object of a method."""
+class AgentMemory:
+    """The first keys of agents in this kernel.
+
+    An agent that counts its calls has another fingerprint after each call, but it is the same agent. Its casts are found
+    by its first key. Another agent with the same state is not taken for it.
+    """
+
+    def __init__(self) -> None:
+        self._first_keys: dict[str, tuple[str, list[weakref.ref[Any]]]] = {}
+
+    def first_key(self, key: str, agents: Iterable[object]) -> str:
+        """Return the key that these very agents had first; ``key`` if they are new."""
+        first, refs = self._first_keys.get(key, (key, []))
+        sources = [_source(agent) for agent in agents]
+        is_same = len(refs) == len(sources) and all(map(is_, (ref() for ref in refs), sources))
+        return first if is_same else key
+
+    def remember(self, key: str, first_key: str, agents: Iterable[object]) -> None:
+        """Note that agents whose key is now ``key`` had ``first_key`` before."""
+        if key != first_key:
+            with suppress(TypeError):  # an object without weak references is never recognized
+                self._first_keys[key] = first_key, [weakref.ref(_source(agent)) for agent in agents]
+
+
+def _source(agent: object) -> object:
+    """Return the object that an agent was made from: the function, or the object of a method."""
     function = getattr(agent, "function", agent)
     return getattr(function, "__self__", function)
 
 
-def _told_apart(prepared: Prepared) -> Seen:
-    """Return what tells the casts that are started so from others: loadout, agents and pins."""
-    plan, table, pins = prepared
-    names = [one.name for one in table.describe() if one.name is not None]
-    looked = [seen(table.for_turn(name, ""), name) for name in names]
-    looked += [seen(table.default, _EVERYONE), *(seen(one.function, name) for name, one in pins.items())]
-    pinned: JSON = [[name, one.pin.as_json()] for name, one in pins.items()]
-    key = digest([dict(plan.document), names, [one.key for one in looked], pinned])
-    return Seen(key, tuple(words for one in looked for words in one.unseen))
+# -- fingerprints ----------------------------------------------------------------------------
+
+
+class Fingerprint(NamedTuple):
+    """The fingerprint of a value.
+
+    Attributes:
+        key: equal for values that are equal as far as can be read, also in another kernel.
+        opaque: descriptions of the parts that cannot be read: a connection, a lock, a generator.
+    """
+
+    key: str
+    opaque: tuple[str, ...] = ()
 
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -227,174 +254,178 @@ _PLAIN: Final = (type(None), bool, int, float, str)
 _OURS: Final = __name__.partition(".")[0]
 
 
-class Seen(NamedTuple):
-    """What is seen of a value.
-
-    Attributes:
-        key: the same for values that are the same as far as can be seen, also in another kernel.
-        unseen: the parts that have no such key, in words: a connection, a lock, a generator.
-    """
-
-    key: str
-    unseen: tuple[str, ...] = ()
-
-
 def digest(value: JSON) -> str:
-    """Return a short name of a value."""
+    """Return a short hash of a value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def seen(given: object, called: str) -> Seen:
-    """Look at a value and all that it is made of.
+def _fingerprint_of(prepared: Prepared) -> Fingerprint:
+    """Return the fingerprint of a cast: its loadout, agents and pins."""
+    plan, table, pins = prepared
+    names = [line.name for line in table.describe() if line.name is not None]
+    parts = [fingerprint(table.for_turn(name, ""), name) for name in names]
+    parts += [fingerprint(table.default, _EVERYONE)]
+    parts += [fingerprint(pin.function, name) for name, pin in pins.items()]
+    pinned: JSON = [[name, pin.pin.as_json()] for name, pin in pins.items()]
+    key = digest([dict(plan.document), names, [part.key for part in parts], pinned])
+    return Fingerprint(key, tuple(text for part in parts for text in part.opaque))
 
-    Of a function that is its code, its defaults, what it closes over, and the globals that it names: functions in
-    turn, modules of one's own by the names that are read of them. Of an object it is its class and its state, as
-    ``copy`` and ``pickle`` see it: ``__getstate__`` says what counts. What is installed counts by its name alone.
+
+def fingerprint(value: object, name: str) -> Fingerprint:
+    """Return the fingerprint of a value and all that it consists of.
+
+    Of a function these are its code, defaults, closure, and the globals that it names: functions in
+    turn, and of the user's own modules the attributes that it reads. Of an object these are its class and its state, as
+    ``copy`` and ``pickle`` read it; ``__getstate__`` decides what counts. Installed code counts by its name alone.
 
     Args:
-        given: the value.
-        called: its name in words.
+        value: the value.
+        name: its name in descriptions of opaque parts.
     """
-    look = _Look()
-    return Seen(digest(look.at(given, called)), tuple(dict.fromkeys(look.unseen)))
+    walker = _Walker()
+    return Fingerprint(digest(walker.key(value, name)), tuple(dict.fromkeys(walker.opaque)))
 
 
-class _Look:
+class _Walker:
     def __init__(self) -> None:
-        self.unseen: list[str] = []
+        self.opaque: list[str] = []
         self._path: list[int] = []
-        self._known: dict[int, tuple[object, JSON]] = {}  # with the value, so that no other takes its id
+        self._known: dict[int, tuple[object, JSON]] = {}  # with the value, so that its id is not reused
 
-    def at(self, given: Any, where: str) -> JSON:
-        """Return the key of a value; of what is made of others a digest, so that it does not grow."""
-        if type(given) in _PLAIN:
-            return [type(given).__name__, repr(given)]
-        if id(given) in self._path:
-            return ["round", self._path.index(id(given))]
-        if id(given) not in self._known:
-            self._path.append(id(given))
+    def key(self, value: Any, where: str) -> JSON:
+        """Return the key of a value; a digest for a compound value, so that keys stay short."""
+        if type(value) in _PLAIN:
+            return [type(value).__name__, repr(value)]
+        if id(value) in self._path:
+            return ["cycle", self._path.index(id(value))]
+        if id(value) not in self._known:
+            self._path.append(id(value))
             try:
-                self._known[id(given)] = given, digest(self._made(given, where))
+                self._known[id(value)] = value, digest(self._compound(value, where))
             finally:
                 self._path.pop()
-        return self._known[id(given)][1]
+        return self._known[id(value)][1]
 
-    def _made(self, given: Any, where: str) -> JSON:
-        if type(given) is dict:
-            pairs = [[self.at(key, where), self.at(one, f"{where}.{key}")] for key, one in given.items()]
+    def _compound(self, value: Any, where: str) -> JSON:
+        if type(value) is dict:
+            pairs = [[self.key(key, where), self.key(item, f"{where}.{key}")] for key, item in value.items()]
             return ["dict", *sorted(pairs, key=digest)]
-        if type(given) in (list, tuple):
-            return [type(given).__name__, *(self.at(one, f"{where}[{n}]") for n, one in enumerate(given))]
-        if type(given) in (set, frozenset):
-            return [type(given).__name__, *sorted((self.at(one, where) for one in given), key=digest)]
-        makers: tuple[tuple[Any, Callable[[Any, str], JSON]], ...] = (
-            (bytes | bytearray, lambda one, _: ["bytes", one.hex()]),
+        if type(value) in (list, tuple):
+            return [type(value).__name__, *(self.key(item, f"{where}[{n}]") for n, item in enumerate(value))]
+        if type(value) in (set, frozenset):
+            return [type(value).__name__, *sorted((self.key(item, where) for item in value), key=digest)]
+        readers: tuple[tuple[Any, Callable[[Any, str], JSON]], ...] = (
+            (bytes | bytearray, lambda data, _: ["bytes", data.hex()]),
             (FunctionType, self._function),
-            (MethodType, lambda one, at: ["method", self.at(one.__self__, at), self.at(one.__func__, at)]),
+            (MethodType, self._method),
             (CodeType, self._code),
-            (ModuleType, lambda one, _: ["module", one.__name__]),
+            (ModuleType, lambda module, _: ["module", module.__name__]),
             (type, self._class),
         )
-        make = next((make for kind, make in makers if isinstance(given, kind)), self._object)
-        return make(given, where)
+        return next((read for kind, read in readers if isinstance(value, kind)), self._object)(value, where)
 
-    def _function(self, given: FunctionType, where: str) -> JSON:
-        code, ours = given.__code__, not _installed(given.__module__)
-        attributes = {name: one for name, one in vars(given).items() if name != "__wrapped__"}
-        kept = [self.at(one, where) for one in (given.__defaults__, given.__kwdefaults__, attributes)]
-        read = dict(_closed_over(given))
-        if ours:
-            read |= {name: given.__globals__[name] for name in _globals(code) if name in given.__globals__}
-        inside = [[name, self._read(one, code, f"{where}.{name}")] for name, one in sorted(read.items())]
-        name = given.__name__ if ours else [given.__module__, given.__qualname__]
-        return ["function", name, kept, inside, self._code(code, where) if ours else None]
+    def _method(self, method: MethodType, where: str) -> JSON:
+        return ["method", self.key(method.__self__, where), self.key(method.__func__, where)]
 
-    def _read(self, given: Any, code: CodeType, where: str) -> JSON:
-        """What some code reads of what is not its own; of a module the names that it may read there."""
-        if not isinstance(given, ModuleType) or _installed(given.__name__):
-            return self.at(given, where)
-        names = sorted({name for one in _codes(code) for name in one.co_names} & set(vars(given)))
-        return [given.__name__, [[name, self.at(getattr(given, name), f"{where}.{name}")] for name in names]]
+    def _function(self, function: FunctionType, where: str) -> JSON:
+        code, installed = function.__code__, _is_installed(function.__module__)
+        attributes = {name: value for name, value in vars(function).items() if name != "__wrapped__"}
+        fixed = [
+            self.key(part, where) for part in (function.__defaults__, function.__kwdefaults__, attributes)
+        ]
+        variables = dict(_closure(function))
+        if not installed:
+            namespace = function.__globals__
+            variables |= {name: namespace[name] for name in _globals(code) if name in namespace}
+        used = [
+            [name, self._variable(value, code, f"{where}.{name}")]
+            for name, value in sorted(variables.items())
+        ]
+        name = [function.__module__, function.__qualname__] if installed else function.__name__
+        return ["function", name, fixed, used, None if installed else self._code(code, where)]
+
+    def _variable(self, value: Any, code: CodeType, where: str) -> JSON:
+        """Return the key of a free variable of ``code``; for the user's own module, of the attributes that it reads."""
+        if not isinstance(value, ModuleType) or _is_installed(value.__name__):
+            return self.key(value, where)
+        names = sorted({name for part in _codes(code) for name in part.co_names} & set(vars(value)))
+        return [value.__name__, [[name, self.key(getattr(value, name), f"{where}.{name}")] for name in names]]
 
     def _code(self, code: CodeType, where: str) -> JSON:
-        """The code of a function without the place where it stands."""
-        constants = [self.at(one, where) for one in code.co_consts]
+        """Return the key of code without its position in the file."""
+        constants = [self.key(constant, where) for constant in code.co_consts]
         return [code.co_code.hex(), list(code.co_names), constants]
 
-    def _class(self, given: type, where: str) -> JSON:
-        name = [given.__module__, given.__qualname__]
-        if _installed(given.__module__):
+    def _class(self, class_: type, where: str) -> JSON:
+        name = [class_.__module__, class_.__qualname__]
+        if _is_installed(class_.__module__):
             return ["class", *name]
-        members = [[key, self.at(one, f"{where}.{key}")] for key, one in _members(given)]
-        bases = [self.at(one, where) for one in given.__bases__]
-        fields = _ADDRESS.sub("", str(vars(given).get("__annotations__", "")))
+        members = [[key, self.key(value, f"{where}.{key}")] for key, value in _members(class_)]
+        bases = [self.key(base, where) for base in class_.__bases__]
+        fields = _ADDRESS.sub("", str(vars(class_).get("__annotations__", "")))
         return ["class", *name, bases, members, fields]
 
-    def _object(self, given: Any, where: str) -> JSON:
-        inner = given.func if isinstance(given, cached_property) else getattr(given, "__wrapped__", None)
-        if isinstance(given, property):
-            return ["property", *(self.at(one, where) for one in (given.fget, given.fset, given.fdel))]
-        if isinstance(given, staticmethod | classmethod | cached_property) or (
-            inner is not None and not hasattr(given, "__dict__")
+    def _object(self, value: Any, where: str) -> JSON:
+        inner = value.func if isinstance(value, cached_property) else getattr(value, "__wrapped__", None)
+        if isinstance(value, property):
+            return ["property", *(self.key(part, where) for part in (value.fget, value.fset, value.fdel))]
+        if isinstance(value, staticmethod | classmethod | cached_property) or (
+            inner is not None and not hasattr(value, "__dict__")
         ):
-            return [type(given).__name__, self.at(inner, where)]
+            return [type(value).__name__, self.key(inner, where)]
         try:
-            made = given.__reduce_ex__(4)
-            parts: list[Any] = [made] if isinstance(made, str) else list(made[:3])
-            parts += [list(one) for one in ([] if isinstance(made, str) else made[3:5]) if one is not None]
-        except Exception:  # noqa: BLE001 - what it is that cannot be copied has no one type
-            self.unseen.append(f"{where} is a {type(given).__name__}")
-            return ["unseen"]
-        called = [where, where, where, f"{where} item", f"{where} entry"]
-        kept = [self.at(part, name) for part, name in zip(parts, called, strict=False)]
-        return ["object", kept, None if inner is None else self.at(inner, where)]
+            reduced = value.__reduce_ex__(4)
+            parts: list[Any] = [reduced] if isinstance(reduced, str) else list(reduced[:3])
+            if not isinstance(reduced, str):
+                parts += [list(items) for items in reduced[3:5] if items is not None]
+        except Exception:  # noqa: BLE001 - objects that cannot be copied raise various errors
+            self.opaque.append(f"{where} is a {type(value).__name__}")
+            return ["opaque"]
+        names = [where, where, where, f"{where} item", f"{where} entry"]
+        state = [self.key(part, name) for part, name in zip(parts, names, strict=False)]
+        return ["object", state, None if inner is None else self.key(inner, where)]
 
 
-def _closed_over(given: FunctionType) -> Iterator[tuple[str, object]]:
-    for name, cell in zip(given.__code__.co_freevars, given.__closure__ or (), strict=True):
-        try:
+def _closure(function: FunctionType) -> Iterator[tuple[str, object]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # the variable has no value yet
             yield name, cell.cell_contents
-        except ValueError:  # nothing is in it yet
-            continue
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _codes(one)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 def _globals(code: CodeType) -> set[str]:
     return {
-        str(one.argval)
+        str(instruction.argval)
         for inner in _codes(code)
-        for one in dis.get_instructions(inner)
-        if one.opname in {"LOAD_GLOBAL", "LOAD_NAME"}
+        for instruction in dis.get_instructions(inner)
+        if instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME"}
     }
 
 
-def _members(given: type) -> Iterator[tuple[str, object]]:
-    """What is written in a class; not what Python keeps there for itself."""
-    whole: Mapping[str, object] = vars(given)
-    for name, one in sorted(whole.items()):
-        own = isinstance(one, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]
-        kept = name.startswith("__") and not own
-        if (
-            not kept
-            and name != "_abc_impl"
-            and not isinstance(one, MemberDescriptorType | GetSetDescriptorType)
-        ):
-            yield name, one
+def _members(class_: type) -> Iterator[tuple[str, object]]:
+    """Yield the attributes written in a class, without those that Python adds."""
+    attributes: Mapping[str, object] = vars(class_)
+    for name, value in sorted(attributes.items()):
+        is_code = isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]
+        is_added = name.startswith("__") and not is_code
+        is_slot = isinstance(value, MemberDescriptorType | GetSetDescriptorType)
+        if not is_added and not is_slot and name != "_abc_impl":
+            yield name, value
 
 
-def _installed(module: str | None) -> bool:
-    """Whether a module comes with Python, a package or us, so that its name says what it is."""
+def _is_installed(module: str | None) -> bool:
+    """Return True if a module belongs to Python, a package or this package, so that its name identifies it."""
     top = (module or "").partition(".")[0]
     if top == "__main__":
         return False
     if top in sys.stdlib_module_names or top == _OURS:
         return True
-    where = getattr(sys.modules.get(module or ""), "__file__", None) or ""
-    return "site-packages" in where or "dist-packages" in where
+    path = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return "site-packages" in path or "dist-packages" in path

@@ -113,8 +113,10 @@ def test_a_sweep_says_before_it_starts_what_it_takes(bench, capsys):
     agents = {"own": {"*": lambda: "x"}}
     bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
     line = capsys.readouterr().err.splitlines()[0]
-    assert line.startswith("2 casts to make: lists of 3 and satisfied 0.5 would take some ")
-    assert line.endswith("the cost is not known")
+    assert line.startswith(
+        "2 casts to run. With 3 items per list, satisfied 0.5 and the shortest answers: about "
+    )
+    assert line.endswith("cost unknown")
     bench.sweep(requests=["moss"], agents=agents, repeat=2)
     assert capsys.readouterr().err == ""
 

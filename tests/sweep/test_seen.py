@@ -15,7 +15,7 @@ import pytest
 from builders import at, config
 from materia_nb import Workbench
 from materia_nb.sweep import Judge
-from materia_nb.sweep.grid import seen
+from materia_nb.sweep.grid import fingerprint
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ CHANGES = [
 
 @pytest.mark.parametrize("make", CHANGES)
 def test_what_can_be_seen_to_have_changed_is_another_agent(make):
-    one, same, other = (seen(make(what), "a") for what in ("one", "one", "other"))
+    one, same, other = (fingerprint(make(what), "a") for what in ("one", "one", "other"))
     assert one == same
     assert one.key != other.key
-    assert one.unseen == ()
+    assert one.opaque == ()
 
 
 @pytest.mark.parametrize("make", [closed_over, with_default, Ob, Called, reads_a_global])
@@ -135,7 +135,7 @@ def test_a_sweep_makes_the_cast_of_a_changed_agent_anew_and_says_so(wb, make):
     assert [one.fresh for one in (first, again, changed)] == [1, 0, 1]
     assert "two" in changed[0].open().steps[0].output
     assert again.notes == ()
-    assert changed.notes == ("1 cast made before are not these: loadout, agents or pins have changed",)
+    assert changed.notes == ("1 earlier cast not reused: the loadout, agents or pins changed",)
 
 
 class Connected:
@@ -153,7 +153,7 @@ class Connected:
 def test_an_agent_that_cannot_be_seen_is_never_reused_and_the_table_says_so(wb):
     sweeps = [wb.sweep(requests=["rain", "sun"], agents={"a": Connected()}) for _ in range(2)]
     assert [one.fresh for one in sweeps] == [2, 2]
-    told = "2 casts can never be reused: whether their agents changed cannot be seen"
+    told = "2 casts cannot be reused, because changes of"
     assert told in repr(sweeps[0])
     assert "client is a lock" in repr(sweeps[0])
     assert told in sweeps[0]._repr_mimebundle_()["text/html"]
@@ -197,8 +197,8 @@ def test_the_settings_of_a_model_count_and_its_connections_do_not():
 
     cold, warm, used = (ModelAgent("ollama:tiny", settings={"temperature": one}) for one in (0.1, 0.9, 0.1))
     used._made["ollama:tiny"] = threading.Lock()
-    assert seen(cold, "a") == seen(used, "a")
-    assert seen(cold, "a").key != seen(warm, "a").key
+    assert fingerprint(cold, "a") == fingerprint(used, "a")
+    assert fingerprint(cold, "a").key != fingerprint(warm, "a").key
 
 
 def test_counting_its_calls_makes_no_other_agent_of_one_but_a_setting_does(wb):
@@ -240,8 +240,8 @@ def test_what_counts_can_be_said_by_getstate(wb):
         def __getstate__(self):
             return {"version": 1}
 
-    assert seen(Says(), "a") == seen(Says(), "a")
-    assert seen(Says(), "a").unseen == ()
+    assert fingerprint(Says(), "a") == fingerprint(Says(), "a")
+    assert fingerprint(Says(), "a").opaque == ()
 
 
 def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch):
@@ -254,11 +254,11 @@ def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch
 
     text = "def answer(turn): return str(my_own_settings.TEMPERATURE)"
     agents = [closes_over_it, written(text, my_own_settings=my_own_settings)["answer"]]
-    before = [seen(one, "a") for one in agents]
+    before = [fingerprint(one, "a") for one in agents]
     monkeypatch.setattr(my_own_settings, "OTHER", 2)
-    assert [seen(one, "a") for one in agents] == before
+    assert [fingerprint(one, "a") for one in agents] == before
     monkeypatch.setattr(my_own_settings, "TEMPERATURE", 0.9)
-    assert not set(before) & {seen(one, "a") for one in agents}
+    assert not set(before) & {fingerprint(one, "a") for one in agents}
 
 
 def test_what_goes_round_comes_to_an_end():
@@ -270,8 +270,8 @@ def test_what_goes_round_comes_to_an_end():
 
     knot = Ob(None)
     knot.what = [knot]
-    assert seen(one, "a") == seen(one, "a")
-    assert seen(knot, "a").unseen == ()
+    assert fingerprint(one, "a") == fingerprint(one, "a")
+    assert fingerprint(knot, "a").opaque == ()
 
 
 def test_another_kernel_sees_the_same(tmp_path):
@@ -280,10 +280,10 @@ def test_another_kernel_sees_the_same(tmp_path):
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 import test_seen as t
-from materia_nb.sweep.grid import seen
+from materia_nb.sweep.grid import fingerprint
 def answer(turn):
     return "x" if turn.kind in {{"work", "repair", "final"}} else {{"a", "b", "c"}}
-print(seen([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.decorated(t.Ob)], "a"))
+print(fingerprint([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.decorated(t.Ob)], "a"))
 """
     told = {
         subprocess.run(
@@ -296,4 +296,4 @@ print(seen([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.de
         for seed in ("1", "2")
     }
     assert len(told) == 1
-    assert "unseen=()" in told.pop()
+    assert "opaque=()" in told.pop()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
-from materia_nb.sweep import Judge
-from materia_nb.sweep.sweeping import came
+from materia_nb.sweep import Judge, outcome_of
 
 DO_AND_CHECK = config(
     {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},
@@ -154,7 +154,7 @@ def test_agents_are_one_choice_a_list_or_labels(wb):
     [
         ({"requests": ()}, "needs requests"),
         ({"requests": [3]}, "needs requests"),
-        ({"requests": "r", "repeat": 0}, "casts of them"),
+        ({"requests": "r", "repeat": 0}, "at least one loadout"),
         ({"requests": "r", "agents": [good, good]}, "have the same name"),
         ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
         ({"requests": "r", "loadouts": ["Nope"]}, "no loadout 'Nope'"),
@@ -307,7 +307,7 @@ def test_a_cast_that_kills_its_worker_is_counted_as_lost_and_goes_on_when_run_ag
     assert [one.ends for one in s] == ["complete", "lost"]
     assert (s.lost, s.fresh) == (1, 1)
     assert told == [(1, 2)]
-    assert "1 made now, 0 were there" in repr(s)
+    assert "2 casts: 1 new, 0 from before" in repr(s)
     assert "1 lost their worker: run the sweep again" in repr(s)
     marker.touch()
     again = wb.sweep(requests=[str(tmp_path / "stays"), str(marker)], agents=dies_always)
@@ -365,7 +365,7 @@ def test_a_judge_is_asked_once_for_each_cast_and_told_what_came_of_it(wb):
     assert s[0].checks["about rain"].usage.tokens == 6
     assert "did rain" in asked[0]
     assert "Is it about rain?" in asked[0]
-    assert "could not be used" in asked[1]
+    assert "was refused" in asked[1]
     assert len(asked) == 3
     again = wb.sweep(requests=["rain", "sun"], agents=good, checks=checks)
     assert [one.checks["about rain"].value for one in again] == [True, False]
@@ -412,30 +412,30 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
     run(shell, "%materia use Ask")
     shell.user_ns["who"] = {"one": lambda: "a", "other": lambda: "b"}
     found = run(shell, "%%materia sweep --agents $who --repeat 2\nfirst\nsecond\n")
-    assert "8 casts, 8 made now" in text(found)
-    assert "0 made now, 2 were there" in text(run(shell, "%materia sweep --agents $who first"))
+    assert "8 casts: 8 new" in text(found)
+    assert "0 new, 2 from before" in text(run(shell, "%materia sweep --agents $who first"))
 
 
 def test_r56_the_time_of_a_cast_that_says_none_is_unknown_and_not_zero():
     recording = open_cast(Path(__file__).parents[1] / "data" / "recorded-casts" / "loop-retry")
-    assert came(recording).seconds is None
+    assert outcome_of(recording).seconds is None
 
 
 @pytest.mark.parametrize("pool", [None, ThreadPoolExecutor, ProcessPoolExecutor])
-def test_a_sweep_that_has_used_what_it_may_begins_no_more_casts_and_goes_on_with_more(wb, pool):
-    executor = None if pool is None else pool(1)
-    given = {"requests": list("abcdef"), "agents": thrifty, "executor": executor}
-    s = wb.sweep(most="0.5 usd", **given)
-    made = [one for one in s if one.ends == "complete"]
-    assert 2 <= len(made) < 6, "two casts of 0.3 USD use it up; one under way comes to its end"
-    assert sum(one.cost for one in made) == pytest.approx(s.cost) == pytest.approx(0.3 * len(made))
-    assert (s.left_out, s.fresh, s.lost) == (6 - len(made), len(made), 0)
-    assert f"{s.cost:.10g} of 0.5 usd are used; the same sweep with more goes on" in repr(s)
-    again = wb.sweep(most="0.5 usd", **given)
-    assert (again.fresh, again.left_out) == (0, s.left_out), "what was there counts too"
-    whole = wb.sweep(most="20 turns", **given)
-    assert (len(made) + whole.fresh, whole.left_out, whole.cost) == (6, 0, pytest.approx(1.8))
-    assert "are used" not in repr(whole)
+def test_a_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_one(wb, pool):
+    with nullcontext() if pool is None else pool(1) as executor:
+        grid = {"requests": list("abcdef"), "agents": thrifty, "executor": executor}
+        s = wb.sweep(most="0.5 usd", **grid)
+        assert [row.ends for row in s] == ["complete"] * 2 + ["left out"] * 4, (
+            "two casts of 0.3 USD use it up"
+        )
+        assert (s.left_out, s.fresh, s.lost, s.cost) == (4, 2, 0, pytest.approx(0.6))
+        assert "0.6 of 0.5 usd are used. To continue, run the same sweep with a higher limit." in repr(s)
+        again = wb.sweep(most="0.5 usd", **grid)
+        assert (again.fresh, again.left_out) == (0, 4), "casts of an earlier run count too"
+        rest = wb.sweep(most="20 turns", **grid)
+        assert (rest.fresh, rest.left_out, rest.cost) == (4, 0, pytest.approx(1.8))
+        assert "are used" not in repr(rest)
 
 
 @pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])

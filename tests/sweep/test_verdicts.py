@@ -23,7 +23,7 @@ def test_cases_are_requests_under_their_names():
 
 def test_two_cases_that_ask_for_the_same_are_refused():
     dataset = SimpleNamespace(cases=[case("rain"), case("rain", "wet")], evaluators=[])
-    with pytest.raises(MateriaError, match="Case 2 of the data set asks"):
+    with pytest.raises(MateriaError, match="Case 2 of the data set has the same request"):
         requests_of(dataset)
 
 
