@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.widgets import design_acts as _design_acts  # noqa: F401 - importing it registers the messages
+from materia_nb.widgets import design_session as _design_session  # noqa: F401 - importing it registers the messages
 from materia_nb.widgets.cast_panel import cast_messages
 from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.explorer import casts_messages
 from materia_nb.widgets.graph_panel import canvas_messages
-from materia_nb.widgets.messages import Message, MessageRegistry
+from materia_nb.widgets.messages import MessageRegistry, PageMessage
 from materia_nb.widgets.predict import question_messages
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
@@ -65,7 +65,7 @@ def _interface(registry: MessageRegistry, messages: Mapping[str, tuple[str, str]
     return f"/** {registry.about} */\nexport interface {registry.name} {{\n{''.join(rows)}}}\n"
 
 
-def _fields(message: Message) -> str:
+def _fields(message: PageMessage) -> str:
     """Write the type of the fields of a message; ``seen`` is added to all of them where they are sent."""
     schema = message.fields.json_schema()
     schema.get("properties", {}).pop("seen", None)

@@ -58,7 +58,7 @@ TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True)
-class PartName:
+class NamedElement:
     """Kind of a part of the cast, and its id or number."""
 
     kind: ShortText
@@ -121,8 +121,8 @@ class CastPanel(CastSurface):
         """
         values = content if isinstance(content, Mapping) else {}
         kind = values.get("kind")
-        if self.designing is not None and kind not in ("mode", "height", "dismiss"):
-            self.designing.on_message(str(kind), values)
+        if self.designer is not None and kind not in ("mode", "height", "dismiss"):
+            self.designer.on_message(str(kind), values)
         else:
             if kind in _MAY_LOSE_EDITS:
                 kept = {name: value for name, value in values.items() if name not in ("seen", "first")}
@@ -132,12 +132,12 @@ class CastPanel(CastSurface):
 
     def on_select(self, kind: str, key: str) -> None:
         """Select the part of the graph that was clicked, unless a loadout is being designed."""
-        if self.designing is None:
+        if self.designer is None:
             self.select(check_element(self.cast.now, kind, key))
 
     def on_gesture(self, gesture: Gesture) -> None:
         """Handle a gesture on the graph, unless a loadout is being designed: then the designer does."""
-        if self.designing is not None:
+        if self.designer is not None:
             return
         match gesture.kind, gesture.fields:
             case "ground", _:
@@ -328,7 +328,7 @@ class CastPanel(CastSurface):
     # -- looking ---------------------------------------------------------------------------
 
     @cast_messages.message
-    def _select(self, element: PartName | None) -> None:
+    def _select(self, element: NamedElement | None) -> None:
         """Show a part in the inspector; null shows where the cast is."""
         self.select(None if element is None else check_element(self.here, element.kind, element.id))
 

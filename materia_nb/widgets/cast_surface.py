@@ -30,7 +30,7 @@ from materia_nb.widgets.cast_parts import (
     parts_for_page,
 )
 from materia_nb.widgets.cast_slices import StepRows, identity
-from materia_nb.widgets.designing import Designing
+from materia_nb.widgets.design_session import Designer
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_tabs import Element
 from materia_nb.widgets.state_tree import Watched
@@ -92,7 +92,7 @@ class CastSurface(Panel):
         self._identity = ""
         self._identified: tuple[tuple[Session, str, bool], str] | None = None
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
-        self.designing: Designing | None = None
+        self.designer: Designer | None = None
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | PicturePanel | None = None
@@ -110,7 +110,7 @@ class CastSurface(Panel):
             self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
         self._follow_cast(cast)
         self.after_cells(self._cell_ran)
-        self.at_close(lambda: self.designing.close() if self.designing is not None else None)
+        self.at_close(lambda: self.designer.close() if self.designer is not None else None)
         self.refresh()
 
     def _follow_cast(self, cast: Cast) -> None:
@@ -262,14 +262,14 @@ class CastSurface(Panel):
 
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
-        if mode == "design" and self.designing is None and self._bench is not None:
+        if mode == "design" and self.designer is None and self._bench is not None:
             canvas = None if isinstance(self.graph, PicturePanel) else self.graph
-            self.designing = Designing(self._bench, self._bench.design(self.cast.graph.name), canvas)
-            self.designing.changed = self.refresh
-            self.designing.cast_made = self._designed
-        elif mode == "cast" and self.designing is not None:
-            self.designing.close()
-            self.designing = None  # it has given the picture back
+            self.designer = Designer(self._bench, self._bench.design(self.cast.graph.name), canvas)
+            self.designer.changed = self.refresh
+            self.designer.cast_made = self._designed
+        elif mode == "cast" and self.designer is not None:
+            self.designer.close()
+            self.designer = None  # it has given the picture back
 
     def _designed(self, made: Cast) -> None:
         """A design was cast: the panel shows that cast, beside those that it had."""
@@ -316,7 +316,7 @@ class CastSurface(Panel):
     def _surface(self) -> dict[str, Any]:
         selected = self.selected
         return {
-            "mode": "design" if self.designing is not None else "cast",
+            "mode": "design" if self.designer is not None else "cast",
             "alone": "" if self.alone is None else self.alone.name,
             "notice": self._said,
             "seen": self._identity,
@@ -361,13 +361,13 @@ class CastSurface(Panel):
             base := slices["items"]["base"]
         ) not in self.item_lists:  # edits may be about a list that is no longer current
             self.item_lists = dict([*self.item_lists.items()][1 - _ITEM_LISTS :]) | {base: now.work_items}
-        if self.designing is not None:
-            slices |= self.designing.slices()
+        if self.designer is not None:
+            slices |= self.designer.slices()
         self._identity = self._identity_at(now, busy=busy)
         self._empty = self.past is None and not seen.shown.steps
         self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
-        if self.designing is None:
+        if self.designer is None:
             reads = ("selected", "past")
             self._memo.part(
                 "graph", seen, reads, lambda: self._show_graph(seen.shown, working=busy and not self.past)
@@ -395,7 +395,7 @@ class CastSurface(Panel):
             tab=self.tab,
             only="" if self.alone is None else self.alone.opens,
             modes=("cast", "design") if self._bench is not None else ("cast",),
-            mode="cast" if self.designing is None else "design",
+            mode="cast" if self.designer is None else "design",
             doing=self.runs.doing(busy=busy, aborting=self.aborting),
             compares=self.compares,
         )

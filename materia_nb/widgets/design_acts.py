@@ -9,19 +9,15 @@ reach another, or arrive half. What is refused stays where it was typed, with th
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import Parameter
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BeforeValidator, StrictBool, StrictInt, ValidationInfo, WithJsonSchema
+from pydantic import BeforeValidator, StrictBool, ValidationInfo, WithJsonSchema
 
 from materia_nb.display.escape import shorten
-from materia_nb.errors import MateriaError, close_match, counted
-from materia_nb.insight.estimate import QUICK_CASTS
-from materia_nb.insight.explore import Exploration
+from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON, as_object, is_number
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
@@ -40,7 +36,6 @@ from materia_nb.loadout.models import (
 )
 from materia_nb.loadout.report import FixStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, is_condition, unmet
-from materia_nb.store.design_autosave import KeptDraft
 from materia_nb.widgets.design_state import (
     DesignQuestion,
     DesignState,
@@ -48,13 +43,9 @@ from materia_nb.widgets.design_state import (
     design_messages,
     spots_in,
 )
-from materia_nb.widgets.messages import LongText, ShortText, Token, WholeNumber
+from materia_nb.widgets.messages import ShortText
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 
-LIKELY: Final = 0.5
-"""The chance of satisfied for which the chance of each end is told."""
-_EXPLORED: Final = 8_000
-"""After how many states the search for what can happen is cut off: a person waits for it."""
 _TYPED_MOST: Final = 2_000_000
 
 
@@ -88,7 +79,7 @@ def _read_part(value: object, info: ValidationInfo) -> Selection:
     return part
 
 
-Part: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
+DesignPart: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
 """Kind and key of a part of the design, validated to the part."""
 FormOwner: TypeAlias = tuple[ShortText, ShortText]
 """Kind and key of what a field belongs to: a part, a materia, or the loadout."""
@@ -245,7 +236,7 @@ def entry(session: DesignState, id_: ShortText) -> str:
 
 
 @act
-def delete(session: DesignState, what: Part = None, of: Part = None) -> str:
+def delete(session: DesignState, what: DesignPart = None, of: DesignPart = None) -> str:
     """Remove a part; without one, what is marked or selected."""
     named = what or of
     if named is None and session.marked:
@@ -448,13 +439,13 @@ def _left_loop(session: DesignState, source: str, to: str) -> str | None:
 
 
 @act
-def when(session: DesignState, of: Part, when: ShortText) -> str | None:
+def when(session: DesignState, of: DesignPart, when: ShortText) -> str | None:
     """Say what an edge or an exit waits for."""
     return set_(session, of, "when" if of[0] == "edge" else "condition", when)
 
 
 @act
-def order(session: DesignState, of: Part, by: Literal[-1, 1]) -> str:
+def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
     """Move an edge or an exit up or down by one."""
     owner, place = owner_of(of)
     if place is None:
@@ -467,7 +458,7 @@ def order(session: DesignState, of: Part, by: Literal[-1, 1]) -> str:
 
 
 @act
-def turn(session: DesignState, of: Part) -> str:
+def turn(session: DesignState, of: DesignPart) -> str:
     """Make an exit of an edge, or an edge of an exit."""
     owner, place = owner_of(of)
     document = session.design.document
@@ -561,242 +552,3 @@ def exit_(session: DesignState, loop: ShortText, from_: ShortText, when: ShortTe
     words = session.design.add_exit(loop, from_, when, to)
     session.selected = edge_selection("exit", loop, place)
     return words
-
-
-# -- steps, what follows from it, saving --------------------------------------------------------
-
-
-@act
-def undo(session: DesignState) -> str:
-    """Take the last step back."""
-    return f"undone: {session.design.undo()}"
-
-
-@act
-def redo(session: DesignState) -> str:
-    """Do the step again that was undone last."""
-    return f"done again: {session.design.redo()}"
-
-
-@act
-def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
-    """Fix a finding of the report."""
-    for one in (*session.design.report.problems, *session.design.report.hints):
-        if (one.code, one.source) == (code, source):
-            return session.design.fix(one)
-    raise design_error("this is not there any more", "problems", "check the list again")
-
-
-@act
-def explore(session: DesignState) -> str:
-    """Look at everything that can happen."""
-    problems = session.design.report.problems
-    if problems:
-        verb = "stands" if len(problems) == 1 else "stand"
-        what = f"{counted(len(problems), 'problem')} {verb} in the way"
-        raise design_error(what, "what can happen", "fix them first")
-    exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
-    session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
-    with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
-        session.odds = dict(exploration.odds(LIKELY, 3).ends)
-    return f"looked at {exploration.states:,} states"
-
-
-@act
-def estimate(session: DesignState) -> None:
-    """Estimate what a cast of the design would take; said where a cast is asked for."""
-    try:
-        took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
-        line = f"satisfied {LIKELY}, {took.line}"
-    except MateriaError as error:
-        line = f"what a cast takes is not known: {error.what}"
-    session.estimated = session.design.now, line
-
-
-@act
-def witness(session: DesignState, what: ShortText) -> str:
-    """Show the shortest way to an end on the canvas."""
-    if session.explored is None:
-        raise design_error("nothing was explored yet", "what can happen", "press Explore")
-    way = session.explored[1].witness(what)
-    session.route = way.route
-    return f"shortest way: {' → '.join((*way.route, way.end or 'no end'))}"
-
-
-@act
-def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
-    """Save the design where it is kept, or elsewhere; ask first where something would be lost."""
-    where = None if to is None else to.strip()
-    if where in ("", str(session.design.home)):
-        where = None
-    elif where == "this notebook":
-        where = "notebook"
-    try:
-        return session.bench.loadouts.save(session.design, where, anyway=anyway)
-    except MateriaError as error:
-        if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
-            raise
-        again = {"kind": "save", "to": to, "anyway": True}
-        session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", again),))
-        return None
-
-
-@act
-def news(session: DesignState) -> None:
-    """Ask about a draft that a coding agent has handed over since the design was opened."""
-    session.offer_draft(handed_over=True)
-
-
-@act
-def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False) -> str:
-    """Go on with a draft, or throw it away."""
-    kept = _draft_named(session, file)
-    if not discard:
-        return kept.take_into(session.design)
-    kept.discard()
-    session.offer_draft()
-    return f"threw {kept} away"
-
-
-@act
-def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: WholeNumber = 0) -> str:
-    """Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were."""
-    draft_ = _draft_named(session, file)
-    left = []
-    for number in range(at, len(draft_.steps)):
-        try:
-            words = draft_.do_step(number, session.design)
-        except MateriaError as error:
-            left.append(f"{number + 1} is left out: {error.what}")
-            continue
-        session.proposed = session.design.now
-        _ask_to_keep(session, draft_, number, kept, left)
-        return "; ".join([*left, f"done, to be judged: {words}"])
-    draft_.discard()
-    return "; ".join(
-        [*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
-    )
-
-
-def _ask_to_keep(
-    session: DesignState, draft: KeptDraft, number: int, kept: int, left: Sequence[str] = ()
-) -> None:
-    asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
-    answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
-    words = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].words}. {'; '.join(left)}"
-    choices = tuple((label, {**asked, "verdict": verdict}) for label, verdict in answers.items())
-    session.question = DesignQuestion(words.strip(), choices)
-
-
-@act
-def judge(
-    session: DesignState,
-    file: ShortText,
-    at: WholeNumber,
-    kept: WholeNumber,
-    verdict: Literal["keep", "refuse", "all", "none"],
-) -> str:
-    """Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike."""
-    draft_ = _draft_named(session, file)
-    if verdict in ("refuse", "none"):
-        if session.design.now is not session.proposed:
-            _ask_to_keep(session, draft_, at, kept)
-            what = "you continued from this step"
-            raise design_error(what, "draft", "undo what you did, and then refuse it; or keep it")
-        session.design.undo()
-    else:
-        kept += 1
-    if verdict == "none":
-        draft_.discard()
-        return f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}"
-    if verdict == "all":
-        for number in range(at + 1, len(draft_.steps)):
-            with suppress(MateriaError):
-                draft_.do_step(number, session.design)
-                kept += 1
-        at = len(draft_.steps)
-    return review(session, file, at + 1, kept)
-
-
-def _draft_named(session: DesignState, file: str) -> KeptDraft:
-    drafts = session.bench.loadouts.drafts(session.design.name)
-    kept = next((one for one in drafts if one.path.name == file), None)
-    if kept is None:
-        raise design_error("this draft is not there any more", "draft", "open the design again")
-    return kept
-
-
-@act
-def reload(session: DesignState) -> str:
-    """Take what is on disk now."""
-    return session.design.reload(session.bench.design(session.design.name))
-
-
-def _require_shown(session: DesignState, design: Token) -> None:
-    """Refuse to cast a design that has changed since it was shown, or the same one twice by a second click (R70)."""
-    if design != session.identity:
-        raise MateriaError(
-            "Nothing was done: the design has changed since this was shown.",
-            hint="look at the design as it is now, then cast it",
-            kind="outdated",
-        )
-
-
-@design_messages.guarded(_require_shown)
-def cast(session: DesignState, request: LongText) -> str:
-    """Cast the design as it is now."""
-    made = session.bench.cast(request, loadout=session.design)
-    session.casts_started += 1
-    if session.cast_made is not None:
-        session.cast_made(made)
-    return f"cast {made.id} has begun"
-
-
-@act
-def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
-    """Choose one of the answers to the question; another number is none of them. A question that is named must be the current one."""
-    if question is not None and (session.question is None or session.question.number != question):
-        what = "nothing was done: this is not the question that is asked now"
-        raise design_error(what, "design", "read the question, then answer")
-    asked, session.question = session.question, None
-    if asked is None or not 0 <= number < len(asked.choices):
-        return ""
-    message = asked.choices[number][1]
-    return handle(session, str(message["kind"]), message)
-
-
-# -- the session ----------------------------------------------------------------------------
-
-_log = logging.getLogger("materia_nb.widgets")
-
-
-class DesignSession(DesignState):
-    """A design, what of it is selected, and what was said last; it changes by what it hears."""
-
-    def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
-        not_kept, words = self.design.not_kept, None
-        try:
-            if kind not in ("answer", "pick", "news") and not self.reviewing:
-                self.question = None
-            words = handle(self, kind, values)
-        except MateriaError as error:
-            where = f" ({error.where})" if error.where and "/" in error.where else ""
-            self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
-        except Exception as error:  # noqa: BLE001 - a message may hold anything
-            _log.warning("the design could not do %r", shorten(str(kind), 60), exc_info=error)
-            self.note = "alert", f"That could not be done: {type(error).__name__}."
-        else:
-            if words is not None or (self.note[0] == "alert" and kind != "news"):
-                self.note = "status", words or ""
-        if self.design.not_kept not in ("", not_kept):
-            self.note = "alert", f"{words or 'done'}; {self.design.not_kept}: save it to be sure of it"
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Forget what is not there any more."""
-        known = as_object(self.design.document.get("sockets"))
-        self.marked = [one for one in self.marked if one in known]
-        if self.selected is not None and not self.knows(*self.selected):
-            self.selected = None
-        self.refused = {key: one for key, one in self.refused.items() if self.has_fields(key[0], key[1])}

@@ -14,8 +14,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.loadout.design import Design
 from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.design_acts import DesignSession
-from materia_nb.widgets.designing import Designing, unsaved_design
+from materia_nb.widgets.design_session import Designer, DesignSession, unsaved_design
 from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.graph_panel import GraphPanel
 
@@ -49,10 +48,10 @@ class DesignPanel(Panel):
         self.notice.close()
         self.bench = bench
         self.canvas = self.own(GraphPanel(design.graph(), side=False))
-        self.designing = Designing(bench, design, self.canvas)
-        self.designing.changed = self.refresh
-        self.designing.cast_made = self._cast_made
-        self.at_close(self.designing.close)
+        self.designer = Designer(bench, design, self.canvas)
+        self.designer.changed = self.refresh
+        self.designer.cast_made = self._cast_made
+        self.at_close(self.designer.close)
         self.front = DesignFront()
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.surface = ui.VBox([self.canvas.view, self.front], layout=ui.Layout(height=f"{height}px"))
@@ -64,23 +63,23 @@ class DesignPanel(Panel):
     @property
     def design(self) -> Design:
         """What is edited."""
-        return self.designing.session.design
+        return self.designer.session.design
 
     @property
     def session(self) -> DesignSession:
         """What is selected, marked and said."""
-        return self.designing.session
+        return self.designer.session
 
     def on_message(self, content: object) -> None:
         """Do what a message of the page asks for."""
         values = content if isinstance(content, Mapping) else {}
-        self.designing.on_message(
+        self.designer.on_message(
             str(values.get("kind")), {str(key): one for key, one in values.items() if key != "kind"}
         )
 
     def draw(self) -> None:
         """Bring picture, palette, inspector and dock up to date."""
-        made = self.designing.slices()["design"]
+        made = self.designer.slices()["design"]
         if self.front.design != made:
             self.front.design = made
 

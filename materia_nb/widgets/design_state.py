@@ -32,6 +32,8 @@ ITEMS: Final = tuple(
     for number in range(1, 6)
 )
 """What agents are told of before anything ran."""
+LIKELY: Final = 0.5
+"""Chance of satisfied for which the chance of each end is shown."""
 _MOST_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 

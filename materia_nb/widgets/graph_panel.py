@@ -117,7 +117,7 @@ def _read_target(element: str, info: ValidationInfo) -> str:
 
 END_ELEMENT: Final = "s:end"
 """The element of the canvas that shows the end."""
-Element: TypeAlias = Annotated[Any, BeforeValidator(_read_element), WithJsonSchema({"type": "string"})]
+CanvasElement: TypeAlias = Annotated[Any, BeforeValidator(_read_element), WithJsonSchema({"type": "string"})]
 """An element of the canvas, validated to the selection that it shows, or None."""
 SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_socket)]
 """The element of a socket, validated to the socket's id."""
@@ -405,7 +405,7 @@ class GraphPanel(Panel):
         return self._scene.selections.get(element or "")
 
     @canvas_messages.message
-    def _pick(self, element: Element) -> None:
+    def _pick(self, element: CanvasElement) -> None:
         """Select a part."""
         if element is not None:
             self.select(*element)
@@ -421,7 +421,7 @@ class GraphPanel(Panel):
         self.turn("right" if self._scene.placed.direction == "down" else "down")
 
     @canvas_messages.message
-    def _fold(self, element: Element) -> None:
+    def _fold(self, element: CanvasElement) -> None:
         """Draw a loop as one card, or again as a region."""
         if element is not None and element[0] == "loop":
             self.fold(element[1])
@@ -448,11 +448,11 @@ class GraphPanel(Panel):
         """Click the background."""
 
     @_gesture
-    def _open(self, what: Element) -> None:
+    def _open(self, what: CanvasElement) -> None:
         """Open a part in the inspector."""
 
     @_gesture
-    def _break(self, what: Element, *, after: StrictBool = False) -> None:
+    def _break(self, what: CanvasElement, *, after: StrictBool = False) -> None:
         """Set a breakpoint at a part, or remove it; ``after`` stops after a socket."""
 
     @_gesture
@@ -460,11 +460,11 @@ class GraphPanel(Panel):
         """Draw an edge."""
 
     @_gesture
-    def _when(self, of: Element, when: Condition) -> None:
+    def _when(self, of: CanvasElement, when: Condition) -> None:
         """Change the condition of an edge or an exit."""
 
     @_gesture
-    def _order(self, of: Element, by: Literal[-1, 1]) -> None:
+    def _order(self, of: CanvasElement, by: Literal[-1, 1]) -> None:
         """Move an edge or an exit up or down by one."""
 
     @_gesture
@@ -476,7 +476,7 @@ class GraphPanel(Panel):
         """Mark sockets."""
 
     @_gesture
-    def _delete(self, ids: list[SocketElement] = [], what: Element = None) -> None:  # noqa: B006 - only declared
+    def _delete(self, ids: list[SocketElement] = [], what: CanvasElement = None) -> None:  # noqa: B006 - only declared
         """Remove the marked sockets, or a part."""
 
     @_gesture

@@ -42,7 +42,7 @@ class ItemRow(NamedTuple):
 ItemRows: TypeAlias = Annotated[list[ItemRow], Field(max_length=10_000)]
 
 
-class Message:
+class PageMessage:
     """A message that a receiver understands.
 
     Args:
@@ -137,28 +137,28 @@ class MessageRegistry:
 
     def __init__(self, name: str, about: str) -> None:
         self.name, self.about = name, about
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, PageMessage] = {}
 
     def message(self, function: _Function) -> _Function:
         """Make a message of a function, whose first parameter is the receiver."""
-        self._add(Message(function))
+        self._add(PageMessage(function))
         return function
 
     def question(self, function: _Function) -> _Function:
         """Make a message whose result, a dict, is sent to the page that asks."""
-        self._add(Message(function, is_question=True))
+        self._add(PageMessage(function, is_question=True))
         return function
 
     def guarded(self, *guards: Callable[..., None]) -> Callable[[_Function], _Function]:
-        """Return a decorator that makes messages with guards, see :class:`Message`."""
+        """Return a decorator that makes messages with guards, see :class:`PageMessage`."""
 
         def add(function: _Function) -> _Function:
-            self._add(Message(function, guards))
+            self._add(PageMessage(function, guards))
             return function
 
         return add
 
-    def _add(self, message: Message) -> None:
+    def _add(self, message: PageMessage) -> None:
         self.messages[message.kind] = message
 
     def handle(self, receiver: object, content: object) -> Any:

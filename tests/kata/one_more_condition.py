@@ -16,7 +16,7 @@ from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.insight.why import explain
 from materia_nb.loadout import CONDITIONS, build_graph, check_config, config_schema
 from materia_nb.loadout.vocabulary import GUARDS, WAITING_FOR, Result
-from materia_nb.widgets.design_acts import DesignSession
+from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.predict import _LEGEND

@@ -14,7 +14,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.cast import open_cast
 from materia_nb.shell.mcp_server import DesignServer, bounded_lines
-from materia_nb.widgets.design_acts import DesignSession
+from materia_nb.widgets.design_session import DesignSession
 
 MATERIA = {"Plan": h.agent("Plan"), "Check": h.agent("Check {{request}}"), "Ship": h.agent("Ship")}
 

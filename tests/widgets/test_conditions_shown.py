@@ -21,7 +21,7 @@ from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
 from materia_nb.loadout.graph import Advance
 from materia_nb.loadout.vocabulary import CONDITIONS, DESCRIBED
 from materia_nb.widgets import frontend
-from materia_nb.widgets.design_acts import DesignSession
+from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
 from materia_nb.widgets.predict import _LEGEND

@@ -133,7 +133,7 @@ def test_panels_of_one_loadout_show_the_same_edits(wb):
     cast.on_message({"kind": "mode", "mode": "design"})
     one, other = DesignPanel(wb, wb.design()), DesignPanel(wb, wb.design("Ask"))
     hear(one, "add", materia="Narrate")
-    assert "Socket-6" in cast.designing.canvas.graph.sockets
+    assert "Socket-6" in cast.designer.canvas.graph.sockets
     assert cast.front.design["bar"]["changed"]
     assert "Socket-6" not in other.canvas.graph.sockets, "of another loadout"
     # The edits of both are in what either of them saves, and neither finds its file changed.
@@ -147,11 +147,11 @@ def test_panels_of_one_loadout_show_the_same_edits(wb):
     # What is open in one panel is not put aside when the other is closed.
     hear(one, "add", materia="Plan")
     one.close()
-    assert DesignPanel(wb, wb.design()).session is cast.designing.session
+    assert DesignPanel(wb, wb.design()).session is cast.designer.session
     # A cast that is begun shows in the panel that began it.
     hear(other, "cast", request="another tool", design=other.session.identity)
     assert len(other.view.children) == 2
-    assert cast.designing is not None
+    assert cast.designer is not None
 
 
 def test_a_second_panel_shows_what_was_changed_on_disk(wb, panel):

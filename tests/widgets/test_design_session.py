@@ -12,8 +12,10 @@ from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
 from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.widgets.design_acts import DesignSession, design_messages
-from materia_nb.widgets.design_slices import design_slice, inspector_slice
+from materia_nb.widgets.design_inspector import inspector_slice
+from materia_nb.widgets.design_session import DesignSession
+from materia_nb.widgets.design_slices import design_slice
+from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.messages import parameters_of
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"

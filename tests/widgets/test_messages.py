@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.cast_panel import PartName, cast_messages
-from materia_nb.widgets.design_acts import design_messages
+from materia_nb.widgets.cast_panel import NamedElement, cast_messages
+from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.explorer import casts_messages
 from materia_nb.widgets.graph_panel import canvas_messages
 from materia_nb.widgets.messages import ItemRow, MessageRegistry
@@ -29,7 +29,7 @@ def test_fields_are_validated_by_the_signature():
         "rows": [ItemRow("a", "b", 0), ItemRow("c", "d")],
         "base": "x",
     }
-    assert fields_of({"kind": "select", "element": {"kind": "item", "id": "2"}})["element"] == PartName(
+    assert fields_of({"kind": "select", "element": {"kind": "item", "id": "2"}})["element"] == NamedElement(
         "item", "2"
     )
     assert fields_of({"kind": "select", "element": None}) == {"element": None}, (

@@ -20,7 +20,7 @@ from materia_nb.store.design_autosave import keep_draft
 from materia_nb.widgets import GraphPanel
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.design_acts import DesignSession
+from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.explorer import glance, row_of
 from materia_nb.widgets.failure_panel import end_blocks

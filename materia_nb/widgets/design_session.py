@@ -1,0 +1,418 @@
+"""Designer a loadout on a canvas: the surfaces that are open on a design, and what one has unsaved that was closed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Literal
+from weakref import WeakKeyDictionary, WeakSet
+
+from pydantic import StrictBool, StrictInt
+
+from materia_nb.cast import Cast
+from materia_nb.cast.workbench import Workbench
+from materia_nb.display.escape import shorten
+from materia_nb.display.graph_parts import NO_MARKS
+from materia_nb.errors import MateriaError, counted
+from materia_nb.insight.estimate import QUICK_CASTS
+from materia_nb.insight.explore import Exploration
+from materia_nb.jsonvalue import as_object, is_number
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.document import design_error
+from materia_nb.loadout.graph import Graph
+from materia_nb.store.design_autosave import KeptDraft
+from materia_nb.widgets.design_acts import act, handle
+from materia_nb.widgets.design_slices import design_slice, drawn_pick
+from materia_nb.widgets.design_state import (
+    LIKELY,
+    DesignQuestion,
+    DesignState,
+    design_messages,
+)
+from materia_nb.widgets.graph_panel import Gesture, GraphPanel
+from materia_nb.widgets.messages import LongText, ShortText, Token, WholeNumber
+
+_UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
+"""Designs that were closed before they were saved, by the name of the loadout."""
+_OPEN: Final[WeakSet[Designer]] = WeakSet()
+"""What is open now, in any panel."""
+_EXPLORED: Final = 8_000
+"""Number of states after which the search for what can happen is cut off: a person waits for it."""
+_log = logging.getLogger("materia_nb.widgets")
+
+
+class DesignSession(DesignState):
+    """A design, what of it is selected, and what was said last; it changes by what it hears."""
+
+    def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
+        not_kept, words = self.design.not_kept, None
+        try:
+            if kind not in ("answer", "pick", "news") and not self.reviewing:
+                self.question = None
+            words = handle(self, kind, values)
+        except MateriaError as error:
+            where = f" ({error.where})" if error.where and "/" in error.where else ""
+            self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
+        except Exception as error:  # noqa: BLE001 - a message may hold anything
+            _log.warning("the design could not do %r", shorten(str(kind), 60), exc_info=error)
+            self.note = "alert", f"That could not be done: {type(error).__name__}."
+        else:
+            if words is not None or (self.note[0] == "alert" and kind != "news"):
+                self.note = "status", words or ""
+        if self.design.not_kept not in ("", not_kept):
+            self.note = "alert", f"{words or 'done'}; {self.design.not_kept}: save it to be sure of it"
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Forget what is not there any more."""
+        known = as_object(self.design.document.get("sockets"))
+        self.marked = [one for one in self.marked if one in known]
+        if self.selected is not None and not self.knows(*self.selected):
+            self.selected = None
+        self.refused = {key: one for key, one in self.refused.items() if self.has_fields(key[0], key[1])}
+
+
+class Designer:
+    """A design in a surface: hears the page and the canvas, and keeps the canvas to what is designed.
+
+    All surfaces that design one loadout of a workbench share a session: what is done in one shows in the others.
+
+    Args:
+        bench: where it is saved, and cast.
+        design: what is edited, unless the loadout is being edited already.
+        canvas: the picture; None where it is drawn by somebody else.
+    """
+
+    def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
+        self.session = _session(bench, design)
+        if self.session.design.changed:
+            self.session.note = "status", "the unsaved edits; Reload reads the file from disk"
+        _OPEN.add(self)
+        self.canvas = canvas
+        self.changed: Callable[[], object] = lambda: None
+        self.cast_made: Callable[[Cast], object] | None = None
+        """Called with the cast that was begun from here."""
+        self._shown: Graph | None = None
+        self._ends: list[Callable[[], object]] = []
+        self._following = False
+        if canvas is not None:
+            canvas.mode = "design"
+            canvas.show_marks(NO_MARKS)
+            self._ends += [canvas.on_select(self._picked), canvas.on_gesture(self._on_gesture)]
+            self.draw()
+
+    def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Do what a message asks for, and show it wherever this is designed; never raises."""
+        self.session.cast_made = self.cast_made
+        self.session.on_message(kind, self._with_spots(values))
+        for one in _sharing(self.session):
+            if kind == "tidy" and one.canvas is not None:
+                one.canvas.tidy()
+            one.changed()
+
+    def _with_spots(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Read pixels of the picture as column and row; who places one card keeps the others where they are seen."""
+        if isinstance(then := values.get("then"), Mapping):
+            return {**values, "then": self._with_spots(then)}
+        x, y = values.get("x"), values.get("y")
+        if self.canvas is None or not (is_number(x) and is_number(y)):
+            return values
+        column, row = self.canvas.grid_position(x, y)
+        seen = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
+        return {**values, "x": column, "y": row, "places": seen}
+
+    def slices(self) -> dict[str, dict[str, Any]]:
+        """Bring the canvas up to date, and return the slice of the state that the parts of design mode draw."""
+        self.draw()
+        return {"design": design_slice(self.session)}
+
+    def graph(self) -> Graph:
+        """Return what can be drawn of the design."""
+        return self.session.design.graph()
+
+    def draw(self) -> None:
+        """Bring the canvas up to date; a graph that cannot be drawn leaves the one before it."""
+        self._take_config()
+        canvas, session = self.canvas, self.session
+        if canvas is None:
+            return
+        graph = self.graph()
+        self._following = True
+        try:
+            if self._shown is not graph:
+                canvas.replace(graph)
+                self._shown = graph
+            canvas.mark(drawn_pick(session))
+            canvas.mark_sockets(session.marked)
+        except Exception:  # noqa: BLE001 - a design can be gone on with without its picture
+            _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)
+        finally:
+            self._following = False
+
+    def close(self) -> None:
+        """Let go of the canvas, which shows casts again; edits that were not saved wait for the next to design it."""
+        design = self.session.design
+        _OPEN.discard(self)
+        if design.changed and not _sharing(self.session):
+            _UNSAVED.setdefault(self.session.bench, {})[design.name] = design
+        for end in self._ends:
+            end()
+        self._ends = []
+        canvas = self.canvas
+        if canvas is None or canvas.closed:
+            return
+        canvas.mode = "cast"
+        canvas.show_marks(None)
+        if canvas.cast is not None:
+            canvas.replace(canvas.cast.graph)
+
+    def _picked(self, kind: str, key: str) -> None:
+        if not self._following:
+            self.on_message("pick", {"what": [kind, key]})
+
+    def _on_gesture(self, gesture: Gesture) -> None:
+        kind, fields = gesture
+        if kind == "break":
+            return  # it is for casts
+        if kind in ("ground", "open"):
+            kind, fields = "pick", {"what": fields.get("what")}
+        elif fields.get("ids") and kind != "marquee":
+            self.session.on_message("marquee", {"ids": fields["ids"]})
+        self.on_message(kind, fields)
+
+    def _take_config(self) -> None:
+        """Know the materia that were defined since; while a file cannot be read, those of before."""
+        try:
+            self.session.design.config = self.session.bench.loadouts.config.document
+        except MateriaError:
+            _log.info("the config cannot be read now; the one before it stays", exc_info=True)
+
+
+def _sharing(session: DesignSession) -> list[Designer]:
+    """Return what is open on a session."""
+    return [one for one in tuple(_OPEN) if one.session is session]
+
+
+def unsaved_design(bench: Workbench, name: str) -> Design | None:
+    """Return the design of that name that has edits in this kernel, in an open panel or a closed one."""
+    opened = (one.session for one in tuple(_OPEN))
+    designs = [one.design for one in opened if one.bench is bench and one.design.name == name]
+    return next((one for one in designs if one.changed), _UNSAVED.get(bench, {}).get(name))
+
+
+def _session(bench: Workbench, design: Design) -> DesignSession:
+    """Return the session in which a loadout is edited already, with its edits, or else another one."""
+    for one in tuple(_OPEN):
+        session = one.session
+        if session.bench is bench and session.design.name == design.name:
+            if session.design is not design and not session.design.changed:
+                session.design.reload(design)
+            return session
+    made = DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
+    if not made.design.changed:
+        made.offer_draft()
+    return made
+
+
+# -- steps, what follows from it, saving --------------------------------------------------------
+
+
+@act
+def undo(session: DesignState) -> str:
+    """Take the last step back."""
+    return f"undone: {session.design.undo()}"
+
+
+@act
+def redo(session: DesignState) -> str:
+    """Do the step again that was undone last."""
+    return f"done again: {session.design.redo()}"
+
+
+@act
+def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
+    """Fix a finding of the report."""
+    for one in (*session.design.report.problems, *session.design.report.hints):
+        if (one.code, one.source) == (code, source):
+            return session.design.fix(one)
+    raise design_error("this is not there any more", "problems", "check the list again")
+
+
+@act
+def explore(session: DesignState) -> str:
+    """Look at everything that can happen."""
+    problems = session.design.report.problems
+    if problems:
+        verb = "stands" if len(problems) == 1 else "stand"
+        what = f"{counted(len(problems), 'problem')} {verb} in the way"
+        raise design_error(what, "what can happen", "fix them first")
+    exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
+    session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
+    with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
+        session.odds = dict(exploration.odds(LIKELY, 3).ends)
+    return f"looked at {exploration.states:,} states"
+
+
+@act
+def estimate(session: DesignState) -> None:
+    """Estimate what a cast of the design would take; said where a cast is asked for."""
+    try:
+        took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
+        line = f"satisfied {LIKELY}, {took.line}"
+    except MateriaError as error:
+        line = f"what a cast takes is not known: {error.what}"
+    session.estimated = session.design.now, line
+
+
+@act
+def witness(session: DesignState, what: ShortText) -> str:
+    """Show the shortest way to an end on the canvas."""
+    if session.explored is None:
+        raise design_error("nothing was explored yet", "what can happen", "press Explore")
+    way = session.explored[1].witness(what)
+    session.route = way.route
+    return f"shortest way: {' → '.join((*way.route, way.end or 'no end'))}"
+
+
+@act
+def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
+    """Save the design where it is kept, or elsewhere; ask first where something would be lost."""
+    where = None if to is None else to.strip()
+    if where in ("", str(session.design.home)):
+        where = None
+    elif where == "this notebook":
+        where = "notebook"
+    try:
+        return session.bench.loadouts.save(session.design, where, anyway=anyway)
+    except MateriaError as error:
+        if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
+            raise
+        again = {"kind": "save", "to": to, "anyway": True}
+        session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", again),))
+        return None
+
+
+@act
+def news(session: DesignState) -> None:
+    """Ask about a draft that a coding agent has handed over since the design was opened."""
+    session.offer_draft(handed_over=True)
+
+
+@act
+def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False) -> str:
+    """Go on with a draft, or throw it away."""
+    kept = _draft_named(session, file)
+    if not discard:
+        return kept.take_into(session.design)
+    kept.discard()
+    session.offer_draft()
+    return f"threw {kept} away"
+
+
+@act
+def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: WholeNumber = 0) -> str:
+    """Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were."""
+    draft_ = _draft_named(session, file)
+    left = []
+    for number in range(at, len(draft_.steps)):
+        try:
+            words = draft_.do_step(number, session.design)
+        except MateriaError as error:
+            left.append(f"{number + 1} is left out: {error.what}")
+            continue
+        session.proposed = session.design.now
+        _ask_to_keep(session, draft_, number, kept, left)
+        return "; ".join([*left, f"done, to be judged: {words}"])
+    draft_.discard()
+    return "; ".join(
+        [*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
+    )
+
+
+def _ask_to_keep(
+    session: DesignState, draft: KeptDraft, number: int, kept: int, left: Sequence[str] = ()
+) -> None:
+    asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
+    answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
+    words = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].words}. {'; '.join(left)}"
+    choices = tuple((label, {**asked, "verdict": verdict}) for label, verdict in answers.items())
+    session.question = DesignQuestion(words.strip(), choices)
+
+
+@act
+def judge(
+    session: DesignState,
+    file: ShortText,
+    at: WholeNumber,
+    kept: WholeNumber,
+    verdict: Literal["keep", "refuse", "all", "none"],
+) -> str:
+    """Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike."""
+    draft_ = _draft_named(session, file)
+    if verdict in ("refuse", "none"):
+        if session.design.now is not session.proposed:
+            _ask_to_keep(session, draft_, at, kept)
+            what = "you continued from this step"
+            raise design_error(what, "draft", "undo what you did, and then refuse it; or keep it")
+        session.design.undo()
+    else:
+        kept += 1
+    if verdict == "none":
+        draft_.discard()
+        return f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}"
+    if verdict == "all":
+        for number in range(at + 1, len(draft_.steps)):
+            with suppress(MateriaError):
+                draft_.do_step(number, session.design)
+                kept += 1
+        at = len(draft_.steps)
+    return review(session, file, at + 1, kept)
+
+
+def _draft_named(session: DesignState, file: str) -> KeptDraft:
+    drafts = session.bench.loadouts.drafts(session.design.name)
+    kept = next((one for one in drafts if one.path.name == file), None)
+    if kept is None:
+        raise design_error("this draft is not there any more", "draft", "open the design again")
+    return kept
+
+
+@act
+def reload(session: DesignState) -> str:
+    """Take what is on disk now."""
+    return session.design.reload(session.bench.design(session.design.name))
+
+
+def _require_shown(session: DesignState, design: Token) -> None:
+    """Refuse to cast a design that has changed since it was shown, or the same one twice by a second click (R70)."""
+    if design != session.identity:
+        raise MateriaError(
+            "Nothing was done: the design has changed since this was shown.",
+            hint="look at the design as it is now, then cast it",
+            kind="outdated",
+        )
+
+
+@design_messages.guarded(_require_shown)
+def cast(session: DesignState, request: LongText) -> str:
+    """Cast the design as it is now."""
+    made = session.bench.cast(request, loadout=session.design)
+    session.casts_started += 1
+    if session.cast_made is not None:
+        session.cast_made(made)
+    return f"cast {made.id} has begun"
+
+
+@act
+def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
+    """Choose one of the answers to the question; another number is none of them. A question that is named must be the current one."""
+    if question is not None and (session.question is None or session.question.number != question):
+        what = "nothing was done: this is not the question that is asked now"
+        raise design_error(what, "design", "read the question, then answer")
+    asked, session.question = session.question, None
+    if asked is None or not 0 <= number < len(asked.choices):
+        return ""
+    message = asked.choices[number][1]
+    return handle(session, str(message["kind"]), message)
