@@ -11,7 +11,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from materia_nb.agents.background import in_thread
 from materia_nb.agents.interface import sound
@@ -22,12 +22,12 @@ from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.formatting import StepList, steps_of
-from materia_nb.cast.runner import Runner
+from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
 from materia_nb.engine import decide
 from materia_nb.engine.edit import edits_since, unfit_since
-from materia_nb.engine.events import Event, Events
+from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import NEXT, Failure, Status
@@ -45,46 +45,6 @@ if TYPE_CHECKING:
     from materia_nb.insight.why import Why
 
 
-_E = TypeVar("_E", bound=Event)
-
-
-class Follow:
-    """Registers functions that a cast calls while it runs.
-
-    Each method returns a function that unregisters. A function that raises is not called again, and
-    ``cast.now.messages`` reports why. All are called in the thread that works on the cast.
-    """
-
-    def __init__(self, cast: Cast) -> None:
-        self._cast = cast
-
-    def __repr__(self) -> str:
-        return f"<followers of {self._cast.id}>"
-
-    def changes(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
-        """Call ``watcher`` with the cast after every change."""
-        reference = weakref.ref(self._cast)  # a watcher must not keep the cast, and so its lock, alive
-
-        def call() -> None:
-            if (cast := reference()) is not None:
-                watcher(cast)
-
-        return self._cast.runner.followers.watch(call)
-
-    def text(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has arrived, while a step runs; ``cast.now.saying`` is the text."""
-        return self._cast.runner.followers.listen(listener)
-
-    def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
-        """Call ``reader`` with each event of a kind, once it is in the journal.
-
-        Kinds are the classes of ``materia_nb.engine.events``, ``Event`` for all of them::
-
-            cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
-        """
-        return self._cast.runner.followers.read(kind, reader)
-
-
 class Cast:
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``.
 
@@ -95,6 +55,7 @@ class Cast:
     def __init__(self, runner: Runner) -> None:
         """Hold the cast that ``runner`` runs."""
         self.runner = runner
+        runner.followers.cast = weakref.ref(self)
         if not isinstance(runner.stops, CastBreakpoints):
             runner.stops = CastBreakpoints(runner)
 
@@ -239,9 +200,9 @@ class Cast:
         return self.now.lane(lane).why(step)
 
     @property
-    def follow(self) -> Follow:
+    def follow(self) -> Followers:
         """Call functions while the cast runs: ``cast.follow.changes(function)``, ``cast.follow.events(CastEnd, function)``."""
-        return Follow(self)
+        return self.runner.followers
 
     def usage(self, *by: str) -> SpentView:
         """Show where tokens, cost and time went: by socket (the default), materia or item, or several of these.

@@ -327,7 +327,7 @@ class CastBreakpoints(Settable):
         if self._own is not None:
             change(self._own)
         self._tell_problem()
-        self._runner.followers.tell()
+        self._runner.followers.report_change()
 
     def _tell_problem(self) -> None:
         for one in (self._followed, self._own):

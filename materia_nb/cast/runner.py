@@ -3,23 +3,20 @@
 Here alone are threads, locks, the clock and the disk. Every change is events of :mod:`materia_nb.engine.decide`, folded by
 :mod:`materia_nb.engine.evolve` as those of a journal are: they are written to the journal before the session that they make is
 believed, so the journal always rebuilds what the cast holds.
-
-Lanes work side by side: one thread for each waits for its agent or process, and what comes of that is taken one at a time.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
-from materia_nb import platform
 from materia_nb.agents.interface import (
     Agent,
     name_of,
@@ -27,8 +24,9 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
+from materia_nb.cast.lanes import Lanes
 from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, refuse_recorded
-from materia_nb.cast.work import Followers, Job, Work, now, over
+from materia_nb.cast.work import Work, now, over
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Answer
@@ -36,7 +34,6 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
-    Pending,
     Session,
     StepRecord,
     files_after,
@@ -44,234 +41,14 @@ from materia_nb.engine.session import (
     lanes_running,
     pending,
 )
-from materia_nb.errors import MateriaError
-from materia_nb.handoff.base import BASE
-from materia_nb.platform import Stop, computing
-from materia_nb.store.file_snapshots import OF_LANE, OWN, FileSnapshots
+from materia_nb.errors import MateriaError, counted, named_error
+from materia_nb.platform import Stop, computing, resting
+from materia_nb.store.file_snapshots import OWN, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journal
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import Difference, read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
-
-_LOOK_S = 0.1
-_END_S = 1.0
-"""How long what was asked may take to end, once a run was interrupted."""
-
-
-class LaneWork(Work):
-    """The work of one lane; the journal, and who answers, are those of the cast."""
-
-    def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
-        super().__init__(main)
-        self.files, self.utilities = main.files, main.utilities
-        self.agents, self.functions, self.followers = main.agents, main.functions, main.followers
-        self.stop, self.messages = main.stop, main.messages
-        self.lane, self._lanes, self.asked_before = lane, lanes, lanes.asked_before
-
-    @property
-    def rules(self) -> Rules:  # type: ignore[override]
-        """What the cast runs by."""
-        return self.main.rules
-
-    @property
-    def session(self) -> Session:  # type: ignore[override]
-        """Everything that is known in the lane."""
-        return self.main.session.streams[-1].lanes[self.lane].session
-
-    @property
-    def base(self) -> Path:
-        """The directory in which agents and processes work, but for their scope."""
-        return self.main.base
-
-    def keep_files(self, by: str) -> None:
-        """Keep those of a directory that this lane alone works in, such as a worktree of its own.
-
-        Those of the project, which others change meanwhile, are kept when the lanes have come together.
-        """
-        scope = self.session.state.scope
-        if not self.session.keeps or scope == BASE or not self._is_alone():
-            return
-        folder = self.base / scope.cwd
-        number = [*self.main.session.streams[-1].lanes].index(self.lane) + 1
-        if self._kept is None or self._kept.folder != folder:
-            self._kept = None
-        fresh = self.session.folder != scope.cwd  # what it held before is not this lane's doing
-
-        def keeper() -> FileSnapshots:
-            self._kept = self._kept or self.keeper_of(folder, f"{OF_LANE}{self._lanes.number}-{number}")
-            return self._kept
-
-        self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
-
-    def _is_alone(self) -> bool:
-        """Whether no other lane works in the directory of this one, around it or inside."""
-        here = (self.base / self.session.state.scope.cwd).resolve()
-        others = (
-            (self.base / lane.session.state.scope.cwd).resolve()
-            for name, lane in self.main.session.streams[-1].lanes.items()
-            if name != self.lane and lane.session.state.scope != BASE
-        )
-        return here.is_dir() and not any(
-            one.is_relative_to(here) or here.is_relative_to(one) for one in others
-        )
-
-    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
-        """Keep what a command leads to in the lane."""
-        self.main.apply(decide.in_lane, self.lane, command, *given, later=later)
-
-
-class Lanes:
-    """The lanes of one time that items were handed out. Whoever holds the cast calls it.
-
-    Attributes:
-        number: which time in the cast it is.
-        stuck: whether nothing can go on before a person has answered.
-    """
-
-    def __init__(self, main: Work) -> None:
-        self.number = main.session.forks
-        self.stuck = False
-        self._goes_on = True  # whether the lane that was taken last may
-        self._main = main
-        self._works: dict[str, LaneWork] = {}
-        self._asked: dict[str, tuple[str, Job]] = {}  # what is run now: by lane, the socket and the job
-        self._came: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
-
-    def work(self, name: str) -> LaneWork:
-        """Return the work of a lane."""
-        if name not in self._works:
-            self._works[name] = LaneWork(self._main, name, self)
-        return self._works[name]
-
-    @property
-    def asked(self) -> list[str]:
-        """The sockets whose agents or processes are at work, one for each lane."""
-        return [socket for socket, _ in tuple(self._asked.values())]
-
-    @property
-    def saying(self) -> dict[str, tuple[str, ...]]:
-        """What the agents that are asked have said so far, by lane."""
-        return {name: tuple(work.saying) for name, work in self._works.items()}
-
-    def asked_before(self, socket: str) -> tuple[int, int]:
-        """Return how many turns a socket, and its materia, had in all lanes, those that are asked now among them."""
-        session, sockets = self._main.session, self._main.rules.sockets
-        materia = sockets[socket].socket.materia.id
-        asked = self.asked
-        lanes = [lane.session.turns for lane in session.streams[-1].lanes.values()]
-
-        def count(key: str, now: int) -> int:
-            before = session.turns.get(key, 0)
-            return before + sum(turns.get(key, 0) - before for turns in lanes) + now
-
-        alike = sum(sockets[other].socket.materia.id == materia for other in asked)
-        return count(socket, asked.count(socket)), count(f"materia {materia}", alike)
-
-    def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
-        """Run the lanes, and give each step once it is made, or a person must answer there.
-
-        They stop when all are over, when ``breaks`` says so of one that has made a step, or when only persons can go on.
-        With ``once`` each runs one socket. While a step is held by whoever was given it, nothing new is begun, and what is
-        asked goes on; who lets go of the rest ends it, as an interrupt does.
-        """
-        stop = self._main.stop
-        left: set[str] = set()  # those that a person must answer
-        rests: set[str] = set()  # those that have run their one socket
-        halted = made = False
-        try:
-            while True:
-                if not halted and not stop.is_set() and (begun := self._start_next(left, rests)) is not None:
-                    if begun in left:
-                        yield self._latest(begun)
-                    continue
-                if not self._asked:
-                    break
-                if (name := self._take_next()) is None:
-                    continue
-                waits, made = self.work(name).session.state.waiting_at is not None, True
-                if waits and not self._goes_on:
-                    left.add(name)
-                elif once:
-                    rests.add(name)
-                halted = breaks(name) or halted
-                if not waits or name in left or name in rests or halted:
-                    yield self._latest(name)
-        except BaseException:
-            self._give_up()
-            raise
-        wait = lanes_running(self._main.session) is not None and any(one.lane for one in self._due())
-        self.stuck = wait and not (halted or stop.is_set() or (once and made))
-
-    def _latest(self, name: str) -> StepRecord:
-        step = self.work(name).session.steps.latest
-        assert step is not None  # noqa: S101 - the lane has entered a socket
-        return step
-
-    def _due(self) -> tuple[Pending, ...]:
-        return pending(self._main.rules, self._main.session)
-
-    def _start_next(self, left: set[str], rests: set[str]) -> str | None:
-        """Let the next lane go on that may, while fewer are at work than may be (P4); which it was, None where none may."""
-        at_work = lanes_running(self._main.session)
-        if at_work is None or len(self._asked) >= at_work.limit:
-            return None
-        names = [
-            one.lane for one in self._due() if one.lane and one.what != "person" and one.lane not in left
-        ]
-        running = [one for one in names if at_work.lanes[one].status == "running"]
-        may = names if len(running) < at_work.limit else running
-        name = next((one for one in may if one not in self._asked and one not in rests), None)
-        if name is None:
-            return None
-        work = self.work(name)
-        if work.session.state.status == "ready":
-            work.enter()
-        elif at_work.lanes[name].status == "waiting":
-            self._main.run_command(decide.start_lane, name)
-        visit = work.session.state.waiting_at
-        if visit is None:
-            return name  # the lane is over
-        job = work.job()
-        if job is None:
-            left.add(name)
-            return name
-        self._asked[name] = (visit.socket, job)
-        if job.at_once or not platform.THREADS:
-            self._came.put((name, job, job.run()))
-        else:
-            here = copy_context()  # which knows on what loop coroutines run
-            act = partial(here.run, lambda: self._came.put((name, job, job.run())))
-            platform.start_thread(act, f"materia-lane-{name}")
-        return name
-
-    def _take_next(self) -> str | None:
-        """Take what came of the next job; its lane, None where nothing came yet or nobody wants it any more."""
-        try:
-            name, job, came = platform.resting(partial(self._came.get, timeout=_LOOK_S))
-        except queue.Empty:
-            return None
-        if self._asked.get(name, ("", None))[1] is not job:
-            return None
-        del self._asked[name]
-        at_work = lanes_running(self._main.session)
-        if at_work is None or at_work.lanes[name].is_over:
-            job.drop()
-            return None
-        self._goes_on = job.take(came)
-        return name
-
-    def _give_up(self) -> None:
-        """End what is asked, for an interrupt; what cannot be ended is left behind, and what it says is thrown away."""
-        self._main.stop.set()
-        for _, job in self._asked.values():
-            job.drop()
-        until = time.monotonic() + _END_S
-        for _ in range(len(self._asked)):
-            with suppress(queue.Empty):
-                self._came.get(timeout=max(0.0, until - time.monotonic()))
-        self._asked.clear()
-
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
@@ -279,6 +56,76 @@ _OVER = ("complete", "failed", "aborted")
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
 """The hold of a cast that what is done here belongs to, in threads and on loops that are waited for under it too."""
+
+
+_E = TypeVar("_E", bound=ev.Event)
+
+
+class Followers:
+    """The functions that a cast calls while it runs: ``cast.follow``.
+
+    Each method that registers a function returns a function that unregisters it. A function that raises is not called
+    again, and ``cast.now.messages`` reports why. All are called in the thread that works on the cast.
+
+    Attributes:
+        cast: a weak reference to the cast: a watcher must not keep the cast, and so its lock, alive.
+    """
+
+    def __init__(self, messages: list[str]) -> None:
+        self._messages = messages
+        self.cast: Callable[[], Any] = lambda: None
+        self.watchers: list[Callable[[Any], object]] = []
+        self.listeners: list[Callable[[], object]] = []
+        self.readers: list[Callable[[ev.Event], object]] = []
+
+    def __repr__(self) -> str:
+        count = len(self.watchers) + len(self.listeners) + len(self.readers)
+        return f"<{counted(count, 'follower')}>"
+
+    def changes(self, watcher: Callable[[Any], object]) -> Callable[[], None]:
+        """Call ``watcher`` with the cast after every change."""
+        return _registered(self.watchers, watcher)
+
+    def text(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has arrived; ``cast.now.saying`` is the text. It must be quick."""
+        return _registered(self.listeners, listener)
+
+    def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
+        """Call ``reader`` with each event of a kind, once it is in the journal.
+
+        Kinds are the classes of ``materia_nb.engine.events``, ``Event`` for all of them::
+
+            cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
+        """
+        return _registered(self.readers, lambda event: reader(event) if isinstance(event, kind) else None)
+
+    def report_events(self, events: Sequence[ev.Event]) -> None:
+        """Call the readers with events that were written, in their order."""
+        for event in events:
+            self._call(self.readers, "reading the events of", event)
+
+    def report_change(self) -> None:
+        """Call the watchers."""
+        if self.watchers and (cast := self.cast()) is not None:
+            self._call(self.watchers, "following", cast)
+
+    def report_text(self) -> None:
+        """Call the listeners."""
+        self._call(self.listeners, "listening to")
+
+    def _call(self, functions: list[Any], verb: str, *arguments: object) -> None:
+        for function in tuple(functions):
+            try:
+                resting(partial(function, *arguments))
+            except Exception as error:  # noqa: BLE001 - a follower must not break the cast
+                if function in functions:
+                    functions.remove(function)
+                self._messages.append(f"A view stopped {verb} the cast: {named_error(error)}")
+
+
+def _registered(functions: list[Any], function: Callable[..., object]) -> Callable[[], None]:
+    functions.append(function)
+    return lambda: functions.remove(function) if function in functions else None
 
 
 class Runner(Work):
@@ -362,6 +209,11 @@ class Runner(Work):
         )
         given = session, self.rules, self.files.path, self.base
         return Snapshot(*given, problems=self.problems, answerers=self.answered_by, live=live)
+
+    def report_text(self) -> None:
+        """Call those that listen to the answer that is coming."""
+        if self.followers.listeners:
+            self.followers.report_text()
 
     # -- changing the cast ----------------------------------------------------------------
 
@@ -497,10 +349,10 @@ class Runner(Work):
         if self._unwritten:
             return
         if self.followers.watchers:
-            self.followers.tell()
+            self.followers.report_change()
         if self._untold:
             untold, self._untold = self._untold, []
-            self.followers.told(untold)
+            self.followers.report_events(untold)
 
     def write_waiting(self) -> None:
         """Write what waits for the next write, if anything does, and tell the watchers."""
@@ -631,7 +483,7 @@ class Runner(Work):
     def advance_lanes(
         self, breaks: Callable[[str], bool], *, once: bool
     ) -> Generator[StepRecord, None, None]:
-        """Run the lanes, as :meth:`advance`, and give each step once it is made, see :meth:`~materia_nb.cast.runner.Lanes.steps`."""
+        """Run the lanes, as :meth:`advance`, and give each step once it is made, see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # hands the items out
         yield from self.lanes.steps(breaks, once=once)

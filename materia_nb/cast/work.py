@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from materia_nb.agents.interface import (
     Agent,
@@ -39,14 +39,14 @@ from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Answer
-from materia_nb.engine.events import Event, Events, from_json
+from materia_nb.engine.events import Events, from_json
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.prompt_context import current_handoffs
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
-from materia_nb.errors import MateriaError, named_error, scrubbed, scrubbed_json
+from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.loadout.graph import Materia
@@ -203,65 +203,6 @@ def over(session: Session) -> MateriaError:
     return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
 
 
-_E = TypeVar("_E", bound=Event)
-
-
-class Followers:
-    """Who follows one cast. One that raises is not called again.
-
-    Attributes:
-        watchers: those called after every change.
-        listeners: those called whenever more of an answer has come.
-        readers: those called with each event that was written.
-    """
-
-    def __init__(self, messages: list[str]) -> None:
-        """Have nobody yet; ``messages`` is told why somebody stopped."""
-        self._messages = messages
-        self.watchers: list[Callable[[], None]] = []
-        self.listeners: list[Callable[[], None]] = []
-        self.readers: list[Callable[[Event], None]] = []
-
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher`` after every change; returns a function that ends it."""
-        return _added(self.watchers, watcher)
-
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has come; it must be quick. Returns a function that ends it."""
-        return _added(self.listeners, listener)
-
-    def read(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
-        """Call ``reader`` with each event of a kind, once it is written; returns a function that ends it."""
-        return _added(self.readers, lambda event: reader(event) if isinstance(event, kind) else None)
-
-    def told(self, events: Sequence[Event]) -> None:
-        """Tell the readers what was written, in its order."""
-        for event in events:
-            self._call(self.readers, "reading the events of", event)
-
-    def tell(self) -> None:
-        """Tell the watchers that something changed."""
-        self._call(self.watchers, "following")
-
-    def hear(self) -> None:
-        """Tell the listeners that more of an answer has come."""
-        self._call(self.listeners, "listening to")
-
-    def _call(self, views: list[Any], what: str, *given: Event) -> None:
-        for view in tuple(views):
-            try:
-                resting(partial(view, *given))
-            except Exception as error:  # noqa: BLE001 - a view must not break the cast
-                if view in views:
-                    views.remove(view)
-                self._messages.append(f"A view stopped {what} the cast: {named_error(error)}")
-
-
-def _added(views: list[Any], view: Callable[..., object]) -> Callable[[], None]:
-    views.append(view)
-    return lambda: views.remove(view) if view in views else None
-
-
 class Job(NamedTuple):
     """One thing that is run for a visit: ``run`` in any thread, then ``take``, with what that gave, by whoever holds the cast.
 
@@ -288,7 +229,6 @@ class Work(ABC):
         utilities: directories with copies of shipped scripts.
         functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
         stop: set to stop a run after, or if it can be stopped within, the step that runs.
-        followers: who is told.
         messages: what a person is to know.
         raised: what an agent raised last in this kernel.
         recording: the lock under which events become lines of the journal.
@@ -305,7 +245,6 @@ class Work(ABC):
     utilities: tuple[Path, ...]
     functions: dict[str, Agent]
     stop: Stop
-    followers: Followers
     messages: list[str]
     raised: Exception | None
     recording: AbstractContextManager[object]
@@ -395,6 +334,10 @@ class Work(ABC):
                 self.write_waiting()
             if not goes_on or self.session.state.status != "waiting" or breaks(""):
                 return
+
+    def report_text(self) -> None:
+        """Report that more of an answer has arrived."""
+        self.main.report_text()
 
     def write_waiting(self) -> None:
         """Write what waits for the next write of the cast, if anything does."""
@@ -560,8 +503,7 @@ class Work(ABC):
                 return error
             finally:
                 self.saying = []
-                if self.followers.listeners:
-                    self.followers.hear()
+                self.report_text()
 
         def take(answer: object) -> bool:
             nonlocal dropped
@@ -617,7 +559,7 @@ class Work(ABC):
                 if fresh:
                     self.saying = []
                 self.saying.append(text)
-                self.followers.hear()
+                self.report_text()
             case Called(call):
                 self.run_command(decide.called, without_keys(call))
             case Noted(text):
