@@ -228,6 +228,7 @@ export function correctBox(send) {
     check.clear();
     may(false);
   };
+  onKeys(text, { Enter: (event) => ((event.ctrlKey || event.metaKey) && isEnabled(go) ? go.click() : false) });
   const node = h("details", { class: "mnb-fold", hidden: true }, summary, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
   let key = "", original = "", missing = false;
   node.addEventListener("toggle", async () => {

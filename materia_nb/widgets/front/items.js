@@ -69,8 +69,10 @@ export function itemsPart(host, send, controls) {
 
   const stateOf = (/** @type {Item} */ item) => standOf(item, data.stands, abandon);
   const recordedState = (/** @type {Item} */ item) => (item.origin === null ? "" : data.stands[item.origin]);
+  /** Return the rows to apply: a new row without any text does not count. */
+  const filledRows = () => rows.filter((row) => row.origin !== null || row.title.trim() || row.context.trim());
   /** @returns {ToCast["items"]} */
-  const newItems = () => ({ rows: rows.map((row) => [row.cut?.title ? null : row.title, row.cut?.context ? null : row.context, row.origin, row.again]), base, abandon });
+  const newItems = () => ({ rows: filledRows().map((row) => [row.cut?.title ? null : row.title, row.cut?.context ? null : row.context, row.origin, row.again]), base, abandon });
   /** Return the full texts of an item; the page may have only their beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
   const fullTexts = async (item) => {
     if (item.origin === null || !(item.cut?.title || item.cut?.context)) return item;
@@ -87,23 +89,22 @@ export function itemsPart(host, send, controls) {
     draw();
   };
   const touched = () => {
-    changed = abandon || differ(rows, data.items);
+    changed = abandon || differ(filledRows(), data.items);
     clearTimeout(checking);
     checking = setTimeout(check, 150);
     draw();
   };
   const check = async () => {
-    const mine = ++latestCheck, result = await send.ask("check_items", newItems());
+    const mine = ++latestCheck, checked = filledRows(), result = await send.ask("check_items", newItems());
     if (mine !== latestCheck || dragging) return;
     moves = changed ? result.said : [];
     /** @type {number[]|null} the order after Apply; a row that is being typed in keeps its place */
     const order = result.order;
-    if (order && !grid.node.querySelector(".mnb-over-rows") && order.some((from, index) => from !== index)) reorder(order);
+    if (order && checked.length === rows.length && !grid.node.querySelector(".mnb-over-rows") && order.some((from, index) => from !== index)) reorder(order);
     issues = new Map();
     for (const [path, message] of result.issues) {
-      const [, index, name = ""] = path.split("."), row = rows[Number(index)];
-      // A new, empty item is not reported as a problem yet.
-      if (!row || row.origin !== null || row.title || row.context) issues.set(`${index}.${name}`, message);
+      const [, index, name = ""] = path.split("."), row = checked[Number(index)];
+      issues.set(`${row ? rows.indexOf(row) : index}.${name}`, message);
     }
     draw();
     if (pasted && issues.size) showTrouble();
@@ -307,8 +308,9 @@ export function itemsPart(host, send, controls) {
   const draw = () => {
     view = placesOf(rows, stateOf, which.value, find.value);
     grid.update(view.length);
-    const wrong = firstTrouble(), blank = rows.some((row) => !row.title.trim() || !row.context.trim()), busy = data.busy ? "a step is running" : "";
-    setEnabled(apply, data.can && changed && !wrong && !blank, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : "every item needs a title and a context"));
+    const wrong = firstTrouble(), incomplete = filledRows().find((row) => !row.title.trim() || !row.context.trim()), busy = data.busy ? "a step is running" : "";
+    const missing = incomplete ? `WI-${rows.indexOf(incomplete) + 1} needs a ${incomplete.title.trim() ? "context" : "title"}` : "";
+    setEnabled(apply, data.can && changed && !wrong && !incomplete, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : missing));
     setEnabled(revert, changed || stale, "nothing is changed");
     setEnabled(add, data.can, busy || (data.frozen ? "lanes have started from these items: go back to before them to change these" : "this cast is open read-only"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
@@ -319,7 +321,7 @@ export function itemsPart(host, send, controls) {
     drawQuestion();
     const count = counted(rows.length, "item");
     setText(others, stale ? "The cast has changed its items in the meantime. Apply replaces them with your list; Revert shows them." : "");
-    setText(summary, changed ? "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
+    setText(summary, changed ? missing || "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
     setAttr(summary, "class", `mnb-cut ${changed ? "mnb-t-now" : "mnb-dim"}`);
   };
   return {
