@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE, drawn_in, sanitized
-from materia_nb.cast.views.status import Axis
 from materia_nb.display import blocks
 from materia_nb.display.blocks import (
     Action,
@@ -53,6 +52,7 @@ from materia_nb.display.escape import (
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.sections import path_svg
 from materia_nb.display.svg import DARK, ON_DARK, GraphPicture, graph_block
+from materia_nb.display.time_axis import TimeAxis
 from materia_nb.handoff.base import Pointer, StatusPath
 from materia_nb.widgets import frontend
 
@@ -188,14 +188,14 @@ def every_block(text):
         View(text, [Line(text)]),
         Text(text),
         JsonView(text, text),
-        Axis(text, [(text[:60], [(0, 0.5, "work", text[:60], text, 1)])], [(0, text[:60])], [text]),
+        TimeAxis(text, [(text[:60], [(0, 0.5, "work", text[:60], text, 1)])], [(0, text[:60])], [text]),
     ]
 
 
 def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
     examples = every_block("x")
     kinds = {one for one in vars(blocks).values() if isinstance(one, type) and issubclass(one, Block)}
-    assert {type(one) for one in examples} == (kinds | {Axis}) - {Block, Shown}
+    assert {type(one) for one in examples} == (kinds | {TimeAxis}) - {Block, Shown}
     drawn = set(
         re.findall(
             r'case "(\w+)":',

@@ -74,7 +74,7 @@ function cellNode(cell) {
 
 const share = (/** @type {number} */ part) => `${(part * 100).toFixed(3)}%`;
 
-/** Rows of bars on one time axis; see Axis in cast/views/lanes.py. @param {Block} axis @param {(kind: any, values?: any) => void} send */
+/** Rows of bars on one time axis; see TimeAxis in display/time_axis.py. @param {Block} axis @param {(kind: any, values?: any) => void} send */
 const axisNode = (axis, send) =>
   h("div", { class: "mnb-axis", role: "group", "aria-label": axis.text },
     h("div", { class: "mnb-axisrow" }, h("span", {}), h("div", { class: "mnb-axisbars" }, axis.ticks.map(([position, label], index) =>
