@@ -44,7 +44,6 @@ register("panel of all casts", lambda: import_module("materia_nb.widgets.explore
 register("panel of quests", lambda: import_module("materia_nb.quests.panel"))
 register("panels of a cast", lambda: import_module("materia_nb.widgets.cast_panel"))
 register("quests", lambda: import_module("materia_nb.quests"))
-register("spans", lambda: import_module("materia_nb.spans"))
 register("sweep", lambda: import_module("materia_nb.sweep"))
 
 

@@ -20,13 +20,10 @@ from materia_nb.engine.session import Session, StepRecord, parts_of
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_config
-from materia_nb.registry import lookup
 from materia_nb.store.files import OwnFormat
 from materia_nb.store.rundir import write_prompt
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExporter
-
     from materia_nb.cast.snapshot import Snapshot
 
 
@@ -38,7 +35,7 @@ class Exports:
         self._runner = runner
 
     def __repr__(self) -> str:
-        return f"<exports of {self._runner.files.path.name}: page, recording, test, otel ...>"
+        return f"<exports of {self._runner.files.path.name}: page, recording, test ...>"
 
     def page(self, path: str | Path) -> Path:
         """Write the cast as one HTML page that needs nothing else, and return its path."""
@@ -92,35 +89,6 @@ class Exports:
             self._runner.rules, self._runner.session, document, relative_to(target.parent, follows)
         )
         return write_case(target, case)
-
-    def otel(
-        self,
-        exporter: SpanExporter | None = None,
-        *,
-        endpoint: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        content: bool = False,
-    ) -> int:
-        """Send the journal as OpenTelemetry spans, so that the cast can be looked at in a tracing tool.
-
-        The whole cast is one trace, the same one each time. Returns how many spans were sent::
-
-            cast.export.otel(endpoint="http://localhost:4318/v1/traces")
-
-        Args:
-            exporter: any exporter of OpenTelemetry's SDK; OTLP over HTTP if left out.
-            endpoint: where to; ``OTEL_EXPORTER_OTLP_ENDPOINT`` and the like count if left out.
-            headers: sent along, such as a key of the collector.
-            content: whether prompts, answers, and what tools were given and gave are told too. Keys never are.
-
-        Raises:
-            MateriaError: OpenTelemetry is not installed (``no_otel``), or nobody took the spans (``not_exported``).
-        """
-        if self._runner.journal is not None:
-            with self._runner.lock():
-                self._runner.begin()  # what waits to be written is written
-        sent: int = lookup("spans").send(self._runner, exporter, endpoint, headers, content=content)
-        return sent
 
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"

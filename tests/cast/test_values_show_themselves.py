@@ -136,7 +136,7 @@ def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tabl
     assert len(repr(cast.now.side)) < 100
 
 
-LEFT_OUT = {"otel", "attempt", "simulate", "explore", "odds", "runner", "tool"}
+LEFT_OUT = {"attempt", "simulate", "explore", "odds", "runner", "tool"}
 """What takes seconds, or the network; and what is not for people."""
 COMMANDS = {
     *("close", "step", "run", "retry", "skip", "abort", "stop", "accept", "show"),

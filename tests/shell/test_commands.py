@@ -283,13 +283,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name
-        for given, names in SHELL.items()
-        if given != "notebook"
-        for name in names
-        if name != "export otel"
-    ],
+    [name for given, names in SHELL.items() if given != "notebook" for name in names],
 )
 def test_every_verb_gives_json_that_agrees_with_its_exit_code(name, bench, capsys, project):
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)

@@ -10,7 +10,6 @@ import re
 import sys
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
 from traceback import format_exception
 from urllib.parse import quote, quote_plus
 
@@ -28,8 +27,6 @@ from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.cast.exports import recording_of
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.errors import MateriaError
-from materia_nb.spans import _event, spans_of
-from materia_nb.store.journal import read_journal
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.inspector_tabs import TABS
 from model_helpers import agent as model
@@ -284,10 +281,6 @@ def search(way, document, answers, tmp_path):
     assert "<script" not in page
     searched("the failure", str(cast.failure), shown=False)
     searched("the recording", json.dumps(recording_of(cast.now), ensure_ascii=False), shown=False)
-    lines = read_journal(cast.runner.files.journal).lines
-    events = [one for one in (_event(each, cast.runner.files) for each in lines) if one is not None]
-    spans = spans_of(events, cast.now.rules, cast.id, content=True)
-    searched("the spans", json.dumps([asdict(one) for one in spans], default=str), shown=False)
     for export in (cast.export.page, cast.export.recording, cast.export.test):
         with suppress(MateriaError):  # a cast that failed is no test
             export(tmp_path / f"exported.{export.__name__}")

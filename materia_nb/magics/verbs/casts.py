@@ -24,7 +24,7 @@ from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import VERDICTS
 from materia_nb.engine.prompt_context import HEADINGS
 from materia_nb.engine.session import lanes_at_work
-from materia_nb.errors import MateriaError, counted, one_of_words, usage_error
+from materia_nb.errors import MateriaError, one_of_words, usage_error
 from materia_nb.insight.suggestions import Suggestion
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
@@ -585,17 +585,6 @@ def _wrote(call: Call, target: Any, name: str, write: Callable[[Path], object]) 
     path = project / str(target) if target else call.cast.run_dir / name
     write(path)
     return Text(f"Wrote {path.relative_to(project) if path.is_relative_to(project) else path}.")
-
-
-@verb("export otel", example="%materia export otel http://localhost:4318/v1/traces")
-def _otel(call: Call, endpoint: str | None = None, *, content: bool = False) -> Any:
-    """Send the cast as OpenTelemetry spans to a collector, to view it in a tracing tool.
-
-    Args:
-        endpoint: where to; OTEL_EXPORTER_OTLP_ENDPOINT, else localhost, if left out
-        content: include prompts, answers, and tool arguments and results; never keys
-    """
-    return Text(f"Sent {counted(call.cast.export.otel(endpoint=endpoint, content=content), 'span')}.")
 
 
 @verb("help", verb={"completes": "verb"})
