@@ -567,7 +567,7 @@ def _context(case: Any, cast: Cast) -> Any:
         expected_output=case.expected_output,
         output=diff.step_answer(cast.steps[-1]) if cast.steps else None,
         duration=(work_time(steps)[0] or 0) / 1000,
-        _span_tree=SpanTreeRecordingError("evaluators get no spans; cast.export.otel sends them"),
+        _span_tree=SpanTreeRecordingError("no spans are recorded for evaluators"),
         attributes={"cast": cast.id, "route": _route_of(cast), "ends": cast.status},
         metrics={name: number for name, number in metrics.items() if number is not None},
     )
