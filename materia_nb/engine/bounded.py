@@ -15,35 +15,35 @@ NOTICE_CHARS: Final = 120
 """Room in which it can be said that entries are left out."""
 
 
-def middle(text: str, most: int) -> str:
+def middle(text: str, max_chars: int) -> str:
     """Cut a text in its middle to ``most`` characters, saying how many are left out."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    notice = f"\n[… {len(text) - most:,} or more characters omitted …]\n"
-    room = max(most - len(notice), 0)
+    notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
+    room = max(max_chars - len(notice), 0)
     head = room * 2 // 3
     tail = room - head
     return text[:head] + notice + (text[-tail:] if tail else "")
 
 
-def bounded(text: str, most: int) -> tuple[str, str]:
+def bounded(text: str, max_chars: int) -> tuple[str, str]:
     """Return a text, whole up to its bound, else its beginning and its end, and what was cut."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text, ""
-    if most < NOTICE_CHARS:
+    if max_chars < NOTICE_CHARS:
         return "", "no room"
-    if most >= OUTPUT_CHARS:
+    if max_chars >= OUTPUT_CHARS:
         left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
         cut_out = f"\n[… {left:,} characters omitted …]\n"
         return text[:OUTPUT_HEAD] + cut_out + text[
             -OUTPUT_TAIL:
         ], f"{left:,} of {len(text):,} characters omitted"
-    return middle(text, most), f"shortened to {most:,} of {len(text):,} characters"
+    return middle(text, max_chars), f"shortened to {max_chars:,} of {len(text):,} characters"
 
 
-def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
+def state_json(data: Mapping[str, JSON], max_chars: int = STATE_CHARS) -> str:
     """Write the state as JSON of at most ``most`` characters; long strings lose their middle, then entries are left out."""
-    return _whole(data, "", most) or _within(data, "", most)
+    return _whole(data, "", max_chars) or _within(data, "", max_chars)
 
 
 def _whole(value: JSON, pad: str, room: int) -> str | None:
@@ -106,10 +106,10 @@ def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
 
 def _short_string(text: str, room: int) -> str:
     """Write a string cut to fit; written as JSON, a character may take several."""
-    most = min(room - 2, STRING_CHARS)
-    while most >= NOTICE_CHARS:
-        written = encode_basestring(middle(text, most))
+    max_chars = min(room - 2, STRING_CHARS)
+    while max_chars >= NOTICE_CHARS:
+        written = encode_basestring(middle(text, max_chars))
         if len(written) <= room:
             return written
-        most //= 2
+        max_chars //= 2
     return ""

@@ -61,25 +61,25 @@ class CastWarning(NamedTuple):
 
     def as_json(self) -> dict[str, JSON]:
         """Return it as the journal keeps it: only the fields that say something."""
-        given: dict[str, JSON] = {**self._asdict(), "sockets": list(self.sockets)}
-        return {name: value for name, value in given.items() if value not in (None, [])}
+        fields: dict[str, JSON] = {**self._asdict(), "sockets": list(self.sockets)}
+        return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
 def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
     """Return what is odd about a cast if it is complete, what is of its lanes behind (R45)."""
     if session.state.status != "complete":
         return ()
-    story = (one for step in session.steps for one in (step.entry, step.decision))
-    decisions = [one for one in (*story, session.ending) if one is not None]
+    story = (decision for step in session.steps for decision in (step.entry, step.decision))
+    decisions = [decision for decision in (*story, session.ending) if decision is not None]
 
     def item_of(decision: Decision) -> ItemId | None:
         if decision.item is None or not session.edits:
             return decision.item
-        later = (one for one in session.edits if one.step > decision.step - (one.before.next is not None))
+        later = (edit for edit in session.edits if edit.step > decision.step - (edit.before.next is not None))
         return moved_by(rules, later, decision.item)
 
     items_left = tuple(_items_left(rules, session))
-    iterators = [rules.graph.sockets[one.socket or ""].iterator for one in items_left]
+    iterators = [rules.graph.sockets[decision.socket or ""].iterator for decision in items_left]
     counted_cursor = iterators[0].cursor if iterators and iterators[0] is not None else None
     return (
         *_of_the_way(rules, decisions, item_of),
@@ -94,16 +94,16 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
 def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
     for streams in session.streams:
         for lane in streams.lanes.values():
-            for one in find_warnings(rules, lane.session):
-                yield one._replace(message=f"in lane {lane.name}: {one.message}")
+            for warning in find_warnings(rules, lane.session):
+                yield warning._replace(message=f"in lane {lane.name}: {warning.message}")
 
 
 def latest_repeats(rules: Rules, session: Session) -> bool:
     """Whether the latest step is one of :func:`repeats`; of the others, those alone are read that it can repeat."""
     latest = session.steps[-1]
-    of_socket = [one for one in session.steps if one.at.socket == latest.at.socket]
-    alike = [one for one in of_socket if session.edits or one.item_key == latest.item_key]
-    return any(one is latest for one in repeats(rules, session, alike))
+    of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
+    alike = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
+    return any(step is latest for step in repeats(rules, session, alike))
 
 
 def repeats(
@@ -120,16 +120,16 @@ def repeats(
         item = item_now(rules, session, step)
         if item is not None or step.at.item is None:
             visits.setdefault((step.socket, item), []).append(step)
-    found: list[StepRecord] = []
+    repeated: list[StepRecord] = []
     for alike in visits.values():
         before: dict[str | None, set[tuple[str, str]]] = {}
         for step in alike if len(alike) > 1 else ():
-            said, about = _said(step), step.at.item
+            texts, about = _said(step), step.at.item
             known = before.setdefault(None if about is None else compact(about.value), set())
-            if said & known:
-                found.append(step)
-            known |= said
-    return sorted(found, key=lambda step: step.number)
+            if texts & known:
+                repeated.append(step)
+            known |= texts
+    return sorted(repeated, key=lambda step: step.number)
 
 
 def _said(step: StepRecord) -> _Said:
@@ -137,8 +137,8 @@ def _said(step: StepRecord) -> _Said:
     if turn.mode == "correction" or (turn.reading is not None and not turn.reading.accepted):
         return frozenset()
     reason = turn.reading.context if turn.reading is not None else None
-    told = (("output", turn.text), ("reason", reason or ""))
-    return frozenset((kind, line) for kind, text in told if (line := " ".join(text.split())))
+    labelled_texts = (("output", turn.text), ("reason", reason or ""))
+    return frozenset((kind, line) for kind, text in labelled_texts if (line := " ".join(text.split())))
 
 
 def hollow_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
@@ -169,11 +169,11 @@ def _size(value: JSON) -> int:
 
 
 def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    again = {step.number for step in repeats(rules, session)}
+    repeated = {step.number for step in repeats(rules, session)}
     for step in session.steps:
         about = (step.socket, step.number, step.item_key)
         of_item = f" for item {step.item_key}" if step.item_key is not None else ""
-        if step.number in again:
+        if step.number in repeated:
             message = f"{step.socket} said{of_item} in visit {step.visit} what it had said before"
             yield CastWarning("same-again", message, *about)
         if fields := hollow_fields(rules, step):
@@ -194,34 +194,36 @@ def _of_the_way(
         decisions: in order, those on the way into the sockets and to the end among them.
         item_of: which item a decision was about, as the lists are now; None for one that is gone.
     """
-    found: list[CastWarning] = []
+    warnings: list[CastWarning] = []
     open_verdicts: dict[ItemId, CastWarning] = {}
     last: CastWarning | None = None
     empty: list[tuple[Decision, Passed]] = []
     visited: set[str] = set()
-    for one in decisions:
-        empty += [(one, passed) for passed in one.passed if passed.empty]
-        if one.socket is None:
+    for decision in decisions:
+        empty += [(decision, passed) for passed in decision.passed if passed.empty]
+        if decision.socket is None:
             continue
-        visited.add(one.socket)
-        renewed = rules.sockets[one.socket].consumer_cursors
+        visited.add(decision.socket)
+        renewed = rules.sockets[decision.socket].consumer_cursors
         if renewed:  # the items are new, and what was said of the old ones concerns nobody any more
-            open_verdicts = {id_: one for id_, one in open_verdicts.items() if not walked_by(id_, renewed)}
-        verdict = _unanswered(rules, one)
-        last = verdict if one.item is None else None
-        if one.item is not None:
-            item = item_of(one)
+            open_verdicts = {
+                id_: decision for id_, decision in open_verdicts.items() if not walked_by(id_, renewed)
+            }
+        verdict = _unanswered(rules, decision)
+        last = verdict if decision.item is None else None
+        if decision.item is not None:
+            item = item_of(decision)
             if item is not None:
                 open_verdicts.pop(item, None)
-            if verdict is not None and one.done:
-                found.append(verdict)
+            if verdict is not None and decision.done:
+                warnings.append(verdict)
             elif verdict is not None and item is not None:
                 open_verdicts[item] = verdict
-        found += _unmatched(rules, one)
-    found += open_verdicts.values()
-    found += [last] if last is not None else []
-    found += _empty_loops(rules, empty, visited)
-    return tuple(sorted(found, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
+        warnings += _unmatched(rules, decision)
+    warnings += open_verdicts.values()
+    warnings += [last] if last is not None else []
+    warnings += _empty_loops(rules, empty, visited)
+    return tuple(sorted(warnings, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
 
 
 def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
@@ -250,11 +252,11 @@ def _never_worked_on(
     left at ``counted_cursor`` are counted by another warning.
     """
     state, edited = session.state, {path for edit in session.edits for path in edit.lists}
-    skipped_sockets = (skip.socket for one in decisions for skip in one.passed if not skip.empty)
+    skipped_sockets = (skip.socket for decision in decisions for skip in decision.passed if not skip.empty)
     replaced = {walk.iterator.cursor for socket in skipped_sockets if (walk := rules.sockets[socket].walk)}
     for path, walks in rules.lists.items():
-        begun = [walk for walk in walks if walk.iterator.cursor in state.cursors]
-        for walk in begun or (walks[:1] if ".".join(path) in edited else ()):
+        entered = [walk for walk in walks if walk.iterator.cursor in state.cursors]
+        for walk in entered or (walks[:1] if ".".join(path) in edited else ()):
             cursor = walk.iterator.cursor
             if cursor == counted_cursor:
                 continue
@@ -296,70 +298,70 @@ def _identities(entry: JSON) -> set[str]:
     return {compact(entry)} | ({f"title {title}"} if isinstance(title, str) else set())
 
 
-def _unanswered(rules: Rules, one: Decision) -> CastWarning | None:
+def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
     """Say that an output was not satisfied and that nothing was done about it."""
-    if one.result is not Result.NO or one.by in ("person", "detour", "return", "failure"):
+    if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
-    chosen = one.chosen
+    chosen = decision.chosen
     if chosen is not None and chosen.when in SENDING_BACK:
         target = rules.graph.sockets.get(chosen.to)
         iterator = target.iterator if target else None
-        same_list = iterator is not None and one.item is not None and iterator.cursor == one.item[0]
-        if not (one.done and chosen.kind == "edge" and same_list):
+        same_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]
+        if not (decision.done and chosen.kind == "edge" and same_list):
             return None  # but for a retry that comes too late: it works on the next item
-    about = f" about item {one.item_key} ({one.item_label})" if one.item_key is not None else ""
-    message = (
-        f"the last output{about}, of {one.socket}, says satisfied: false, and no edge or exit answered that"
+    about = (
+        f" about item {decision.item_key} ({decision.item_label})" if decision.item_key is not None else ""
     )
-    return CastWarning("unanswered-verdict", message, one.socket, one.step, one.item_key)
+    message = f"the last output{about}, of {decision.socket}, says satisfied: false, and no edge or exit answered that"
+    return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
 
-def _unmatched(rules: Rules, one: Decision) -> list[CastWarning]:
-    if one.by != "implied end" or one.socket is None:
+def _unmatched(rules: Rules, decision: Decision) -> list[CastWarning]:
+    if decision.by != "implied end" or decision.socket is None:
         return []
-    about = (one.socket, one.step, one.item_key)
-    socket, loops = rules.graph.sockets[one.socket], rules.graph.loops
-    if not one.exhausted and socket.edges:
+    about = (decision.socket, decision.step, decision.item_key)
+    socket, loops = rules.graph.sockets[decision.socket], rules.graph.loops
+    if not decision.exhausted and socket.edges:
         return [
             CastWarning(
-                "no-edge-matched", f"no edge of {one.socket} matched, so the cast ended there", *about
+                "no-edge-matched", f"no edge of {decision.socket} matched, so the cast ended there", *about
             )
         ]
-    if one.exhausted and any(loops[loop].routes for loop in socket.loops):
-        message = f"{one.socket} exhausted its list and no exit matched, so the cast ended there"
+    if decision.exhausted and any(loops[loop].routes for loop in socket.loops):
+        message = f"{decision.socket} exhausted its list and no exit matched, so the cast ended there"
         return [CastWarning("exhausted-unmatched", message, *about)]
     return []
 
 
 def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: set[str]) -> list[CastWarning]:
-    behind: dict[str, tuple[str, ...]] = {}
-    found = []
+    sockets_behind: dict[str, tuple[str, ...]] = {}
+    warnings = []
     for decision, passed in empty:
         never: tuple[str, ...] = ()
         if passed.loop is not None:
-            if passed.loop not in behind:
-                behind[passed.loop] = _only_behind(rules, passed.loop)
-            never = tuple(socket for socket in behind[passed.loop] if socket not in visited)
-        what = f"loop {passed.loop}" if passed.loop is not None else passed.socket
+            if passed.loop not in sockets_behind:
+                sockets_behind[passed.loop] = _only_behind(rules, passed.loop)
+            never = tuple(socket for socket in sockets_behind[passed.loop] if socket not in visited)
+        skipped_name = f"loop {passed.loop}" if passed.loop is not None else passed.socket
         skipped = f"; {', '.join(never)} never ran" if never else ""
-        message = f"{what} was skipped, because its list is empty{skipped}"
-        found.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, never))
-    return found
+        message = f"{skipped_name} was skipped, because its list is empty{skipped}"
+        warnings.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, never))
+    return warnings
 
 
 def _only_behind(rules: Rules, loop: str) -> tuple[str, ...]:
     """The sockets that can be reached from the entry only over the exits of a loop."""
-    behind = _from_entry(rules) - _from_entry(rules, loop)
-    return tuple(socket for socket in rules.graph.sockets if socket in behind)
+    sockets_behind = _from_entry(rules) - _from_entry(rules, loop)
+    return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
 
 
 def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
     graph = rules.graph
-    ways = {socket.id: [edge.to for edge in socket.edges] for socket in graph.sockets.values()}
+    targets = {socket.id: [edge.to for edge in socket.edges] for socket in graph.sockets.values()}
     for loop in graph.loops.values():
         for route in loop.routes if loop.id != but else ():
-            ways[route.source].append(route.target)
-    return reachable_from([graph.entry], ways)
+            targets[route.source].append(route.target)
+    return reachable_from([graph.entry], targets)
 
 
 def _blind(state: CastState) -> tuple[CastWarning, ...]:

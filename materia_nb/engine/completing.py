@@ -61,7 +61,7 @@ from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result, described
 
 def complete(
     rules: Rules,
-    here: SocketRules,
+    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     text: str,
@@ -74,7 +74,7 @@ def complete(
 
     Args:
         rules: what the cast runs by.
-        here: the socket of the visit.
+        socket_rules: the rules of the socket of the visit.
         draft: the state to change.
         visit: which visit.
         text: the output.
@@ -83,24 +83,28 @@ def complete(
         detour: a socket to run first.
     """
     warnings: tuple[Issue, ...] = ()
-    if here.learner is not None:
-        learned = learned_from(rules, here, draft, reading.value, draft.knowledge)
+    if socket_rules.learner is not None:
+        learned = learned_from(rules, socket_rules, draft, reading.value, draft.knowledge)
         draft.knowledge, warnings = learned.knowledge, learned.warnings
-    apply_output(here, draft, text, reading)
-    assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
-    told: tuple[Event, ...] = told_by(rules, draft, visit, reading) if reading.events else ()
+    apply_output(socket_rules, draft, text, reading)
+    assigned, failure = _assign(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
+    side_events: tuple[Event, ...] = told_by(rules, draft, visit, reading) if reading.events else ()
     of_visit = about(rules, visit)
     if reading.scope is not None:
-        told += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
-    completed = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=here.wanted.parse == "json")
+        side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
+    completed = ev.SocketComplete(
+        about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json"
+    )
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
         unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
-        return stop_cast(draft, failure, visit, reading, decision, events=(completed, *told, unassigned))
+        return stop_cast(
+            draft, failure, visit, reading, decision, events=(completed, *side_events, unassigned)
+        )
     result = draft.last_result
     advanced = fact = None
-    if here.socket.advance is not None:
-        fact = _advance(here, here.socket.advance, draft, visit.item, result)
+    if socket_rules.socket.advance is not None:
+        fact = _advance(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
         advanced = _advanced(fact, draft, visit.item)
     unrouted = Unrouted(
         result,
@@ -113,13 +117,20 @@ def complete(
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
     return _go_on(
-        rules, here, draft, visit, unrouted, events=(completed, *told), reading=reading, applied=applied
+        rules,
+        socket_rules,
+        draft,
+        visit,
+        unrouted,
+        events=(completed, *side_events),
+        reading=reading,
+        applied=applied,
     )
 
 
 def fail(
     rules: Rules,
-    here: SocketRules,
+    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     result: Result,
@@ -129,9 +140,9 @@ def fail(
     reading: Reading | None = None,
 ) -> Transition:
     """Take the edge that waits for a visit without an output, and hand on why there is none (R60); else stop the cast."""
-    if choose_edge(here, result, exhausted=False) is None:
+    if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
-    item, socket = visit.item, here.socket
+    item, socket = visit.item, socket_rules.socket
     reason = Handoff(
         socket.id,
         socket.materia.label,
@@ -144,12 +155,12 @@ def fail(
     followup.hand_over(draft, reason)
     draft.at = visit._replace(grant=None)
     unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
-    return _go_on(rules, here, draft, visit, unrouted, events=events, reading=reading)
+    return _go_on(rules, socket_rules, draft, visit, unrouted, events=events, reading=reading)
 
 
 def _go_on(
     rules: Rules,
-    here: SocketRules,
+    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     unrouted: Unrouted,
@@ -166,7 +177,7 @@ def _go_on(
             draft.unrouted = unrouted
             decision = decision_of(visit, "budget", None, reading, applied, result=unrouted.result)
             return stop_cast(draft, over, visit, reading, decision, events=events)
-    return route(rules, here, draft, visit, unrouted, events=events, reading=reading, applied=applied)
+    return route(rules, socket_rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
@@ -180,22 +191,22 @@ def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple
     )
 
 
-def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
+def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
     """Put what an output says into the state, before assignments and advance (R10, R17)."""
-    draft.last_output = text if here.socket.is_utility else text.strip()
-    draft.last_socket, draft.last_artifact = here.socket.id, draft.artifact
+    draft.last_output = text if socket_rules.socket.is_utility else text.strip()
+    draft.last_socket, draft.last_artifact = socket_rules.socket.id, draft.artifact
     result = reading.result
     draft.last_step, draft.last_result, draft.changed = draft.steps, result, ()
     if reading.scope is not None:
         draft.scope = reading.scope
-    if here.consumer_cursors:
-        _renew(draft, here.consumer_cursors)
-    item, socket = draft.at.item if draft.at else None, here.socket
-    if here.routes_failures and draft.handoffs.entries:
+    if socket_rules.consumer_cursors:
+        _renew(draft, socket_rules.consumer_cursors)
+    item, socket = draft.at.item if draft.at else None, socket_rules.socket
+    if socket_rules.routes_failures and draft.handoffs.entries:
         followup.forget_failures(draft, socket.id, item.id if item else None)
-    if here.wanted.parse == "json":
+    if socket_rules.wanted.parse == "json":
         draft.last_json = reading.value
-        draft.data = _canonical(here, draft.data, reading)
+        draft.data = _canonical(socket_rules, draft.data, reading)
         if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
             followup.forget_refusals(draft, socket.id, item.id if item else None)
         if reading.context and reading.context.strip():
@@ -209,16 +220,16 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
                 reading.context,
             )
             followup.hand_over(draft, entry)
-    if here.asked_again:
+    if socket_rules.asked_again:
         answer = Answered(
-            draft.steps, draft.last_output, reading.value if here.wanted.parse == "json" else None
+            draft.steps, draft.last_output, reading.value if socket_rules.wanted.parse == "json" else None
         )
         draft.answers = FrozenDict({**draft.answers, (socket.id, item.id if item else None): answer})
 
 
-def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
+def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
     """Apply a utility's state patch and the canonical fields (R10)."""
-    value, socket = reading.value, here.socket
+    value, socket = reading.value, socket_rules.socket
     changed: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
         changed.update(
@@ -245,11 +256,11 @@ def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
 
 
 def _assign(
-    here: SocketRules, draft: Draft, visit: Visit, reading: Reading
+    socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
 ) -> tuple[tuple[Assigned, ...], Failure | None]:
     """Run the assignments in order; each sees what the earlier ones set (R11)."""
     done: list[Assigned] = []
-    for target, segments, text in here.assign:
+    for target, segments, text in socket_rules.assign:
         if not segments:
             failure = Failure(
                 "assignment",
@@ -266,11 +277,11 @@ def _assign(
 
 
 def _advance(
-    here: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
+    socket_rules: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
 ) -> AdvanceFact:
     """Move the cursor when the condition holds, and say whether the list is exhausted (R14)."""
     before = draft.cursors.get(advance.cursor, 0)
-    iterator = here.socket.iterator
+    iterator = socket_rules.socket.iterator
     if item is not None and iterator is not None and iterator.items == advance.items:
         length = len(own_list(iterator, draft, item))
     else:
@@ -292,7 +303,7 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
         return None
     if item is not None and item.cursor == fact.cursor:
         return item.id
-    outer = (one.item.id for one in draft.shown if one.item.cursor == fact.cursor)
+    outer = (shown_item.item.id for shown_item in draft.shown if shown_item.item.cursor == fact.cursor)
     return next(outer, (fact.cursor, fact.before, ()))
 
 
@@ -310,27 +321,27 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 
 def _standing(draft: Draft) -> dict[str, Any]:
     """Return each maximum, and how much of it is used; tokens and cost are told without one too."""
-    mosts = [(one, one.most(draft.budget)) for one in BOUNDS]
-    told = [(one, most) for one, most in mosts if most is not None or one.of in ("tokens", "cost")]
-    used = {str(one.of): one.used(draft.usage) for one, _ in told}
-    return {**used, **{one.field: most for one, most in told}}
+    mosts = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
+    listed = [(bound, most) for bound, most in mosts if most is not None or bound.of in ("tokens", "cost")]
+    used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
+    return {**used, **{bound.field: most for bound, most in listed}}
 
 
 def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Say of what the budget bounds that there is a turn of which nobody reported it."""
-    told = {one.of for one in draft.blind}
+    reported = {bound.of for bound in draft.blind}
     new = tuple(
-        Blind(one.of, visit.socket, visit.step)
-        for one in BOUNDS
-        if one.of not in told and one.most(draft.budget) is not None and one.missing(draft.usage)
+        Blind(bound.of, visit.socket, visit.step)
+        for bound in BOUNDS
+        if bound.of not in reported and bound.most(draft.budget) is not None and bound.missing(draft.usage)
     )
     draft.blind += new
-    return tuple(ev.BudgetBlind(about=about(rules, visit), of=one.of) for one in new)
+    return tuple(ev.BudgetBlind(about=about(rules, visit), of=bound.of) for bound in new)
 
 
 def route(
     rules: Rules,
-    here: SocketRules,
+    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     unrouted: Unrouted,
@@ -340,8 +351,8 @@ def route(
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
-    if here.reports and (reported := _reported(here, draft, unrouted)):
-        if choose_edge(here, Result.FAILED, exhausted=False) is None:
+    if socket_rules.reports and (reported := _reported(socket_rules, draft, unrouted)):
+        if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
             draft.unrouted = None
             decision = decision_of(visit, "failure", None, reading, applied)
             return stop_cast(draft, reported, visit, reading, decision, events=events)
@@ -351,21 +362,21 @@ def route(
         unrouted = unrouted._replace(
             result=Result.FAILED, context=reported.message, exhausted=False, advanced=None
         )
-    choice = _choose(rules, here, draft, visit, unrouted)
+    choice = _choose(rules, socket_rules, draft, visit, unrouted)
     failure = None
     if choice.edge is not None:
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    _keep_books(rules, here, draft, visit, unrouted, choice)
+    _keep_books(rules, socket_rules, draft, visit, unrouted, choice)
     draft.unrouted = None
-    said = reading or NOTHING_SAID
+    known_reading = reading or NOTHING_SAID
     decision = Decision(
         visit.step,
         choice.by,
         choice.target,
         visit,
-        said if unrouted.result in TAKEN else said._replace(reason=unrouted.context or ""),
+        known_reading if unrouted.result in TAKEN else known_reading._replace(reason=unrouted.context or ""),
         unrouted.result,  # of an output that may have come before the budget stopped the cast
         applied,
         choice.looks,
@@ -382,14 +393,14 @@ def route(
 
 
 def _keep_books(
-    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice
+    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice
 ) -> None:
     """Keep why work was sent back (R22), and forget what belonged to an item that is done."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     if reworked and (item is None or item.id != done):
         draft.follow_up = followup.capture(
-            draft.follow_up, here.socket, choice.target, item, unrouted, visit.step
+            draft.follow_up, socket_rules.socket, choice.target, item, unrouted, visit.step
         )
     if not reworked and draft.follow_up and unrouted.result in TAKEN:
         draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
@@ -401,25 +412,33 @@ def _keep_books(
         _done_with(rules, draft, done)
 
 
-def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
+def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
     """Return the failure that a utility reported of itself and that neither an edge nor an exit answers (R48)."""
     value = draft.last_json
     if unrouted.result is not Result.NO or not isinstance(value, dict):
         return None
     state = value.get("state")
-    told = state if isinstance(state, dict) else {}
-    failed = {name: one for name, one in told.items() if isinstance(one, dict) and one.get("ok") is False}
+    reports = state if isinstance(state, dict) else {}
+    failed = {
+        name: report_part
+        for name, report_part in reports.items()
+        if isinstance(report_part, dict) and report_part.get("ok") is False
+    }
     if not failed:
         return None
     name, report = next(iter(failed.items()))
-    words = [one for one in (report.get("error"), unrouted.context, report.get("message")) if _is_said(one)]
-    advance = here.socket.advance
+    messages = [
+        report_part
+        for report_part in (report.get("error"), unrouted.context, report.get("message"))
+        if _is_said(report_part)
+    ]
+    advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",
-        followup.cut_to(str(words[0]).strip(), 800)
-        if words
+        followup.cut_to(str(messages[0]).strip(), 800)
+        if messages
         else f"state.{name} has ok: false, and does not say why",
-        here.socket.id,
+        socket_rules.socket.id,
         f"its output says so in state.{name}: see what that names, then retry; a not_satisfied edge would answer it",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
@@ -436,7 +455,9 @@ def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})
 
 
-def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
+def _choose(
+    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted
+) -> Choice:
     """Choose the target: a person's word, the way back from a detour that is done, an exit, an edge."""
     back = draft.detours[-1:] if unrouted.result in TAKEN else ()
     if unrouted.target is not None or back:
@@ -445,11 +466,11 @@ def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unroute
         return Choice(unrouted.target, "person")
     if back:
         return Choice(back[0], "return")
-    choice = choose_edge(here, unrouted.result, unrouted.exhausted)
+    choice = choose_edge(socket_rules, unrouted.result, unrouted.exhausted)
     assert choice is not None  # noqa: S101 - a failure that no edge waits for has stopped the cast
-    if unrouted.exhausted or (visit.item is not None and not here.bounded):
+    if unrouted.exhausted or (visit.item is not None and not socket_rules.bounded):
         return choice  # no edge is counted
-    return with_uses(rules, here, draft, visit, choice)
+    return with_uses(rules, socket_rules, draft, visit, choice)
 
 
 def start_detour(

@@ -88,23 +88,23 @@ class MateriaEvent:
         return f"{self.type} (output refused)" if self.refused else self.type
 
 
-def call_from(given: JSON) -> ToolCall | None:
+def call_from(fields: JSON) -> ToolCall | None:
     """Read a call as :meth:`ToolCall.as_json` wrote it; None when it is nothing of the kind."""
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         return None
-    name, tool, args = given.get("id"), given.get("tool"), given.get("args")
+    name, tool, args = fields.get("id"), fields.get("tool"), fields.get("args")
     if not isinstance(name, str) or not isinstance(tool, str):
         return None
-    number, said, result, seconds = (given.get(key) for key in ("round", "said", "result", "seconds"))
-    decided = given.get("decided")
+    number, result_text, result, seconds = (fields.get(key) for key in ("round", "said", "result", "seconds"))
+    decided = fields.get("decided")
     return ToolCall(
         id=name,
         tool=tool,
         args=args if isinstance(args, dict) else {},
         round=number if isinstance(number, int) else 1,
-        said=said if isinstance(said, str) else "",
+        said=result_text if isinstance(result_text, str) else "",
         result=result if isinstance(result, str) else None,
-        ok=given.get("ok") is not False,
+        ok=fields.get("ok") is not False,
         seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0,
         decided=decided if decided in ("once", "always", "denied") else None,
     )

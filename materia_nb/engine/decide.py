@@ -99,9 +99,9 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
     ended, *_ = _events(session, step, ts)
     assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
     ended = ended.replace(step=step.state.steps)
-    made = [one.as_json() for one in find_warnings(rules, evolve(rules, session, ended))]
-    in_all = len(made) if len(made) > MAX_WARNINGS else None
-    return (ended.replace(warnings=tuple(made[:MAX_WARNINGS]) or None, warnings_in_all=in_all),)
+    warnings = [warning.as_json() for warning in find_warnings(rules, evolve(rules, session, ended))]
+    in_all = len(warnings) if len(warnings) > MAX_WARNINGS else None
+    return (ended.replace(warnings=tuple(warnings[:MAX_WARNINGS]) or None, warnings_in_all=in_all),)
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
@@ -111,8 +111,8 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
     if (region := streams.region_ahead(rules, session)) is None:
         return ()
     schedule = streams.schedule_of(session.state, region)
-    given = tuple({"name": one.name, "workItemIndexes": list(one.indexes)} for one in schedule)
-    return (ev.StreamsStarted(loop=region.loop, streams=given, limit=region.at_once, ts=ts),)
+    stream_rows = tuple({"name": stream.name, "workItemIndexes": list(stream.indexes)} for stream in schedule)
+    return (ev.StreamsStarted(loop=region.loop, streams=stream_rows, limit=region.at_once, ts=ts),)
 
 
 def _come_together(at_work: Streams, ts: int) -> Events:
@@ -130,18 +130,20 @@ def _streams_failed(at_work: Streams, kind: str, error: str, ts: int) -> Events:
     return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
 
 
-def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *given: Any) -> Events:
+def in_lane(
+    rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any
+) -> Events:
     """Carry out a command in a lane; ``given`` ends with the time. The budget is that of the whole cast (P6).
 
     Raises:
         MateriaError: no such lane is at work (``unknown_lane``), or what the command raises.
     """
-    lane, ts = streams.lane_named(session, name), given[-1]
+    lane, ts = streams.lane_named(session, name), arguments[-1]
     if lane.is_over and lane.status != "failed":
         raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="retry goes on", kind="lane_over")
     starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
-    events = (*starts, *(_of_lane(one, name) for one in command(rules, lane.session, *given)))
-    if any(isinstance(one, ev.SocketComplete | ev.SocketFailed) for one in events):
+    events = (*starts, *(_of_lane(event, name) for event in command(rules, lane.session, *arguments)))
+    if any(isinstance(event, ev.SocketComplete | ev.SocketFailed) for event in events):
         events += _over_budget(rules, fold(rules, session, events), name, ts)
     return events
 
@@ -175,12 +177,12 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
     if at_work is None or visit is None or not limited(session.state.budget):
         return ()
-    told, failure = check_budget(rules, Draft(session.state), visit)
+    warnings, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
-        return tuple(one.replace(ts=ts) for one in told)
+        return tuple(event.replace(ts=ts) for event in warnings)
     stopped = _interrupted(at_work, failure.message, ts)
     failed = _streams_failed(at_work, failure.kind, failure.message, ts)
-    return (*(one.replace(ts=ts) for one in told), *stopped, *failed)
+    return (*(event.replace(ts=ts) for event in warnings), *stopped, *failed)
 
 
 def _interrupted(at_work: Streams, why: str, ts: int) -> Events:
@@ -190,19 +192,19 @@ def _interrupted(at_work: Streams, why: str, ts: int) -> Events:
     )
 
 
-def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
+def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
     """Take an output for the socket that waits."""
     name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
         session.state,
-        given.text,
-        at_work(given.worked, given.usage, turns=session.prompt is not None),
+        reply.text,
+        at_work(reply.worked, reply.usage, turns=session.prompt is not None),
         session.prompt,
-        given.changed,
+        reply.changed,
         artifact=name,
-        cut=given.cut,
-        process=given.process,
+        cut=reply.cut,
+        process=reply.process,
     )
     first, *rest = step.events
     assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
@@ -215,18 +217,18 @@ def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
         **way_on,
         ts=ts,
         transition=step._replace(before=session.state),
-        text=given.text,
+        text=reply.text,
         artifact=name,
-        usage=given.usage,
-        meta=given.meta,
-        changed_files=given.changed,
-        pinned=given.pinned,
-        by=given.by,
-        thinking=given.thinking or None,
-        cut=given.cut or None,
-        worked=given.worked,
+        usage=reply.usage,
+        meta=reply.meta,
+        changed_files=reply.changed,
+        pinned=reply.pinned,
+        by=reply.by,
+        thinking=reply.thinking or None,
+        cut=reply.cut or None,
+        worked=reply.worked,
     )
-    return (output, *[one.replace(ts=ts) for one in rest]) if rest else (output,)
+    return (output, *[event.replace(ts=ts) for event in rest]) if rest else (output,)
 
 
 def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
@@ -273,8 +275,8 @@ def _lanes_again(
     """Go on with the lanes that were not accepted, each where it stood; nothing is planned anew (P7)."""
     first = _cast_again(rules, session, command, ts)
     failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
-    again = (one for lane in failed for one in in_lane(rules, session, lane.name, command, ts))
-    return (first, *again)
+    events = (event for lane in failed for event in in_lane(rules, session, lane.name, command, ts))
+    return (first, *events)
 
 
 def _cast_again(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
@@ -381,8 +383,8 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
     if issues := outputs.check_answer(rules, session.state, text):
         socket = waiting(session).socket
         fields = ", ".join(rules.sockets[socket].wants)
-        wanted = f" It wants {fields}." if fields and issues[0].path == "$" else ""
-        raise RefusedAnswer(f"{socket} still waits: the answer was not taken.{wanted}", issues)
+        wanted_fields = f" It wants {fields}." if fields and issues[0].path == "$" else ""
+        raise RefusedAnswer(f"{socket} still waits: the answer was not taken.{wanted_fields}", issues)
 
 
 # -- drafts ------------------------------------------------------------------------------
@@ -445,18 +447,20 @@ def decide_calls(
     ts: int,
 ) -> Events:
     """Approve or deny the tool calls that wait; ``meant`` are those that the person looked at."""
-    asked = asking(session)
-    if not asked or (meant is not None and tuple(meant) != asked):
-        what = "Other tool calls wait for approval by now" if asked else "No tool call waits for approval"
-        hint = "look at them first" if asked else "allow lets a tool run without asking"
-        raise MateriaError(f"{what}.", hint=hint, kind="not_asked")
+    asking_calls = asking(session)
+    if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
+        problem = (
+            "Other tool calls wait for approval by now" if asking_calls else "No tool call waits for approval"
+        )
+        hint = "look at them first" if asking_calls else "allow lets a tool run without asking"
+        raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
     about = routing.about(rules, waiting(session))
-    calls = tuple(_decided(call, how, reason) for call in asked)
+    calls = tuple(_decided(call, how, reason) for call in asking_calls)
     denied = calls if how == "denied" else ()
     granted = () if denied else calls
     events: list[ev.Event] = [ev.ToolDecided(about=about, decided=how, calls=granted, ts=ts)]
     events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied]
-    allowed = session.allowed | ({call.tool for call in asked} if how == "always" else set())
+    allowed = session.allowed | ({call.tool for call in asking_calls} if how == "always" else set())
     if allowed != session.allowed:
         events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
     return tuple(events)
@@ -490,8 +494,8 @@ def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
 
 def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Answer the agent that holds the cast."""
-    given: object = text  # what comes from a notebook need not be what the annotation says
-    if not isinstance(given, str) or not given.strip():
+    answer_text: object = text  # what comes from a notebook need not be what the annotation says
+    if not isinstance(answer_text, str) or not answer_text.strip():
         raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
     about = routing.about(rules, held(session))
     return (ev.HoldAnswered(about=about, text=text, ts=ts),)
@@ -511,8 +515,8 @@ def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Even
 
 def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Events:
     """Refuse the command that the agent which holds the cast asks consent for."""
-    told = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
-    return _consent(rules, session, approval, told, None, ts)
+    lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
+    return _consent(rules, session, approval, lines, None, ts)
 
 
 def _consent(
@@ -559,13 +563,13 @@ def edit_items(
     """Replace the work items; ``origins`` says where each stood, found by comparing if left out (R46)."""
     edit.check_items(items)
     old = session.state.data.get(WORK_ITEMS)
-    found = origins_of(old if isinstance(old, list) else [], items) if origins is None else origins
-    wanted = {WORK_ITEMS: ListEdit(tuple(found), tuple(again), abandon)}
-    return edit_state(rules, session, {**session.state.data, WORK_ITEMS: items}, wanted, ts)
+    known_origins = origins_of(old if isinstance(old, list) else [], items) if origins is None else origins
+    list_edits = {WORK_ITEMS: ListEdit(tuple(known_origins), tuple(again), abandon)}
+    return edit_state(rules, session, {**session.state.data, WORK_ITEMS: items}, list_edits, ts)
 
 
 def edit_state(
-    rules: Rules, session: Session, data: Mapping[str, JSON], wanted: Mapping[str, ListEdit], ts: int
+    rules: Rules, session: Session, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit], ts: int
 ) -> Events:
     """Replace the state's data; ``wanted`` is what is known of its lists, what other items became is found by comparing."""
     before = session.state
@@ -573,14 +577,14 @@ def edit_state(
     if before.status == "complete":
         raise MateriaError("The cast is complete.", hint="go back to a step first, or fork it", kind="over")
     try:
-        laid = lay_out(rules, before, data, wanted)
+        laid = lay_out(rules, before, data, list_edits)
         patch = edit.patch_between(before.data, laid.data)
         inverse = edit.patch_between(laid.data, before.data)
     except RecursionError as error:
         raise nested_too_deeply() from error
     if not patch and not laid.said and laid.state == before:
         return ()
-    lists = {path: one.as_json() for path, one in laid.lists.items()}
+    lists = {path: list_edit.as_json() for path, list_edit in laid.lists.items()}
     step = before.steps
     return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=laid.said, ts=ts),)
 
@@ -657,13 +661,13 @@ def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edit
     name = name_of_correction(session)
     step = edit.recommit(rules, record.before, session.state, text, name)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name)
-    told = [
-        one
-        for one in step.events
-        if isinstance(one, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
+    kept_events = [
+        event
+        for event in step.events
+        if isinstance(event, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
     ]
-    corrected = _events(session, step._replace(events=(first, *told)), ts)
-    edits = tuple(one for one in session.edits if one.step >= record.number)
+    corrected = _events(session, step._replace(events=(first, *kept_events)), ts)
+    edits = tuple(event for event in session.edits if event.step >= record.number)
     if discard_edits:
         return corrected
     if edit.raised(session.state) > edit.raised(record.before):
@@ -692,23 +696,23 @@ def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[
     if not edits:
         return events
     after = fold(rules, session, events)
-    for place, lost in enumerate(edits):
+    for index, lost in enumerate(edits):
         try:
             data = edit.reapplied(lost, after.state.data)
             applied = edit_state(rules, after, data, lost.lists, ts)
             after = fold(rules, after, applied)
         except MateriaError as error:
-            words = f"your edit of {', '.join(edit.changes_in_words(lost.patch)) or 'the work items'} after step {lost.step}"
-            raise _edits_lost(words, len(edits) - place, str(error)) from error
+            description = f"your edit of {', '.join(edit.changes_in_words(lost.patch)) or 'the work items'} after step {lost.step}"
+            raise _edits_lost(description, len(edits) - index, str(error)) from error
         events = (*events, *applied)
     return events
 
 
-def _edits_lost(words: str, count: int, why: str) -> MateriaError:
+def _edits_lost(description: str, count: int, why: str) -> MateriaError:
     """Return the question whether to continue without edits that do not fit the earlier state."""
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(
-        f"Nothing was changed: {words} does not fit the earlier state.{more}{' ' * bool(why)}{why}",
+        f"Nothing was changed: {description} does not fit the earlier state.{more}{' ' * bool(why)}{why}",
         hint="to continue without the edits, repeat the command with discard_edits=True (--discard-edits)",
         kind="edits_lost",
     )
@@ -716,17 +720,17 @@ def _edits_lost(words: str, count: int, why: str) -> MateriaError:
 
 def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Events:
     """Change the budget of this cast only (R20)."""
-    for one in BOUNDS:
-        most: object = one.most(budget)  # what comes from a notebook need not be what the annotation says
-        if most is None or (type(most) in ((int,) if one.whole else (int, float)) and 0 <= most < inf):  # type: ignore[operator]
+    for bound in BOUNDS:
+        most: object = bound.most(budget)  # what comes from a notebook need not be what the annotation says
+        if most is None or (type(most) in ((int,) if bound.whole else (int, float)) and 0 <= most < inf):  # type: ignore[operator]
             continue
-        told = f"{most!r:.40}" if isinstance(most, int | float | str) else type(most).__name__
+        shown_value = f"{most!r:.40}" if isinstance(most, int | float | str) else type(most).__name__
         raise MateriaError(
-            f"A budget is a {'whole ' if one.whole else ''}number of {one.unit}, not {told}.",
+            f"A budget is a {'whole ' if bound.whole else ''}number of {bound.unit}, not {shown_value}.",
             hint="give a number from 0, or None for no limit",
             kind="bad_budget",
         )
-    most_of_each: dict[str, Any] = {one.field: one.most(budget) for one in BOUNDS}
+    most_of_each: dict[str, Any] = {bound.field: bound.most(budget) for bound in BOUNDS}
     return (ev.BudgetSet(**most_of_each, ts=ts),)
 
 
@@ -740,11 +744,11 @@ def unpin(rules: Rules, session: Session, name: str, ts: int) -> Events:
     return (ev.Unpinned(name=name, ts=ts),)
 
 
-def label(rules: Rules, session: Session, key: LabelKey, said: Label, ts: int) -> Events:
+def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: int) -> Events:
     """Keep what a person says of a step, or of the cast itself."""
-    if said._replace(by="") == session.labels.get(key, Label())._replace(by=""):
+    if new_label._replace(by="") == session.labels.get(key, Label())._replace(by=""):
         return ()
-    return (_labelled(key, said, ts),)
+    return (_labelled(key, new_label, ts),)
 
 
 def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
@@ -760,9 +764,9 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     return (event,)
 
 
-def _labelled(key: LabelKey, said: Label, ts: int) -> ev.Labelled:
+def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
     branch, step = key
-    return ev.Labelled(branch=branch, step=step, ts=ts, **said._asdict())
+    return ev.Labelled(branch=branch, step=step, ts=ts, **new_label._asdict())
 
 
 def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Events:
@@ -790,7 +794,7 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
     """Return the tools that may ask for approval: those of the project, and those from elsewhere that a materia names."""
-    scopes = [one.socket.materia.tools for one in rules.sockets.values()]
+    scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
     return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
 
@@ -826,4 +830,4 @@ def _events(session: Session, step: Transition, ts: int) -> Events:
     """Return what a transition tells, with the time; the first event carries the transition to evolve."""
     first, *rest = step.events
     carrying = first.replace(ts=ts, transition=step._replace(before=session.state))
-    return (carrying, *[one.replace(ts=ts) for one in rest]) if rest else (carrying,)
+    return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)

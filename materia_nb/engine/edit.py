@@ -77,8 +77,8 @@ def recommit(
     visit = entered.state.at
     if entered.state.status != "waiting" or visit is None:
         raise MateriaError("The last step cannot be decided again.", kind="recommit")
-    here = rules.sockets[visit.socket]
-    mode = "final" if visit.mode in here.any_text else visit.mode
+    socket_rules = rules.sockets[visit.socket]
+    mode = "final" if visit.mode in socket_rules.any_text else visit.mode
     waiting = entered.state._replace(
         usage=latest.usage,
         warned=latest.warned,
@@ -87,7 +87,7 @@ def recommit(
         told=latest.told,
         at=visit._replace(mode=mode),
     )
-    reading = here.protocol.read(text, here.wanted)
+    reading = socket_rules.protocol.read(text, socket_rules.wanted)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
     step = outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
@@ -110,7 +110,7 @@ def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]
     """Return the edits that going back to step ``number`` applies again, oldest first."""
     skipped = {step.number for step in session.steps[number:] if step.skipped}
     newer = session.edits[len(edits_before(rules, session, session.steps[:number])) :]
-    return tuple(one for one in newer if not (one.visit is not None and one.step in skipped))
+    return tuple(edit for edit in newer if not (edit.visit is not None and edit.step in skipped))
 
 
 def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
@@ -180,26 +180,26 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
     import jsonpatch
 
     for key in [*before, *(key for key in after if key not in before)]:
-        here = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        pointer = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
         if key not in after:
-            yield {"op": "remove", "path": here}
+            yield {"op": "remove", "path": pointer}
             continue
         new = after[key]
         if key not in before:
-            yield {"op": "add", "path": here, "value": new}
+            yield {"op": "add", "path": pointer, "value": new}
             continue
         old = before[key]
         if old is new:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
-            yield from _changes(old, new, here)
+            yield from _changes(old, new, pointer)
         elif not same(old, new):
             short = _is_short_list(old) and _is_short_list(new)
             items = jsonpatch.make_patch({"": old}, {"": new}).patch if short else ()
             if short and _leads_to(items, {"": old}, {"": new}):
-                yield from (_below(here, change) for change in items)
+                yield from (_below(pointer, change) for change in items)
             else:
-                yield {"op": "replace", "path": here, "value": new}
+                yield {"op": "replace", "path": pointer, "value": new}
 
 
 def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
@@ -229,7 +229,7 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
         MateriaError: the patch does not fit (``damaged_journal``).
     """
     try:
-        made: Mapping[str, JSON] = with_patch(data, patch)
+        changed: Mapping[str, JSON] = with_patch(data, patch)
     except RecursionError as error:
         raise nested_too_deeply() from error
     except (MateriaError, LookupError, TypeError) as error:
@@ -238,7 +238,7 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
             hint="the journal or an output of this cast was changed or lost",
             kind="damaged_journal",
         ) from error
-    return made
+    return changed
 
 
 # -- what the events of it do to a session ---------------------------------------------------
@@ -248,12 +248,12 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
     """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
     before = session.state
     data = patched(before.data, event.patch)
-    wanted = {path: ListEdit.read(one) for path, one in event.lists.items()}
-    laid = lay_out(rules, before, data, wanted)
+    list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}
+    laid = lay_out(rules, before, data, list_edits)
     changed = tuple(dict.fromkeys((*before.changed, *changes_in_words(event.patch))))
     after = laid.state._replace(changed=changed)
     ends = before.next is None and after.next is not None
-    made = Edit(
+    new_edit = Edit(
         event.ts,
         before.steps,
         tuple(map(frozen, event.patch)),
@@ -265,7 +265,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
         event.said,
         session if ends else None,
     )
-    session = session._replace(edits=(*session.edits, made))
+    session = session._replace(edits=(*session.edits, new_edit))
     if ends:
         record = session.steps[-1]
         was = record.decision or Decision(record.number, "person", None, record.at)
@@ -316,7 +316,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     ):
         raise Unfit(event, f"and there is no step {event.step}")
     label = Label(event.name, event.tags, event.note, event.verdict, event.by)
-    labels = {one: said for one, said in session.labels.items() if one != key}
+    labels = {one: saved_label for one, saved_label in session.labels.items() if one != key}
     if not label.empty:
         labels[key] = label
     before = session.labels_before

@@ -35,19 +35,19 @@ _MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
 
 
-def turn_facts(rules: Rules, here: SocketRules, state: StateView, visit: Visit) -> TurnFacts:
+def turn_facts(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit) -> TurnFacts:
     """Gather what a protocol may want to know of the turn that ``visit`` is in."""
-    rounds, most = _rounds(rules, here, state, visit)
+    rounds, max_rounds = _rounds(rules, socket_rules, state, visit)
     return TurnFacts(
         meta={
             "step_id": visit.socket,
             "flow_key": rules.graph.name,
-            "agent_key": here.socket.materia.id,
+            "agent_key": socket_rules.socket.materia.id,
         },
         agent_id=agent_id(state.request, visit.socket),
-        given=given_to(rules, here, state),
+        given=given_to(rules, socket_rules, state),
         rounds=rounds,
-        most_rounds=most,
+        most_rounds=max_rounds,
         refused=visit.repairs,
         memory=visit.memory,
         sockets=frozenset(rules.graph.sockets),
@@ -56,19 +56,21 @@ def turn_facts(rules: Rules, here: SocketRules, state: StateView, visit: Visit) 
     )
 
 
-def form_for(rules: Rules, here: SocketRules, state: StateView, visit: Visit, *, short: bool = False) -> str:
+def form_for(
+    rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, *, short: bool = False
+) -> str:
     """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
-    if visit.mode in here.works:
+    if visit.mode in socket_rules.works:
         return ASKED_LATER
-    facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
-    return here.protocol.form(here.wanted, facts, short=short)
+    facts = turn_facts(rules, socket_rules, state, visit) if socket_rules.needs_facts else UNKNOWN
+    return socket_rules.protocol.form(socket_rules.wanted, facts, short=short)
 
 
-def given_to(rules: Rules, here: SocketRules, state: StateView) -> Mapping[str, JSON]:
+def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
     """Return the envelope that the agent of a socket is handed before its turn; empty where its protocol has none."""
-    if here.teller is None:
+    if socket_rules.teller is None:
         return {}
-    socket = here.socket
+    socket = socket_rules.socket
     task = Task(
         f"{socket.materia.label}: {state.request}",
         agent_id(state.request, socket.id),
@@ -78,7 +80,7 @@ def given_to(rules: Rules, here: SocketRules, state: StateView) -> Mapping[str, 
         rules.session,
         _provider(socket.materia.model),
     )
-    return here.teller.assignment(task)
+    return socket_rules.teller.assignment(task)
 
 
 def _provider(model: str | None) -> str:
@@ -87,12 +89,12 @@ def _provider(model: str | None) -> str:
 
 
 def learned_from(
-    rules: Rules, here: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
+    rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
     """Return what is kept about the project after an accepted output."""
-    if here.learner is None or not isinstance(value, dict):
+    if socket_rules.learner is None or not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
-    return here.learner.learn(value, given_to(rules, here, state), knowledge)
+    return socket_rules.learner.learn(value, given_to(rules, socket_rules, state), knowledge)
 
 
 def agent_id(request: str, socket: str) -> str:
@@ -100,9 +102,9 @@ def agent_id(request: str, socket: str) -> str:
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def _rounds(rules: Rules, here: SocketRules, state: StateView, visit: Visit) -> tuple[int, int]:
+def _rounds(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit) -> tuple[int, int]:
     """How often the socket sent work back, and how often it may."""
-    edge = next((edge for edge in here.socket.edges if edge.when in SENDING_BACK), None)
+    edge = next((edge for edge in socket_rules.socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:
         return 0, _MOST_ROUNDS
     used, limit = edge_use(rules, state, visit, edge)
@@ -153,15 +155,15 @@ def enter(rules: Rules, state: CastState) -> Transition:
             draft.next = region.exit
             passed.append(Passed(target, region.loop, 0, None, region.exit))
             continue
-        here = rules.sockets[target]
-        if here.walk is None or here.items is None:
+        socket_rules = rules.sockets[target]
+        if socket_rules.walk is None or socket_rules.items is None:
             show_only(draft)
-            return _visit(rules, here, state, draft, None, passed)
-        item = begin_item(here.walk, here.items, draft)
+            return _visit(rules, socket_rules, state, draft, None, passed)
+        item = begin_item(socket_rules.walk, socket_rules.items, draft)
         if item is not None:
-            return _visit(rules, here, state, draft, item, passed)
-        iterator = here.walk.iterator
-        route = None if draft.detours else rules.empty_exit(here.socket)
+            return _visit(rules, socket_rules, state, draft, item, passed)
+        iterator = socket_rules.walk.iterator
+        route = None if draft.detours else rules.empty_exit(socket_rules.socket)
         if draft.detours:  # there is nothing to do there, so the detour is over
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
         else:
@@ -205,9 +207,14 @@ def _skipped_sockets(step: int, passed: list[Passed], target: str) -> Decision:
 
 
 def _visit(
-    rules: Rules, here: SocketRules, before: CastState, draft: Draft, item: Item | None, passed: list[Passed]
+    rules: Rules,
+    socket_rules: SocketRules,
+    before: CastState,
+    draft: Draft,
+    item: Item | None,
+    passed: list[Passed],
 ) -> Transition:
-    socket = here.socket.id
+    socket = socket_rules.socket.id
     number, step = draft.visits.get(socket, 0) + 1, draft.steps + 1
     if item is not None:
         item_id = item.id
@@ -219,15 +226,15 @@ def _visit(
                 decision = decision_of(draft.at, "failure", None)._replace(passed=tuple(passed))
                 return stop_cast(draft, failure, decision=decision)
         draft.items = FrozenDict({**draft.items, item_id: record})
-    visit = Visit(socket, number, step, item, here.first_mode)
+    visit = Visit(socket, number, step, item, socket_rules.first_mode)
     draft.visits = FrozenDict({**draft.visits, socket: number})
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.done()
     prompt = None
-    if not here.socket.is_utility:
+    if not socket_rules.socket.is_utility:
         if rules.nests:  # what cannot be written into a prompt is refused before anybody is asked
-            here.prompt(state, item)
+            socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before)
     started = SocketStart(about=about(rules, visit), visit=number, step=step)
     return Transition(state, (started,), _skipped_sockets(step, passed, socket) if passed else None, prompt)
@@ -289,18 +296,21 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
     return None, "Its list has no item now, so it would be skipped."
 
 
-def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
+def first_prompt(rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
-    given: Mapping[str, JSON] = {}
-    if here.teller is not None:
-        given = {"agent_id": agent_id(state.request, visit.socket), **given_to(rules, here, state)}
+    known_fields: Mapping[str, JSON] = {}
+    if socket_rules.teller is not None:
+        known_fields = {
+            "agent_id": agent_id(state.request, visit.socket),
+            **given_to(rules, socket_rules, state),
+        }
     last = rules.sockets.get(state.last_socket) if state.last_socket is not None else None
-    told = PromptContext(here.context, visit, state, None if last is None else last.socket)
+    context = PromptContext(socket_rules.context, visit, state, None if last is None else last.socket)
     return work_prompt(
-        told,
-        here.prompt(state, visit.item),
-        here.task(state, visit.item),
-        form_for(rules, here, state, visit),
-        given=given,
-        most=rules.graph.limits.prompt_characters,
+        context,
+        socket_rules.prompt(state, visit.item),
+        socket_rules.task(state, visit.item),
+        form_for(rules, socket_rules, state, visit),
+        known_fields=known_fields,
+        max_chars=rules.graph.limits.prompt_characters,
     )

@@ -64,12 +64,12 @@ class _Recorded:
             cls.type = type
             EVENTS[type] = cast("_Kind", cls)
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **fields: Any) -> None:
         """Take the fields that are given; raises TypeError for one that there is not, and where one that is needed is not."""
-        if not (self.needed <= given.keys() <= self.defaults.keys()):
-            missing, more = self.needed - given.keys(), given.keys() - self.defaults.keys()
+        if not (self.needed <= fields.keys() <= self.defaults.keys()):
+            missing, more = self.needed - fields.keys(), fields.keys() - self.defaults.keys()
             raise TypeError(f"{type(self).__name__} needs {sorted(missing)} and has no {sorted(more)}")
-        self.__dict__.update(self.defaults, **given)
+        self.__dict__.update(self.defaults, **fields)
 
     def __setattr__(self, name: str, _: object) -> None:
         """Refuse it: what happened does not change."""
@@ -84,8 +84,8 @@ class _Recorded:
         return {name: one for name, one in self.__dict__.items() if name not in _NOT_COMPARED}
 
     def __repr__(self) -> str:
-        given = {name: one for name, one in self._compared().items() if one != self.defaults[name]}
-        return f"{type(self).__name__}({', '.join(f'{name}={one!r}' for name, one in given.items())})"
+        fields = {name: one for name, one in self._compared().items() if one != self.defaults[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={one!r}' for name, one in fields.items())})"
 
 
 _NOT_COMPARED: Final = ("ts", "transition")
@@ -106,9 +106,9 @@ class Event(_Recorded):
         """Return it with changes."""
         if not changes.keys() <= self.defaults.keys():
             raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.defaults.keys())}")
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__, **changes)
-        return made
+        changed = object.__new__(type(self))
+        changed.__dict__.update(self.__dict__, **changes)
+        return changed
 
 
 class VisitEvent(Event):
@@ -701,11 +701,11 @@ def _is(*types: type) -> Callable[[JSON], Any]:
     return read
 
 
-def _each(one: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
+def _each(form: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
     def read(value: JSON) -> Any:
         if not isinstance(value, list):
             raise ValueError(value)  # noqa: TRY004
-        return tuple(one(item) for item in value)
+        return tuple(form(item) for item in value)
 
     return read
 
@@ -721,8 +721,8 @@ def usage_from(value: JSON) -> Usage:
     """Read the usage of an output; what is not a number is not known (R56). Raises ValueError."""
     if not isinstance(value, dict):
         raise ValueError(value)  # noqa: TRY004 - one kind of error for all
-    given = [value.get(name) for name in ("cost", "input", "output", "cached", "reasoning")]
-    cost, *counts = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else None for n in given]
+    numbers = [value.get(name) for name in ("cost", "input", "output", "cached", "reasoning")]
+    cost, *counts = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else None for n in numbers]
     try:
         tokens = [None if n is None else int(n) for n in counts]
         paid = None if cost is None else float(cost)
@@ -803,9 +803,9 @@ def to_json(event: Event) -> dict[str, JSON]:
     """Return the data of an event as the journal has them."""
     kind = type(event)
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
-    given = event.__dict__
+    fields = event.__dict__
     for name, key, form, _ in _FIELDS[kind]:
-        value = given[name]
+        value = fields[name]
         if value is None or (not value and (value == {} or (name in _LEFT_OUT and value in ((), "")))):
             continue
         data[key] = value if form.write is _same else form.write(value)
@@ -827,9 +827,9 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
     event = EVENTS.get(kind)
     if event is None:
         return None
-    given: dict[str, Any] = {"ts": ts}
+    fields: dict[str, Any] = {"ts": ts}
     if event in _ABOUT:
-        given["about"] = {key: data[key] for key in ABOUT if key in data}
+        fields["about"] = {key: data[key] for key in ABOUT if key in data}
     for name, key, form, default in _FIELDS[event]:
         value = data.get(key)
         if value is None:
@@ -837,11 +837,11 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
                 raise _damaged(kind, key, "is missing")
             continue
         try:
-            given[name] = form.read(value)
+            fields[name] = form.read(value)
         except ValueError:
             if not lenient or default is NEEDED:
                 raise _damaged(kind, key, "is of the wrong type") from None
-    return event(**given)
+    return event(**fields)
 
 
 def _damaged(kind: str, key: str, why: str) -> MateriaError:

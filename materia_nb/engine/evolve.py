@@ -113,16 +113,18 @@ def _lane(session: Session, event: Event) -> Lane:
 def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
     lane = _lane(session, event)
     own = _EVOLVE[type(event)](rules, lane.session, event)
-    again = lane.status == "failed" and own.state.status != "failed"
-    return streams.with_lane(session, lane._replace(session=own, status="waiting" if again else lane.status))
+    is_retried = lane.status == "failed" and own.state.status != "failed"
+    return streams.with_lane(
+        session, lane._replace(session=own, status="waiting" if is_retried else lane.status)
+    )
 
 
 def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
     region = streams.region_ahead(rules, session)
     if region is None or region.loop != event.loop:
         raise Unfit(event, f"but the cast is not at the way into {event.loop}")
-    given: JSON = {"streams": list(event.streams)}
-    return streams.begun(rules, session, region, streams_of(given), event.limit)
+    schedule: JSON = {"streams": list(event.streams)}
+    return streams.begun(rules, session, region, streams_of(schedule), event.limit)
 
 
 def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
@@ -454,14 +456,14 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     """Keep a tool call; one that changes something is told when it begins, and its result takes that one's place."""
     call = event.call
-    begun = any(one.id == call.id for one in session.calls)
+    is_known = any(call_.id == call.id for call_ in session.calls)
     of_visit = session.steps[-1].calls
     this_turn = len(of_visit) - len(session.calls)
     session = _latest_state(session, outputs.called(session.state, call))._replace(
         calls=_with_call(session.calls, call),
-        asking=tuple(one for one in session.asking if one.id != call.id),
+        asking=tuple(call_ for call_ in session.asking if call_.id != call.id),
     )
-    if not begun:
+    if not is_known:
         return session.with_latest(calls=(*of_visit, call))
     # A recast may have begun a call with the same id before; that one stays as it is.
     return session.with_latest(calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
@@ -469,8 +471,8 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
     """Put a call in the place of the one with its id, else behind all."""
-    if any(one.id == call.id for one in calls):
-        return tuple(call if one.id == call.id else one for one in calls)
+    if any(other.id == call.id for other in calls):
+        return tuple(call if other.id == call.id else other for other in calls)
     return (*calls, call)
 
 
@@ -483,7 +485,7 @@ def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
 
 
 def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
-    return _in_all(session, lambda one: one._replace(allowed=frozenset(event.tools)))
+    return _in_all(session, lambda part: part._replace(allowed=frozenset(event.tools)))
 
 
 def _in_all(session: Session, change: Callable[[Session], Session]) -> Session:
@@ -541,20 +543,20 @@ def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
 
 
 def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
-    most = {one.field: getattr(event, one.field) for one in BOUNDS}
-    return session._replace(state=recovery.set_budget(session.state, **most))
+    maxima = {one.field: getattr(event, one.field) for one in BOUNDS}
+    return session._replace(state=recovery.set_budget(session.state, **maxima))
 
 
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
         raise Unfit(event, "and it is not a pin")
-    return _in_all(session, lambda one: one._replace(pins=FrozenDict({**one.pins, event.name: pin})))
+    return _in_all(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 
 def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
     pins = FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
-    return _in_all(session, lambda one: one._replace(pins=pins))
+    return _in_all(session, lambda part: part._replace(pins=pins))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -568,8 +570,8 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     step = _carried(session, event) or edit.recommit(
         rules, record.before, session.state, text, event.artifact
     )
-    told = _side_events(step, event.ts, record.number)
-    turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=told)
+    side_events = _side_events(step, event.ts, record.number)
+    turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
     edits = tuple(one for one in session.edits if one.step < record.number)  # applied again by later events
     return _moved(session, step, event.ts, turn, ending=None, edits=edits)
 

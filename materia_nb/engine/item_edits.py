@@ -58,9 +58,9 @@ class ListEdit(NamedTuple):
         return {"origins": list(self.origins), "again": list(self.again), "abandon": self.abandon}
 
     @classmethod
-    def read(cls, given: JSON) -> ListEdit:
+    def read(cls, value: JSON) -> ListEdit:
         """Read what :meth:`as_json` gave."""
-        return cls(tuple(given["origins"]), tuple(given.get("again", ())), given.get("abandon") is True)
+        return cls(tuple(value["origins"]), tuple(value.get("again", ())), value.get("abandon") is True)
 
 
 class Moved(NamedTuple):
@@ -85,7 +85,9 @@ class Laid(NamedTuple):
     said: tuple[str, ...] = ()
 
 
-def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], wanted: Mapping[str, ListEdit]) -> Laid:
+def lay_out(
+    rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]
+) -> Laid:
     """Take ``data`` as the state's, with every list that an iterator reads laid out for the loop that the cast is in.
 
     Items that are done keep their order and come first, then the one being worked on, then the open ones in the order
@@ -95,7 +97,7 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], wanted: Ma
         rules: what the cast runs by.
         state: where it stands.
         data: what a person wants the data to be.
-        wanted: what is known of a list, by its dotted path; what another one became is found by comparing.
+        list_edits: the known edits of lists, by dotted path; other lists are compared item by item.
 
     Raises:
         MateriaError: an item that is being worked on would be taken away (``working``), or the places do not fit
@@ -103,7 +105,7 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], wanted: Ma
     """
     work = _Work(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
-        work.edit(path, wanted.get(".".join(path)))
+        work.edit(path, list_edits.get(".".join(path)))
     return Laid(work.draft.done(), work.data, work.lists, tuple(work.moved), tuple(work.said))
 
 
@@ -117,79 +119,81 @@ class _Work:
         self.moved: list[Moved] = []
         self.said: list[str] = []
 
-    def edit(self, path: Path, wanted: ListEdit | None) -> None:
+    def edit(self, path: Path, list_edit: ListEdit | None) -> None:
         """Lay out the list at a path, if it is to be another one."""
         if self._lies_in_what_is_gone(path):
             return
         old = _list(self.before.data, path)
-        new = _list(self.draft.data if wanted is None else self.data, path)
-        if wanted is None:
+        new = _list(self.draft.data if list_edit is None else self.data, path)
+        if list_edit is None:
             if same(old, new):
                 return
-            wanted = ListEdit(tuple(origins_of(old, new)))
-        _check(wanted, len(old), len(new))
+            list_edit = ListEdit(tuple(origins_of(old, new)))
+        _check(list_edit, len(old), len(new))
         walk, inside = governing(self.rules, self.before, path)
-        order, kept = self._order(walk, old, wanted)
-        items = FrozenList([new[place] for place in order])
-        wanted = wanted._replace(origins=tuple(wanted.origins[place] for place in order))
-        self.lists[".".join(path)] = wanted
+        order, kept_count = self._order(walk, old, list_edit)
+        items = FrozenList([new[index] for index in order])
+        list_edit = list_edit._replace(origins=tuple(list_edit.origins[index] for index in order))
+        self.lists[".".join(path)] = list_edit
         if not same(_list(self.data, path), items):
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
         self._keep_in_outer(path, items)
-        given_up = self._given_up(walk, wanted)
+        given_up = self._given_up(walk, list_edit)
         for one in self.rules.lists[path]:
-            self._relocate(one, wanted, kept if one == walk else None, given_up, items)
+            self._relocate(one, list_edit, kept_count if one == walk else None, given_up, items)
         self._reshow(path)
-        self._say(old, new, order, wanted, given_up)
+        self._say(old, new, order, list_edit, given_up)
         if given_up is not None and inside:
             self._go_on(walk)
 
     # -- the order -------------------------------------------------------------------------
 
-    def _id(self, walk: Walk, place: int) -> ItemId:
+    def _id(self, walk: Walk, index: int) -> ItemId:
         cursor = walk.iterator.cursor
-        return (cursor, place, self.before.within.get(cursor, ()))
+        return (cursor, index, self.before.within.get(cursor, ()))
 
-    def _stands(self, walk: Walk, place: int | None, wanted: ListEdit) -> str:
-        if place is None or place in wanted.again:
+    def _stands(self, walk: Walk, index: int | None, list_edit: ListEdit) -> str:
+        if index is None or index in list_edit.again:
             return "open"
-        how = standing(self.before, self._id(walk, place))
-        if how == WORKED_ON and wanted.abandon:
+        how = standing(self.before, self._id(walk, index))
+        if how == WORKED_ON and list_edit.abandon:
             return "done"
         return how
 
-    def _order(self, walk: Walk, old: list[JSON], wanted: ListEdit) -> tuple[list[int], int]:
+    def _order(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
         """Return the places of the new list in the order that they get, and how many of them the cursor is past."""
-        self._refuse_removal(walk, old, wanted)
-        behind: list[tuple[int, int]] = []
+        self._refuse_removal(walk, old, list_edit)
+        finished: list[tuple[int, int]] = []
         working: list[int] = []
-        again: list[int] = []
+        repeated: list[int] = []
         following: list[int] = []
-        for place, origin in enumerate(wanted.origins):
-            how = self._stands(walk, origin, wanted)
+        for index, origin in enumerate(list_edit.origins):
+            how = self._stands(walk, origin, list_edit)
             if origin is not None and how in _BEHIND:
-                behind.append((origin, place))
+                finished.append((origin, index))
             elif how == WORKED_ON:
-                working.append(place)
-            elif origin in wanted.again and origin is not None:
-                again.append(place)
+                working.append(index)
+            elif origin in list_edit.again and origin is not None:
+                repeated.append(index)
             else:
-                following.append(place)
-        return [*(place for _, place in sorted(behind)), *working, *again, *following], len(behind)
+                following.append(index)
+        return [*(index for _, index in sorted(finished)), *working, *repeated, *following], len(finished)
 
-    def _refuse_removal(self, walk: Walk, old: list[JSON], wanted: ListEdit) -> None:
+    def _refuse_removal(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> None:
         """Refuse to take away, or to begin anew, what is being worked on; nobody is to find out later."""
-        kept = set(wanted.origins)
-        again = [place for place in wanted.again if standing(self.before, self._id(walk, place)) == WORKED_ON]
+        kept_origins = set(list_edit.origins)
+        repeated = [
+            index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON
+        ]
         for one in self.rules.lists[walk.list_path]:
-            for place, item in enumerate(old):
-                if place in kept and place not in again:
+            for index, item in enumerate(old):
+                if index in kept_origins and index not in repeated:
                     continue
-                how = standing(self.before, self._id(one, place))
-                busy = how == WORKED_ON or (place not in kept and self._is_at(self._id(one, place)))
-                if busy and not (wanted.abandon and how == WORKED_ON):
-                    doing = "begun anew" if place in kept else "taken away"
+                how = standing(self.before, self._id(one, index))
+                busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(one, index)))
+                if busy and not (list_edit.abandon and how == WORKED_ON):
+                    doing = "begun anew" if index in kept_origins else "taken away"
                     hint = (
                         "abandon it: the cast goes on with the next item; or leave it and change what it says"
                     )
@@ -212,9 +216,9 @@ class _Work:
             return f" at {visit.socket}"
         return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
 
-    def _given_up(self, walk: Walk, wanted: ListEdit) -> int | None:
+    def _given_up(self, walk: Walk, list_edit: ListEdit) -> int | None:
         """Return the place of the item that is abandoned, None when nothing is."""
-        if not wanted.abandon:
+        if not list_edit.abandon:
             return None
         at = self.before.cursors.get(walk.iterator.cursor, 0)
         return at if standing(self.before, self._id(walk, at)) == WORKED_ON else None
@@ -222,61 +226,71 @@ class _Work:
     # -- what goes with the items ------------------------------------------------------------
 
     def _relocate(
-        self, walk: Walk, wanted: ListEdit, kept: int | None, given_up: int | None, items: list[JSON]
+        self, walk: Walk, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
     ) -> None:
         """Move the cursor of ``walk`` and the books of its items; ``kept`` is how many it is past, if that is decided."""
         draft, cursor = self.draft, walk.iterator.cursor
         outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
         if cursor in self.before.within and cursor not in draft.within:
             return  # what it lies in is gone, so it will begin anew
-        new_place = {origin: place for place, origin in enumerate(wanted.origins) if origin is not None}
+        new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
             """Where the items at these places are now; None for what is gone or begins afresh."""
-            found = list(walked)
-            for depth, (name, place) in enumerate(walked):
+            places_ = list(walked)
+            for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
-                    if place not in new_place or place in wanted.again or place == given_up:
+                    if index not in new_index or index in list_edit.again or index == given_up:
                         return None
-                    found[depth] = (name, new_place[place])
-            return tuple(found)
+                    places_[depth] = (name, new_index[index])
+            return tuple(places_)
 
         def moved_item(item: ItemId) -> ItemId | None:
             walked = moved(places(item))
             return None if walked is None else (*walked[-1], walked[:-1])
 
         if cursor in draft.cursors:
-            reached = self._reached(walk, wanted, items) if kept is None else kept
+            reached = self._reached(walk, list_edit, items) if kept_count is None else kept_count
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
         draft.items = FrozenDict(
-            {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
+            {to: value for item, value in draft.items.items() if (to := moved_item(item)) is not None}
         )
         draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
         draft.handoffs = _moved_handoffs(draft.handoffs, moved_item)
         answers = {
-            (socket, to): one
-            for (socket, item), one in draft.answers.items()
+            (socket, to): value
+            for (socket, item), value in draft.answers.items()
             if (to := None if item is None else moved_item(item)) is not None or item is None
         }
         draft.answers = FrozenDict(answers)
         draft.extra = _moved_extra(draft.extra, moved_item)
         draft.within = FrozenDict(
-            {name: new for name, one in draft.within.items() if (new := moved(one)) is not None}
+            {name: new for name, value in draft.within.items() if (new := moved(value)) is not None}
         )
-        passed = {to: one for item, one in draft.passed.items() if (to := moved_item(item)) is not None}
-        if given_up is not None and given_up in new_place:
-            passed[cursor, new_place[given_up], outer] = True
+        passed = {to: value for item, value in draft.passed.items() if (to := moved_item(item)) is not None}
+        if given_up is not None and given_up in new_index:
+            passed[cursor, new_index[given_up], outer] = True
         reached = draft.cursors.get(cursor, 0)
         draft.passed = FrozenDict(
-            {item: one for item, one in passed.items() if item[::2] != (cursor, outer) or item[1] < reached}
+            {
+                item: value
+                for item, value in passed.items()
+                if item[::2] != (cursor, outer) or item[1] < reached
+            }
         )
         _relocate_stop(draft, moved_item)
 
-    def _reached(self, walk: Walk, wanted: ListEdit, items: list[JSON]) -> int:
+    def _reached(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
         """How far the cursor of another loop over the list gets: as far as the items that it is done with reach."""
-        how = [self._stands(walk, origin, wanted._replace(abandon=False)) for origin in wanted.origins]
-        reached = next((place for place, one in enumerate(how) if one in ("open", WORKED_ON)), len(how))
-        anew = [item for item, one in zip(items[reached:], how[reached:], strict=True) if one in _BEHIND]
+        how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
+        reached = next(
+            (index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how)
+        )
+        anew = [
+            item
+            for item, standing_ in zip(items[reached:], how[reached:], strict=True)
+            if standing_ in _BEHIND
+        ]
         if anew:
             loop = walk.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
@@ -287,14 +301,15 @@ class _Work:
 
     def _lies_in_what_is_gone(self, path: Path) -> bool:
         """Whether a list was read through an item that this edit took away, so that nobody is in it any more."""
-        gone = self.before.shown[len(self.draft.shown) :]
-        return any(path[: len(alias)] == alias for one in gone for alias in one.walk.paths)
+        hidden = self.before.shown[len(self.draft.shown) :]
+        return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
     def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
         """Keep a list that is read through another item in that item too, which is what is shown at its next entry."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(
-                (one for one in walk.paths if path[: len(one)] == one and len(path) > len(one)), None
+                (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)),
+                None,
             )
             if alias is None or walk.list_path == path:
                 continue
@@ -303,39 +318,41 @@ class _Work:
             if item.position >= len(listed) or same(listed[item.position], value):
                 return
             changed = FrozenList(
-                [value if place == item.position else one for place, one in enumerate(listed)]
+                [value if index == item.position else entry for index, entry in enumerate(listed)]
             )
             self.data = set_path(self.data, walk.list_path, changed)
             self.draft.data = set_path(self.draft.data, walk.list_path, changed)
-            shown = self.draft.shown[depth]
+            shown_item = self.draft.shown[depth]
             self.lists.setdefault(".".join(walk.list_path), ListEdit(tuple(range(len(listed)))))
             around = self.draft.shown[:depth], self.draft.shown[depth + 1 :]
-            self.draft.shown = (*around[0], shown._replace(item=item._replace(value=value)), *around[1])
-            for one in walk.paths:
-                if get_path(self.draft.data, one) is not MISSING:
-                    self.draft.data = set_path(self.draft.data, one, value)
+            self.draft.shown = (*around[0], shown_item._replace(item=item._replace(value=value)), *around[1])
+            for alias in walk.paths:
+                if get_path(self.draft.data, alias) is not MISSING:
+                    self.draft.data = set_path(self.draft.data, alias, value)
             return
 
     def _reshow(self, path: Path) -> None:
         """Show the items of the list under their new keys and as they read now; what is gone is shown no more."""
         draft, before = self.draft, self.draft.shown
-        if not any(one.walk.list_path == path for one in before):
+        if not any(shown_item.walk.list_path == path for shown_item in before):
             return
         edit = self.lists[".".join(path)]
         show_only(draft)
         outer: tuple[Place, ...] = ()
         item = None
-        for one in before:
-            place = one.item.position
-            if one.walk.list_path == path:
-                if place not in edit.origins or (edit.abandon and self._was_working(one.walk, place)):
+        for shown_item in before:
+            index = shown_item.item.position
+            if shown_item.walk.list_path == path:
+                if index not in edit.origins or (edit.abandon and self._was_working(shown_item.walk, index)):
                     break
-                place = edit.origins.index(place)
-            found = item_at(one.walk, list_at(one.walk.iterator.items, draft, item), place, outer)
-            if found is None:
+                index = edit.origins.index(index)
+            new_item = item_at(
+                shown_item.walk, list_at(shown_item.walk.iterator.items, draft, item), index, outer
+            )
+            if new_item is None:
                 break
-            item = found
-            show_item(draft, one.walk, item)
+            item = new_item
+            show_item(draft, shown_item.walk, item)
             outer = places(item.id)
         visit = draft.at
         if (
@@ -346,8 +363,8 @@ class _Work:
         ):
             draft.at = visit._replace(item=item)
 
-    def _was_working(self, walk: Walk, place: int) -> bool:
-        return standing(self.before, self._id(walk, place)) == WORKED_ON
+    def _was_working(self, walk: Walk, index: int) -> bool:
+        return standing(self.before, self._id(walk, index)) == WORKED_ON
 
     # -- going on after an item was given up ---------------------------------------------------
 
@@ -357,7 +374,8 @@ class _Work:
         entry = entry_of(self.rules, walk)
         detours = tuple(
             entry
-            if (here := self.rules.sockets[back].walk) is not None and here.iterator.cursor == cursor
+            if (walk_back := self.rules.sockets[back].walk) is not None
+            and walk_back.iterator.cursor == cursor
             else back
             for back in draft.detours
         )
@@ -368,33 +386,33 @@ class _Work:
     # -- words -----------------------------------------------------------------------------------
 
     def _say(
-        self, old: list[JSON], new: list[JSON], order: list[int], wanted: ListEdit, given_up: int | None
+        self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
     ) -> None:
         """Say what a person did not say: what was moved; and what follows for the item that is given up."""
         if given_up is not None:
-            kept = given_up in wanted.origins and given_up not in wanted.again
-            more = "; it stays in the list as skipped" if kept else ""
+            is_kept = given_up in list_edit.origins and given_up not in list_edit.again
+            more = "; it stays in the list as skipped" if is_kept else ""
             self.said.append(f"{_title(old[given_up])!r} is abandoned{more}.")
-        if wanted.again:
+        if list_edit.again:
             anew = [
-                new[place]
-                for place, origin in zip(order, wanted.origins, strict=True)
-                if origin in wanted.again
+                new[index]
+                for index, origin in zip(order, list_edit.origins, strict=True)
+                if origin in list_edit.again
             ]
             self.said.append(f"{_titles(anew)} {_is(anew)} worked on again, first of the open items.")
         moved, latest = [], -1
-        for place, given in enumerate(order):
-            if wanted.origins[place] in wanted.again and wanted.origins[place] is not None:
+        for index, given_index in enumerate(order):
+            if list_edit.origins[index] in list_edit.again and list_edit.origins[index] is not None:
                 continue
-            latest = max(latest, given)
-            if given != latest:
-                moved.append(Moved(_title(new[given]), given, place))
+            latest = max(latest, given_index)
+            if given_index != latest:
+                moved.append(Moved(_title(new[given_index]), given_index, index))
         if moved:
-            words = ", ".join(
+            moves = ", ".join(
                 f"{one.title!r} is {one.place + 1}, not {one.given + 1}" for one in moved[:_NAMED]
             )
             more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-            self.said.append(f"Moved: {words}{more}. What is done comes first, then what is being worked on.")
+            self.said.append(f"Moved: {moves}{more}. What is done comes first, then what is being worked on.")
         self.moved += moved
 
 
@@ -415,13 +433,15 @@ def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
     """
     walks = rules.lists[path]
     socket = state.at.socket if _stopped(state) and state.at is not None else state.next
-    here = rules.sockets[socket].walk if socket in rules.sockets else None
-    if here is not None:
-        if here in walks:
-            return here, True
-        for one in reversed(state.shown):
-            if one.walk in walks and any(here.list_path[: len(alias)] == alias for alias in one.walk.paths):
-                return one.walk, True
+    walk = rules.sockets[socket].walk if socket in rules.sockets else None
+    if walk is not None:
+        if walk in walks:
+            return walk, True
+        for shown_item in reversed(state.shown):
+            if shown_item.walk in walks and any(
+                walk.list_path[: len(alias)] == alias for alias in shown_item.walk.paths
+            ):
+                return shown_item.walk, True
     for name in reversed(state.trail):
         last = rules.sockets[name].walk
         if last in walks and last is not None:
@@ -441,13 +461,13 @@ def entry_of(rules: Rules, walk: Walk) -> str:
     graph = rules.graph
     loop = graph.loops.get(walk.iterator.loop or "")
     if loop is None:
-        return next(name for name, here in rules.sockets.items() if here.walk == walk)
+        return next(name for name, socket_rules in rules.sockets.items() if socket_rules.walk == walk)
     sources = [graph.sockets[loop.generator]] if loop.generator is not None else graph.sockets.values()
     entered = (
         edge.to
-        for one in sources
-        if one.id not in loop.sockets
-        for edge in one.edges
+        for source in sources
+        if source.id not in loop.sockets
+        for edge in source.edges
         if edge.to in loop.sockets
     )
     return next(entered, loop.sockets[0])
@@ -455,39 +475,39 @@ def entry_of(rules: Rules, walk: Walk) -> str:
 
 def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
     """Say of each new item which old one it is: an equal one, else one with an equal title, else none: it is new."""
-    found: list[int | None] = [None] * len(new)
+    origins: list[int | None] = [None] * len(new)
     free = dict.fromkeys(range(len(old)))
     for name_of in (_written, _name):
-        places: dict[str, deque[int]] = {}
-        for place in free:
-            if (name := name_of(old[place])) is not None:
-                places.setdefault(name, deque()).append(place)
+        free_indexes: dict[str, deque[int]] = {}
+        for index in free:
+            if (name := name_of(old[index])) is not None:
+                free_indexes.setdefault(name, deque()).append(index)
         for index, item in enumerate(new):
-            known = places.get(name_of(item) or "") if found[index] is None else None
+            known = free_indexes.get(name_of(item) or "") if origins[index] is None else None
             if known:
-                found[index] = known.popleft()
-        taken = set(found)
-        free = {place: None for place in free if place not in taken}
-    return found
+                origins[index] = known.popleft()
+        matched = set(origins)
+        free = {index: None for index in free if index not in matched}
+    return origins
 
 
 def within_lists(
     rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
 ) -> dict[str, ListEdit]:
     """Say which items are which where a value inside lists is set or ``removed``: all stay what they were, whatever they say."""
-    found: dict[str, ListEdit] = {}
+    list_edits: dict[str, ListEdit] = {}
     for path in rules.lists:
         depth, old = len(path), len(_list(data, path))
         if tuple(segments[:depth]) != path or len(segments) == depth or not segments[depth].isdecimal():
             continue
         origins: list[int | None] = list(range(old))
-        place, whole = int(segments[depth]), len(segments) == depth + 1
-        if removed and whole:
-            origins = [one for one in origins if one != place]
-        elif place == old:
+        index, is_whole_item = int(segments[depth]), len(segments) == depth + 1
+        if removed and is_whole_item:
+            origins = [origin for origin in origins if origin != index]
+        elif index == old:
             origins.append(None)
-        found[".".join(path)] = ListEdit(tuple(origins))
-    return found
+        list_edits[".".join(path)] = ListEdit(tuple(origins))
+    return list_edits
 
 
 def _written(item: JSON) -> str:
@@ -505,12 +525,14 @@ def _list(data: Mapping[str, JSON], path: Path) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
-def _check(wanted: ListEdit, old: int, new: int) -> None:
-    known = [origin for origin in wanted.origins if origin is not None]
+def _check(list_edit: ListEdit, old: int, new: int) -> None:
+    known = [origin for origin in list_edit.origins if origin is not None]
     fits = (
-        len(wanted.origins) == new and len(set(known)) == len(known) and all(0 <= one < old for one in known)
+        len(list_edit.origins) == new
+        and len(set(known)) == len(known)
+        and all(0 <= origin < old for origin in known)
     )
-    if not fits or not set(wanted.again) <= set(known):
+    if not fits or not set(list_edit.again) <= set(known):
         raise MateriaError(
             "The places that the items came from do not fit the list.",
             hint="one place or None for each item, none twice; what is to be done again is in the list",
@@ -524,7 +546,7 @@ def _title(item: JSON) -> str:
 
 
 def _titles(items: Sequence[JSON]) -> str:
-    named = ", ".join(repr(_title(one)) for one in items[:_NAMED])
+    named = ", ".join(repr(_title(item)) for item in items[:_NAMED])
     return f"{named} and {len(items) - _NAMED} more" if len(items) > _NAMED else named
 
 
@@ -533,35 +555,35 @@ def _is(items: Sequence[JSON]) -> str:
 
 
 def _moved_follow_up(
-    kept: tuple[FollowUp, ...], moved: Callable[[ItemId], ItemId | None]
+    follow_ups: tuple[FollowUp, ...], moved: Callable[[ItemId], ItemId | None]
 ) -> tuple[FollowUp, ...]:
-    found: list[FollowUp] = []
-    for entry in kept:
+    moved_entries: list[FollowUp] = []
+    for entry in follow_ups:
         if entry.item is None:
-            found.append(entry)
+            moved_entries.append(entry)
         elif (new := moved(entry.item)) is not None:
-            found.append(entry._replace(item=new))
-    return tuple(found)
+            moved_entries.append(entry._replace(item=new))
+    return tuple(moved_entries)
 
 
-def _moved_handoffs(kept: Handoffs, moved: Callable[[ItemId], ItemId | None]) -> Handoffs:
+def _moved_handoffs(handoffs: Handoffs, moved: Callable[[ItemId], ItemId | None]) -> Handoffs:
     """Let handoffs go with their items; those of an item that was taken out are gone with it (R50)."""
-    found: list[Handoff] = []
-    for entry in kept.entries:
+    moved_entries: list[Handoff] = []
+    for entry in handoffs.entries:
         if entry.item is None or not entry.item[0]:
-            found.append(entry)
+            moved_entries.append(entry)
         elif (new := moved(entry.item)) is not None:
-            found.append(entry._replace(item=new))
-    return kept._replace(entries=tuple(found))
+            moved_entries.append(entry._replace(item=new))
+    return handoffs._replace(entries=tuple(moved_entries))
 
 
 def _moved_extra(
     extra: Mapping[tuple[object, ...], int], moved: Callable[[ItemId], ItemId | None]
 ) -> Mapping[tuple[object, ...], int]:
-    found: dict[tuple[object, ...], int] = {}
+    moved_keys: dict[tuple[object, ...], int] = {}
     for key, more in extra.items():
         if not isinstance(key[-1], tuple):
-            found[key] = more
+            moved_keys[key] = more
         elif (item := moved(key[-1])) is not None:
-            found[*key[:-1], item] = more
-    return FrozenDict(found)
+            moved_keys[*key[:-1], item] = more
+    return FrozenDict(moved_keys)

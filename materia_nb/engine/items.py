@@ -64,8 +64,8 @@ def _path(text: str) -> Source:
     name = rest if head == "state" else text
     if "." not in name:
         return lambda state, _item, _parsed: state.data.get(name, MISSING)
-    whole = name.split(".")
-    return lambda state, _item, _parsed: get_path(state.data, whole)
+    segments = name.split(".")
+    return lambda state, _item, _parsed: get_path(state.data, segments)
 
 
 @lru_cache(maxsize=1024)
@@ -162,8 +162,8 @@ def standing(state: StateView, item: ItemId) -> Standing:
         return "done"
     if (lane := _lane_of(state, cursor)) is not None:
         at = state.cursors.get(cursor, 0)
-        behind = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
-        return "done" if index in behind else "being worked on" if item in state.items else "open"
+        earlier = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
+        return "done" if index in earlier else "being worked on" if item in state.items else "open"
     reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
     if index < reached:
         return "skipped" if item in state.passed else "done"
@@ -218,15 +218,15 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     The items that its list is read through stay shown (R34); any other that was shown is so no longer.
     """
     iterator = walk.iterator
-    shown = draft.shown
-    alone = len(shown) == 1 and shown[0].walk is walk
-    kept = shown[: _outer_count(walk, shown)] if shown and not alone else ()
+    shown_items = draft.shown
+    is_only = len(shown_items) == 1 and shown_items[0].walk is walk
+    outer_items = shown_items[: _outer_count(walk, shown_items)] if shown_items and not is_only else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Place, ...] = ()
-    if kept:
-        show_only(draft, kept)
-        at = kept[-1].item
+    if outer_items:
+        show_only(draft, outer_items)
+        at = outer_items[-1].item
         outer = places(at.id)
         if draft.within.get(iterator.cursor) != outer:
             cursor = None
@@ -239,11 +239,11 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     items = read(draft, at, draft.last_json)
     if not isinstance(items, list):
         items = []
-    last = draft.shown[-1] if len(draft.shown) == len(kept) + 1 else None
+    last = draft.shown[-1] if len(draft.shown) == len(outer_items) + 1 else None
     if last is not None and last.walk is walk and _still_shown(draft, last, items, cursor, outer):
         return last.item  # the socket before worked on it too
     item = item_at(walk, items, cursor, outer)
-    show_only(draft, kept)
+    show_only(draft, outer_items)
     if item is not None:
         show_item(draft, walk, item)
     return item
@@ -281,8 +281,8 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
         return False
     if not item[2]:
         return item == other
-    whole = places(other)
-    return places(item)[: len(whole)] == whole
+    other_places = places(other)
+    return places(item)[: len(other_places)] == other_places
 
 
 def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
@@ -290,43 +290,49 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 
 
-def forget_items(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
+def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
     """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being skipped."""
     if draft.passed:
-        draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not gone(item)})
-    draft.items = FrozenDict({item: record for item, record in draft.items.items() if not gone(item)})
+        draft.passed = FrozenDict(
+            {item: entered for item, entered in draft.passed.items() if not is_gone(item)}
+        )
+    draft.items = FrozenDict({item: record for item, record in draft.items.items() if not is_gone(item)})
     if draft.joined:
-        draft.joined = frozenset(item for item in draft.joined if not gone(item))
+        draft.joined = frozenset(item for item in draft.joined if not is_gone(item))
     if draft.extra:
         draft.extra = FrozenDict(
             {
                 key: more
                 for key, more in draft.extra.items()
-                if not (isinstance(key[-1], tuple) and gone(key[-1]))
+                if not (isinstance(key[-1], tuple) and is_gone(key[-1]))
             }
         )
-    draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not gone(entry.item))
+    draft.follow_up = tuple(
+        entry for entry in draft.follow_up if entry.item is None or not is_gone(entry.item)
+    )
     if draft.answers:
-        kept = {key: one for key, one in draft.answers.items() if key[1] is None or not gone(key[1])}
-        draft.answers = FrozenDict(kept)
-    if any(entry.item is not None and gone(entry.item) for entry in draft.handoffs.entries):
-        draft.handoffs = draft.handoffs._replace(entries=tuple(_unlinked(draft.handoffs.entries, gone)))
+        answers = {
+            key: answer for key, answer in draft.answers.items() if key[1] is None or not is_gone(key[1])
+        }
+        draft.answers = FrozenDict(answers)
+    if any(entry.item is not None and is_gone(entry.item) for entry in draft.handoffs.entries):
+        draft.handoffs = draft.handoffs._replace(entries=tuple(_unlinked(draft.handoffs.entries, is_gone)))
 
 
-def _unlinked(entries: Iterable[Handoff], gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
+def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
     """Keep what was handed over for items that there are no more, but for what refused them."""
     for entry in entries:
-        if entry.item is None or not gone(entry.item):
+        if entry.item is None or not is_gone(entry.item):
             yield entry
         elif entry.result is not Result.NO:
             yield entry._replace(item=("", entry.step, ()))
 
 
-def _outer_count(walk: Walk, shown: tuple[ShownItem, ...]) -> int:
+def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
     """How many of the items shown stay: up to the innermost one of another iterator whose alias leads to the list."""
     iterator = walk.iterator
-    for count in range(len(shown), 0, -1):
-        outer, item, _ = shown[count - 1]
+    for count in range(len(shown_items), 0, -1):
+        outer, item, _ = shown_items[count - 1]
         if item.id[0] == iterator.cursor or (item.loop is not None and item.loop == iterator.loop):
             continue
         if any(walk.list_path[: len(alias)] == alias for alias in outer.paths):
@@ -348,36 +354,42 @@ def item_label(value: JSON, key: str) -> str:
     """Name an item for people: its title, else its name, else its key (R13)."""
     if isinstance(value, dict):
         for field in ("title", "name"):
-            given = value.get(field)
-            if given is not None:
-                return given if isinstance(given, str) else compact(whole_floats_as_integers(given))
+            field_value = value.get(field)
+            if field_value is not None:
+                return (
+                    field_value
+                    if isinstance(field_value, str)
+                    else compact(whole_floats_as_integers(field_value))
+                )
     return key
 
 
-def show_only(draft: Draft, kept: tuple[ShownItem, ...] = ()) -> None:
+def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
     """Take every item out of the data that is not among the first ones, ``kept``."""
-    gone = draft.shown[len(kept) :]
-    if not gone:
+    hidden = draft.shown[len(kept_items) :]
+    if not hidden:
         return
-    data = _without(draft.data, gone)
-    if kept:  # an inner item has taken over ``item`` and its like
-        walk, item, _ = kept[-1]
+    data = _without(draft.data, hidden)
+    if kept_items:  # an inner item has taken over ``item`` and its like
+        walk, item, _ = kept_items[-1]
         for path in walk.paths:
             if get_path(data, path) is MISSING:
                 data = set_path(data, path, item.value)
-    draft.data, draft.shown = data, kept
+    draft.data, draft.shown = data, kept_items
 
 
-def _without(data: Mapping[str, JSON], gone: tuple[ShownItem, ...]) -> Mapping[str, JSON]:
-    if not gone:
+def _without(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> Mapping[str, JSON]:
+    if not hidden:
         return data
-    whole = {path[0] for walk, _, _ in gone for path in walk.paths if len(path) == 1}
-    trimmed: Mapping[str, JSON] = FrozenDict({key: one for key, one in data.items() if key not in whole})
-    for walk, _, made in reversed(gone):
+    top_level = {path[0] for walk, _, _ in hidden for path in walk.paths if len(path) == 1}
+    trimmed: Mapping[str, JSON] = FrozenDict(
+        {key: value for key, value in data.items() if key not in top_level}
+    )
+    for walk, _, created in reversed(hidden):
         for path in walk.paths:
             if len(path) > 1:
                 trimmed = remove_path(trimmed, path)
-        for path in reversed(made):
+        for path in reversed(created):
             if get_path(trimmed, path) == {}:
                 trimmed = remove_path(trimmed, path)
     return trimmed
@@ -386,15 +398,15 @@ def _without(data: Mapping[str, JSON], gone: tuple[ShownItem, ...]) -> Mapping[s
 def show_item(draft: Draft, walk: Walk, item: Item) -> None:
     """Show ``item`` in the data under its names (R12)."""
     data = dict(draft.data)
-    made: list[tuple[str, ...]] = []
+    created: list[tuple[str, ...]] = []
     for path in walk.paths:
         if len(path) == 1:
             data[path[0]] = item.value
             continue
         parents = [path[:length] for length in range(1, len(path))]
-        made += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
+        created += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
         data = dict(set_path(data, path, item.value))
-    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(walk, item, tuple(made)))
+    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(walk, item, tuple(created)))
 
 
 @lru_cache(maxsize=1024)
@@ -403,5 +415,5 @@ def walk_of(iterator: Iterator) -> Walk:
     numbered = iterator.numbered_as_work_items
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]
-    shown = tuple(dict.fromkeys(path for path in paths if path))
-    return Walk(iterator, state_path(iterator.items), shown, numbered)
+    shown_paths = tuple(dict.fromkeys(path for path in paths if path))
+    return Walk(iterator, state_path(iterator.items), shown_paths, numbered)

@@ -48,28 +48,28 @@ class Label(NamedTuple):
             self.tags and f"tagged {', '.join(self.tags)}",
             self.note and f"note: {' '.join(self.note.split())}",
         ]
-        told = "; ".join(str(part) for part in parts if part)
-        return f"{told} (by {self.by})" if self.by not in ("", "person") else told
+        text = "; ".join(str(part) for part in parts if part)
+        return f"{text} (by {self.by})" if self.by not in ("", "person") else text
 
     def listed(self) -> dict[str, JSON]:
         """Return what the list of casts tells of it."""
         note = self.note[:_LISTED_NOTE_CHARS]
-        found: dict[str, JSON] = {
+        fields: dict[str, JSON] = {
             "name": self.name,
             "tags": list(self.tags),
             "verdict": self.verdict,
             "note": note,
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
 
-def as_listed(given: object) -> Label:
+def as_listed(listed: object) -> Label:
     """Read what :meth:`Label.listed` gave; what is not as it should be counts as not said."""
-    found: Mapping[str, JSON] = given if isinstance(given, dict) else {}
-    texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := found.get(key), str)}
-    tags = found.get("tags")
+    fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
+    texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
+    tags = fields.get("tags")
     return Label(
-        **texts, tags=tuple(one for one in tags if isinstance(one, str)) if isinstance(tags, list) else ()
+        **texts, tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
     )
 
 
@@ -88,24 +88,24 @@ def relabelled(
     Raises:
         MateriaError: a name, tag, note or verdict that cannot be one (``bad_label``).
     """
-    tags = [one for one in before.tags if one not in set(_several(untag))]
-    tags += [one for one in _several(tag) if one not in tags]
-    made = Label(
+    tags = [tag_ for tag_ in before.tags if tag_ not in set(_several(untag))]
+    tags += [tag_ for tag_ in _several(tag) if tag_ not in tags]
+    new_label = Label(
         before.name if name is None else name.strip(),
         tuple(tags),
         before.note if note is None else note.strip(),
         before.verdict if verdict is None else verdict.strip(),
         by.strip() or "person",
     )
-    _check(made)
-    return made
+    _check(new_label)
+    return new_label
 
 
-def _several(given: str | Iterable[str]) -> list[str]:
+def _several(tags: str | Iterable[str]) -> list[str]:
     """Tags may stand in one text, with commas or spaces between them."""
-    if isinstance(given, str):
-        return [part for part in re.split(r"[,\s]+", given) if part]
-    return [str(one).strip() for one in given]
+    if isinstance(tags, str):
+        return [part for part in re.split(r"[,\s]+", tags) if part]
+    return [str(tag).strip() for tag in tags]
 
 
 def _check(label: Label) -> None:
@@ -132,5 +132,5 @@ def _check(label: Label) -> None:
         raise _bad(f"{label.verdict[:80]!r} is not a verdict.", did_you_mean(label.verdict, VERDICTS))
 
 
-def _bad(what: str, hint: str) -> MateriaError:
-    return MateriaError(what, hint=hint, kind="bad_label")
+def _bad(message: str, hint: str) -> MateriaError:
+    return MateriaError(message, hint=hint, kind="bad_label")

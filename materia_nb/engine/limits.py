@@ -43,33 +43,39 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     """Return every limit of the cast but those of single edges, which :func:`edges_used` gives."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
-    rounds, most = None, rules.graph.limits.max_no_advance_cycles
+    rounds, maximum = None, rules.graph.limits.max_no_advance_cycles
     if item is not None:
-        rounds, most = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
+        rounds, maximum = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
     return (
         *(
-            Limit(one.of if one.of == one.unit else f"{one.of} in {one.unit}", one.used(state.usage), bound)
-            for one in BOUNDS
-            if (bound := one.most(state.budget)) is not None or one.of == "tokens"
+            Limit(
+                bound_row.of if bound_row.of == bound_row.unit else f"{bound_row.of} in {bound_row.unit}",
+                bound_row.used(state.usage),
+                bound,
+            )
+            for bound_row in BOUNDS
+            if (bound := bound_row.most(state.budget)) is not None or bound_row.of == "tokens"
         ),
         Limit("repairs of one visit", None if at is None else at.repairs, repairs),
-        Limit("rounds of one item without advance", rounds, most),
+        Limit("rounds of one item without advance", rounds, maximum),
     )
 
 
 def used_up(state: StateView) -> str | None:
     """Say which maximum of the budget is reached, by what is known (R20, R56); None when none is."""
-    for one in BOUNDS:
-        if one.reached(state.usage, state.budget):
-            used, most = (one.form.format(n or 0) for n in (one.used(state.usage), one.most(state.budget)))
-            return f"The cast has used {used} of {most} {one.unit}."
+    for bound in BOUNDS:
+        if bound.reached(state.usage, state.budget):
+            used, maximum = (
+                bound.form.format(n or 0) for n in (bound.used(state.usage), bound.most(state.budget))
+            )
+            return f"The cast has used {used} of {maximum} {bound.unit}."
     return None
 
 
 def nearly_used_up(state: StateView) -> bool:
     """Whether the budget warns (R20)."""
     budget = state.budget
-    return any(one.reached(state.usage, budget, budget.warn_at_percent) for one in BOUNDS)
+    return any(bound.reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
 
 def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
@@ -107,10 +113,12 @@ def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[
     return used, limit
 
 
-def with_uses(rules: Rules, here: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
+def with_uses(
+    rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, choice: Choice
+) -> Choice:
     """Return the choice of an edge with how often each edge that was looked at was used, and its limit."""
     used, limit, looks = 0, None, []
-    for look, edge in zip(choice.looks, here.socket.edges, strict=False):
+    for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
         used, limit = edge_use(rules, state, visit, edge)
         looks.append(_used(look, used, limit))
     if choice.edge is None:
@@ -155,34 +163,34 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     """
     if visit.item is not None:
         return None
-    what = f"Outside items, the exit route {route.id} of {visit.socket} to {route.target}"
-    return _count_outside(rules, draft, route.edge_id, visit, what, route.target)
+    subject = f"Outside items, the exit route {route.id} of {visit.socket} to {route.target}"
+    return _count_outside(rules, draft, route.edge_id, visit, subject, route.target)
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
     """Bound detours as edges outside items are."""
-    what = f"The detour from {visit.socket} to {target}"
-    return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, what, target)
+    subject = f"The detour from {visit.socket} to {target}"
+    return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
 
 def _count_outside(
-    rules: Rules, draft: Draft, name: str, visit: Visit, what: str, target: str
+    rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str
 ) -> Failure | None:
     """Count what is bounded as edges outside items are."""
     key: EdgeId = (name, 0)
-    used, most = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
+    used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
     draft.counts = FrozenDict({**draft.counts, key: used + 1})
-    limit = most + draft.extra.get(("edge", *key, None), 0)
+    limit = maximum + draft.extra.get(("edge", *key, None), 0)
     if used < limit:
         return None
     return Failure(
         "edge_traversals_exhausted",
-        f"{what} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals) and was chosen once "
+        f"{subject} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals) and was chosen once "
         f"more{_in_round(draft.trail, target)}.",
         visit.socket,
         _ALLOW_AGAIN,
         target,
-        (("edge", *key, None), most),
+        (("edge", *key, None), maximum),
     )
 
 
@@ -198,11 +206,11 @@ def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
 
 def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
     """Return the failure of an item that went round too often without advancing; ``step`` is the visit's."""
-    begun = next(step for seen, step in state.items[item.id].path if seen == socket)
+    first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
         f"Item {item.key} went round {limit + 1} times without advancing: "
-        f"{_round_of(state.trail, socket, step - begun)}.",
+        f"{_round_of(state.trail, socket, step - first_step)}.",
         socket,
         "see why the item is not done; retry --limit to allow more rounds, or give the retry edge a maxTraversals",
         socket,
@@ -226,7 +234,7 @@ def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit:
 
 
 def _in_round(trail: tuple[str, ...], target: str) -> str:
-    length = next((back for back, seen in enumerate(reversed(trail), start=1) if seen == target), None)
+    length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
     return f", in the round {_round_of(trail, target, length)}" if length else ""
 
 
@@ -234,10 +242,10 @@ def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
     """Name the sockets of a round that took ``length`` visits and leads back to ``socket``, in order (R18)."""
     known = trail[-length:]
     names: list[str] = [] if len(known) == length else [socket, "..."]
-    for seen in known:
-        if seen in names:  # a round within the round, which was counted for itself
-            del names[names.index(seen) :]
-        names.append(seen)
+    for visited in known:
+        if visited in names:  # a round within the round, which was counted for itself
+            del names[names.index(visited) :]
+        names.append(visited)
     return " -> ".join([*names, socket])
 
 
@@ -248,8 +256,8 @@ def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: in
     previous visit of that socket, because that edge bounds it already.
     """
     path = record.path
-    for place, (seen, step) in enumerate(path):
-        if seen == socket:
+    for index, (visited, step) in enumerate(path):
+        if visited == socket:
             counted = state.bounded_at < step
-            return ItemRecord(record.used, (*path[:place], (socket, visit_step)), record.cycles + counted)
+            return ItemRecord(record.used, (*path[:index], (socket, visit_step)), record.cycles + counted)
     return ItemRecord(record.used, (*path, (socket, visit_step)), record.cycles)

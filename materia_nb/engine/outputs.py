@@ -60,30 +60,30 @@ def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) 
 
 
 def continued(
-    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt
+    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt
 ) -> Transition:
     """Ask the agent that is still at work once more, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
-    asked = resume_prompt(
+    next_prompt = resume_prompt(
         prompt,
         "\n".join([_GO_ON, *([reading.reason] if reading.reason else [])]),
-        form_for(rules, here, draft, visit, short=True),
+        form_for(rules, socket_rules, draft, visit, short=True),
     )
     return Transition(
-        draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading
+        draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), next_prompt, reading
     )
 
 
 def _detoured(
-    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
+    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
 ) -> Transition:
     """Run the named socket first; then go the way of a satisfied output, or do this one again."""
     target = reading.target or END
     if reading.satisfied:
-        return complete(rules, here, draft, visit, text, reading, detour=target)
-    apply_output(here, draft, text, reading)
+        return complete(rules, socket_rules, draft, visit, text, reading, detour=target)
+    apply_output(socket_rules, draft, text, reading)
     decision = decision_of(visit, "detour", target, reading)
     completed = ev.SocketComplete(about=about(rules, visit), visit=visit.visit, parsed=True, detour=target)
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
@@ -94,21 +94,21 @@ def answered(
 ) -> Transition:
     """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
     visit = held_visit(state)
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
     hold = state.hold
-    told = (
+    lines = (
         [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
     )
-    told += ["The person answers:", text] if grant is None else [text]
-    if here.protocol.after_answer and hold is not None and hold.action == "pause" and grant is None:
-        told.append(here.protocol.after_answer)
+    lines += ["The person answers:", text] if grant is None else [text]
+    if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and grant is None:
+        lines.append(socket_rules.protocol.after_answer)
     return Transition(
         after,
         (),
         None,
-        resume_prompt(prompt, "\n".join(told), form_for(rules, here, after, resumed, short=True)),
+        resume_prompt(prompt, "\n".join(lines), form_for(rules, socket_rules, after, resumed, short=True)),
     )
 
 
@@ -141,15 +141,15 @@ def decided(
         MateriaError: the cast is not held (``not_held``), there is no such socket, or nothing says which edge to take.
     """
     visit = held_visit(state)
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     hold = state.hold
     assert hold is not None  # noqa: S101 - held_visit raises otherwise
     if target not in (None, END):
         rules.graph.needs_socket(target)
-    given = hold.reading
-    value: JSON = given.value if isinstance(given.value, dict) else {}
-    word = given.satisfied if satisfied is None else satisfied
-    if word is None and target is None and here.wanted.only_guarded:
+    held_reading = hold.reading
+    value: JSON = held_reading.value if isinstance(held_reading.value, dict) else {}
+    word = held_reading.satisfied if satisfied is None else satisfied
+    if word is None and target is None and socket_rules.wanted.only_guarded:
         raise MateriaError(
             f"The output does not say whether it is satisfied, and {visit.socket} has guarded edges only.",
             hint="accept satisfied or accept not_satisfied, or name the socket to go on to",
@@ -157,15 +157,15 @@ def decided(
         )
     reading = Reading(
         value,
-        notes=given.notes,
+        notes=held_reading.notes,
         satisfied=word,
-        context=given.context,
-        work_items=given.work_items,
-        warnings=given.warnings,
+        context=held_reading.context,
+        work_items=held_reading.work_items,
+        warnings=held_reading.warnings,
     )
     draft = Draft(state, artifact)
     draft.hold = None
-    return complete(rules, here, draft, visit, hold.text, reading, target=target)
+    return complete(rules, socket_rules, draft, visit, hold.text, reading, target=target)
 
 
 _ANSWER_CUT: Final = "answer_cut"
@@ -200,32 +200,37 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     visit = waiting_visit(state)
     if visit.grant is not None or changed:  # what is left of a consent ends with the turn
         visit = visit._replace(grant=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     draft = Draft(state, artifact)
     draft.at = visit
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
-    if visit.mode in here.any_text:
-        asked = prompt or first_prompt(rules, here, draft.done(), visit)
+    if visit.mode in socket_rules.any_text:
+        answered_prompt = prompt or first_prompt(rules, socket_rules, draft.done(), visit)
         return (
-            _worked(rules, here, draft, visit, asked)
-            if visit.mode in here.works
+            _worked(rules, socket_rules, draft, visit, answered_prompt)
+            if visit.mode in socket_rules.works
             else _drafted(rules, draft, visit)
         )
-    reading = _read(rules, here, draft, visit, text)
+    reading = _read(rules, socket_rules, draft, visit, text)
     if cut:
         reading = _cut_off(reading, text, cut)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "return the whole answer again"),))
     if reading.error is not None:
-        return _refused(rules, here, draft, visit, text, reading, prompt=prompt, process=process)
+        return _refused(rules, socket_rules, draft, visit, text, reading, prompt=prompt, process=process)
     if reading.action == "route":
-        return complete(rules, here, draft, visit, text, reading)
+        return complete(rules, socket_rules, draft, visit, text, reading)
     if reading.action == "detour":
-        return _detoured(rules, here, draft, visit, text, reading)
+        return _detoured(rules, socket_rules, draft, visit, text, reading)
     if reading.action == "reissue":
         return continued(
-            rules, here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
+            rules,
+            socket_rules,
+            draft,
+            visit,
+            reading,
+            prompt or first_prompt(rules, socket_rules, draft.done(), visit),
         )
     return held(rules, draft, visit, text, reading)
 
@@ -233,9 +238,12 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
     """Put first that the answer was cut off; one that is whole enough to be taken has it as a warning."""
     blank = not text.strip()
-    what = "empty" if blank else "incomplete"
+    extent = "empty" if blank else "incomplete"
     issue = Issue(
-        "$", f"The answer was cut off by {by} and is {what}.", "write a shorter, complete answer", _ANSWER_CUT
+        "$",
+        f"The answer was cut off by {by} and is {extent}.",
+        "write a shorter, complete answer",
+        _ANSWER_CUT,
     )
     if reading.error is None and not blank:
         return reading._replace(warnings=(issue, *reading.warnings))
@@ -245,16 +253,16 @@ def _cut_off(reading: Reading, text: str, by: str) -> Reading:
 def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
     """Return why an answer of the waiting visit would be refused, empty when it would be taken (R42)."""
     visit = waiting_visit(state)
-    here = rules.sockets[visit.socket]
-    if visit.mode in here.any_text:
+    socket_rules = rules.sockets[visit.socket]
+    if visit.mode in socket_rules.any_text:
         return ()
-    reading = _read(rules, here, state, visit, text)
+    reading = _read(rules, socket_rules, state, visit, text)
     return () if reading.error is None else reading.issues
 
 
-def _read(rules: Rules, here: SocketRules, state: StateView, visit: Visit, text: str) -> Reading:
-    facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
-    reading = here.protocol.read(text, here.wanted, facts)
+def _read(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, text: str) -> Reading:
+    facts = turn_facts(rules, socket_rules, state, visit) if socket_rules.needs_facts else UNKNOWN
+    reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
     if not isinstance(reading.value, dict | list):
         return reading
     value, items = frozen(reading.value), reading.work_items
@@ -275,14 +283,16 @@ def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
     return Transition(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
-def _worked(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
+def _worked(
+    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, prompt: Prompt
+) -> Transition:
     """The work is done; now the same agent is asked to hand it over."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
     return Transition(
-        draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, here, draft, visit))
+        draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, socket_rules, draft, visit))
     )
 
 
@@ -300,9 +310,9 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
             f"{visit.socket} has no draft yet.", hint="let its agent answer first (step)", kind="no_draft"
         )
     visit = visit._replace(mode="final")
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     return Transition(
-        state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, here, state, visit))
+        state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, socket_rules, state, visit))
     )
 
 
@@ -314,7 +324,7 @@ _MORE_TOKENS: Final = "give the agent more max_tokens (--max-tokens N, or max_to
 
 def _refused(
     rules: Rules,
-    here: SocketRules,
+    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     text: str,
@@ -323,10 +333,10 @@ def _refused(
     prompt: Prompt | None,
     process: str,
 ) -> Transition:
-    told = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
+    summary = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
     of_visit, events = about(rules, visit), told_by(rules, draft, visit, reading)
-    if here.socket.is_utility:
-        message = f"The output of {visit.socket} was refused. {told}"
+    if socket_rules.socket.is_utility:
+        message = f"The output of {visit.socket} was refused. {summary}"
         failure = Failure(
             "invalid_output",
             f"{message} {process}" if process else message,
@@ -335,7 +345,9 @@ def _refused(
         )
         refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
         events = (refused, *events)
-        return fail(rules, here, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
+        return fail(
+            rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading
+        )
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= _MOST_REFUSED):
         return held(rules, draft, visit, text, reading)
@@ -343,35 +355,43 @@ def _refused(
     if visit.repairs >= allowed and not asks:
         failure = Failure(
             "repair_exhausted",
-            f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {told}",
+            f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {summary}",
             visit.socket,
             _MORE_TOKENS if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN,
             refused=(reading.issues, text),
         )
-        exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=told, attempt=visit.repairs)
+        exhausted = ev.RecoveryExhausted(
+            about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs
+        )
         events = (exhausted, *events)
-        return fail(rules, here, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
+        return fail(
+            rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading
+        )
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
-    before = prompt or first_prompt(rules, here, draft.done(), visit)
+    before = prompt or first_prompt(rules, socket_rules, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
-    most = _MOST_REFUSED if asks else allowed
+    max_attempts = _MOST_REFUSED if asks else allowed
     start = ev.RecoveryStart(
         about=of_visit,
         visit=visit.visit,
         attempt=visit.repairs,
-        max_attempts=most,
+        max_attempts=max_attempts,
         validation_kind=kind,
-        error=told,
+        error=summary,
     )
     retry = ev.RecoveryRetry(
-        about=of_visit, visit=visit.visit, attempt=visit.repairs, max_attempts=most, validation_kind=kind
+        about=of_visit,
+        visit=visit.visit,
+        attempt=visit.repairs,
+        max_attempts=max_attempts,
+        validation_kind=kind,
     )
     return Transition(
         draft.done(),
         (start, *events, retry),
         decision_of(visit, "repair", visit.socket, reading),
-        repair_prompt(before, form_for(rules, here, draft, visit, short=True), reading.issues, text),
+        repair_prompt(before, form_for(rules, socket_rules, draft, visit, short=True), reading.issues, text),
         reading,
     )
 
@@ -408,12 +428,12 @@ class PastStates:
     def followed_by(self, other: PastStates) -> None:
         """Keep of what was handed on until here, which grows with the cast, only how much of that of ``other`` it is."""
         begin, first = self._start, other.start
-        (after, context), (entries, made) = first.handoffs, begin.handoffs
+        (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
         unchanged = self._after is None or self._after is first  # by somebody, before the next step
-        same = context.startswith(made) and after[: len(entries)] == entries
-        if self._next is None and unchanged and same and begin.data.get("context") == made:
-            self._handed = (len(entries), len(made))
+        same = context.startswith(context_text) and after[: len(entries)] == entries
+        if self._next is None and unchanged and same and begin.data.get("context") == context_text:
+            self._handed = (len(entries), len(context_text))
             self._next = other  # first, since others may look at it meanwhile
             self._start = begin._replace(data=FrozenDict({**begin.data, "context": ""}), handoffs=Handoffs())
             if self._after is not None:
@@ -426,11 +446,11 @@ class PastStates:
         if self._next is None:
             return begin
         while last._next is not None:
-            behind = last._next
-            last._next = behind._next or behind  # noqa: SLF001 - its own class; the next time it is half as far
-            last = behind
-        entries, made = last._start.handoffs  # noqa: SLF001 - its own class
-        handed = Handoffs(entries[: self._handed[0]], made[: self._handed[1]])
+            following = last._next
+            last._next = following._next or following  # noqa: SLF001 - its own class; the next time it is half as far
+            last = following
+        entries, context_text = last._start.handoffs  # noqa: SLF001 - its own class
+        handed = Handoffs(entries[: self._handed[0]], context_text[: self._handed[1]])
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.made}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
@@ -455,19 +475,19 @@ class PastStates:
         return self._around(number)[1]
 
     def _around(self, number: int) -> tuple[CastState, CastState]:
-        latest, place, after = self._latest, number - self._first, self._after
+        latest, index, after = self._latest, number - self._first, self._after
         if after is not None:
             return self.start, after.start if isinstance(after, PastStates) else after
         if latest is not None and latest[1].steps == number:
             return latest
         states = _computed(self, len(self._outputs))
-        return states[place], states[place + 1]
+        return states[index], states[index + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
         states = [self.start]
-        for text, artifact, worked, usage, asked in list(self._outputs.values())[:count]:
-            waiting, used = enter(self._rules, states[-1]).state, at_work(worked, usage, turns=asked)
+        for text, artifact, worked, usage, was_prompted in list(self._outputs.values())[:count]:
+            waiting, used = enter(self._rules, states[-1]).state, at_work(worked, usage, turns=was_prompted)
             states.append(output(self._rules, waiting, text, used, artifact=artifact).state)
         return tuple(states)
 
@@ -488,10 +508,12 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
         return None
     before, latest = record.states
     plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
-    taken = step.decision is not None and step.decision.result in TAKEN
-    follows = plain and taken and latest is session.state  # else somebody changed it while the visit waited
-    behind = session.steps.behind
-    last = past = behind.states if behind else None
+    is_accepted = step.decision is not None and step.decision.result in TAKEN
+    follows = (
+        plain and is_accepted and latest is session.state
+    )  # else somebody changed it while the visit waited
+    previous = session.steps.behind
+    last = past = previous.states if previous else None
     if not follows or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
         past = PastStates(rules, before, None if follows else after)
         past.take(rules, turn, before, after)

@@ -115,50 +115,52 @@ _GIVING_WAY: Final = (
 
 
 def work_prompt(
-    told: PromptContext,
+    context: PromptContext,
     instruction: str,
     task: str,
-    wanted: str,
+    form: str,
     *,
-    given: Mapping[str, JSON] | None = None,
-    most: int,
+    known_fields: Mapping[str, JSON] | None = None,
+    max_chars: int,
 ) -> Prompt:
     """Assemble the prompt of a first turn.
 
     Args:
-        told: what there is to tell of the cast.
+        context: what the agent reads of the cast.
         instruction: the rendered prompt of the materia, as it is compared.
         task: the same with what others wrote quoted.
-        wanted: what must be returned, in words.
-        given: the envelope that some protocols hand over before it.
-        most: how many characters it may have (R50).
+        form: what must be returned, in words.
+        known_fields: the fields that some protocols fill in for the agent.
+        max_chars: the maximum length of the prompt, in characters (R50).
     """
-    reasons = tuple(entry.reason for entry in told.reasons())
-    after = []
-    if given:
-        after.append(
-            PromptPart("given", told.quoted(pretty(whole_floats_as_integers(dict(given)))), quotes=True)
+    reasons = tuple(entry.reason for entry in context.reasons())
+    closing = []
+    if known_fields:
+        closing.append(
+            PromptPart(
+                "given", context.quoted(pretty(whole_floats_as_integers(dict(known_fields)))), quotes=True
+            )
         )
-    if told.visit.mode == "draft":
-        after.append(PromptPart("draft", _DRAFT_TEXT))
-    elif wanted:
-        after.append(PromptPart("return", wanted))
+    if context.visit.mode == "draft":
+        closing.append(PromptPart("draft", _DRAFT_TEXT))
+    elif form:
+        closing.append(PromptPart("return", form))
 
     def written(room: PromptBudget, note: str = "") -> Prompt:
-        before, behind = told.parts(room)
-        asked = PromptPart("task", task, note, quotes=task != instruction)
-        return Prompt((*before, asked, *behind, *after), instruction, reasons, told.here.form)
+        before, after = context.parts(room)
+        task_part = PromptPart("task", task, note, quotes=task != instruction)
+        return Prompt((*before, task_part, *after, *closing), instruction, reasons, context.here.form)
 
     room = PromptBudget()
     prompt = written(room)
-    over = len(prompt.text) - most
+    over = len(prompt.text) - max_chars
     for field, name in _GIVING_WAY:
         if over <= 0:
             return prompt
         size = next(len(part.text) for part in prompt.parts if part.name == name) - NOTICE_CHARS
         room = room._replace(**{field: max(size - over, 0) if field != "titles" else AROUND_AT_LEAST})
         prompt = written(room)
-        over = len(prompt.text) - most
+        over = len(prompt.text) - max_chars
     return (
         prompt
         if over <= 0
@@ -190,41 +192,41 @@ _DRAFT_TEXT: Final = (
 )
 
 
-def final_prompt(before: Prompt, wanted: str) -> Prompt:
+def final_prompt(before: Prompt, form: str) -> Prompt:
     """Assemble the turn that asks for the result of a refined draft."""
     text = "The person accepts the draft. Return the final result of this conversation."
-    return _next(before, "draft", text, wanted)
+    return _next(before, "draft", text, form)
 
 
-def handoff_prompt(before: Prompt, wanted: str) -> Prompt:
+def handoff_prompt(before: Prompt, form: str) -> Prompt:
     """Assemble the turn that asks for the handoff of work that is done."""
-    return _next(before, "finalize", WORK_IS_OVER, wanted)
+    return _next(before, "finalize", WORK_IS_OVER, form)
 
 
-def resume_prompt(before: Prompt, said: str, wanted: str) -> Prompt:
+def resume_prompt(before: Prompt, text: str, form: str) -> Prompt:
     """Assemble a turn that goes on with work that was interrupted, with what the agent is told now."""
-    return _next(before, "resume", said, wanted)
+    return _next(before, "resume", text, form)
 
 
-def repair_prompt(before: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
+def repair_prompt(before: Prompt, form: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble a repair turn: what was wrong, what to return, and an excerpt of at most 600 characters of the answer (R19).
 
     A later repair of the same visit shows no refused answer, which weak models copy (R52).
     """
-    again = any(part.name == "repair" for part in before.parts) and not before.begins
-    return _next(before, "repair", _wrong(issues, "" if again else output), wanted)
+    is_repeated = any(part.name == "repair" for part in before.parts) and not before.begins
+    return _next(before, "repair", _wrong(issues, "" if is_repeated else output), form)
 
 
-def repair_again(first: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
+def repair_again(first: Prompt, form: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble the repair turn of a revived cast: whoever answers it may not have seen the first turn."""
     before = [part for part in first.parts if part.name != "return"]
-    repair = _next(first, "repair", _wrong(issues, output), wanted)
+    repair = _next(first, "repair", _wrong(issues, output), form)
     return Prompt((*before, *repair.parts), first.instruction, first.reasons, first.form)
 
 
-def _next(before: Prompt, name: PartName, said: str, wanted: str) -> Prompt:
+def _next(before: Prompt, name: PartName, text: str, form: str) -> Prompt:
     """A later turn of a visit: what is said now, and what must be returned."""
-    parts = (PromptPart(name, said), PromptPart("return", wanted)) if wanted else (PromptPart(name, said),)
+    parts = (PromptPart(name, text), PromptPart("return", form)) if form else (PromptPart(name, text),)
     return Prompt(parts, before.instruction, before.reasons, before.form)
 
 

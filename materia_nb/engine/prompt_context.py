@@ -128,14 +128,16 @@ class PromptVariables(NamedTuple):
 
     def variable_of(self, path: tuple[str, ...]) -> str:
         """Return the variable that tells a path in the state, empty for none."""
-        found = next((one for one in self.paths if path[: len(one)] == one), None)
-        if found is None:
+        prefix = next(
+            (known_path for known_path in self.paths if path[: len(known_path)] == known_path), None
+        )
+        if prefix is None:
             return ""
-        return "{{" + (".".join(("state", *found)) if found else "stateJson") + "}}"
+        return "{{" + (".".join(("state", *prefix)) if prefix else "stateJson") + "}}"
 
 
 @lru_cache(maxsize=1024)
-def _prompt_variables(prompt: str, shown: tuple[tuple[str, ...], ...]) -> PromptVariables:
+def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> PromptVariables:
     """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
     names = {name for _, _, name in variables(prompt)} - {""}
     paths, item, fields, quoting = set(), set(), set(), set()
@@ -151,7 +153,9 @@ def _prompt_variables(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Prompt
             fields |= set(rest) if head == "lastJson" and len(rest) == 1 else set()
             continue
         path = () if name == "stateJson" else tuple(rest) if head == "state" else (head, *rest)
-        inside = next((path[len(one) :] for one in shown if path[: len(one)] == one), None)
+        inside = next(
+            (path[len(item_path) :] for item_path in item_paths if path[: len(item_path)] == item_path), None
+        )
         if inside is not None:
             item.add(inside)
             continue
@@ -205,8 +209,8 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
         socket.prompt_form or form,
         tuple(
             tuple(split_path(target))
-            for one in graph.sockets.values()
-            for target, text in one.assign
+            for other in graph.sockets.values()
+            for target, text in other.assign
             if text in ("$", "lastOutput") and split_path(target)
         ),
     )
@@ -239,21 +243,21 @@ class PromptContext(NamedTuple):
 
     def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
         """Write the parts that stand before the task, and those that stand behind it."""
-        kept = tuple(one for one in self.state.follow_up if not one.settled)
-        reasons = shown_to(kept, self.visit.socket, self.visit.item)
+        open_reasons = tuple(follow_up for follow_up in self.state.follow_up if not follow_up.settled)
+        reasons = shown_to(open_reasons, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
         before = self._answer_before(reasons)
-        told = {step for step in sent_back if self._entry_at(step) is not None}
+        shown_steps = {step for step in sent_back if self._entry_at(step) is not None}
         if before is not None:
-            told.add(before.step)
+            shown_steps.add(before.step)
         if self.here.own.output:
-            told.add(self.state.last_step)
+            shown_steps.add(self.state.last_step)
         return (
             [
                 self._request(),
                 self._where(room),
                 self._state(room, before),
-                self._handoffs(room, told),
+                self._handoffs(room, shown_steps),
                 self._output(room, sent_back),
             ],
             [self._item(), self._answer(room, before), self._why(reasons), self._changed()],
@@ -272,12 +276,12 @@ class PromptContext(NamedTuple):
         return PromptPart("request", self.quoted(text), tells=(("request", ""),))
 
     def _where(self, room: PromptBudget) -> PromptPart:
-        here = self.here
-        if not here.told.place:
+        context = self.here
+        if not context.told.place:
             return PromptPart("place", "", "castContext excludes it")
-        if here.alone and self.visit.item is None:
+        if context.alone and self.visit.item is None:
             return PromptPart("place", "", "the loadout has one socket")
-        lines = [here.place]
+        lines = [context.place]
         item = self.visit.item
         if item is not None:
             lines += self._outer_lines()
@@ -285,20 +289,20 @@ class PromptContext(NamedTuple):
                 f"You are working on item {item.position + 1} of {len(self._own_list())} ({item.key})."
             )
         if item is None or self.here.generator:
-            more, note, tells = self._list_outside(room)
+            more, note, values = self._list_outside(room)
         else:
-            more, note, tells = self._list_inside(item, room)
-        return PromptPart("place", "\n".join([*lines, *more]), note, quotes=False, tells=tells)
+            more, note, values = self._list_inside(item, room)
+        return PromptPart("place", "\n".join([*lines, *more]), note, quotes=False, tells=values)
 
     def _outer_lines(self) -> Iterator[str]:
-        for one in self.state.shown[:-1]:
+        for outer in self.state.shown[:-1]:
             inner = self.state.shown[-1].walk.list_path
-            value = one.item.value
-            for alias in one.walk.paths:
+            value = outer.item.value
+            for alias in outer.walk.paths:
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
             written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
-            yield f"Part of {one.item.key}: {cut_to(written, STRING_CHARS)}"
+            yield f"Part of {outer.item.key}: {cut_to(written, STRING_CHARS)}"
 
     def _list_inside(
         self, item: Item, room: PromptBudget
@@ -323,17 +327,17 @@ class PromptContext(NamedTuple):
                 lines.append(f"- {self._word(index, item)}: {_title(items[index], str(index))}")
         if last - first < len(items):
             lines.append(self._in_all(item, len(items)))
-        tells = tuple(("title", str(index)) for index in range(first, last) if index != item.position)
-        return lines, "", tells
+        values = tuple(("title", str(index)) for index in range(first, last) if index != item.position)
+        return lines, "", values
 
     def _word(self, index: int, item: Item) -> str:
         return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
 
     def _in_all(self, item: Item, count: int) -> str:
         """Count how the items stand, without looking at each."""
-        behind = min(item.position, count)
-        passed = sum(one[0] == item.cursor and one[2] == item.outer for one in self.state.passed)
-        counts = {"done": behind - passed, "skipped": passed, "pending": count - behind - 1}
+        earlier = min(item.position, count)
+        passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
+        counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
         return (
             "In total: "
             + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0)
@@ -341,14 +345,14 @@ class PromptContext(NamedTuple):
         )
 
     def _own_list(self) -> list[JSON]:
-        shown = self.state.shown
-        if not shown:
+        shown_items = self.state.shown
+        if not shown_items:
             return []
-        outer = shown[-2].item if len(shown) > 1 else None
-        found = get_path(self.state.data, shown[-1].walk.list_path)
-        if isinstance(found, list):
-            return found
-        return list_at(shown[-1].walk.iterator.items, self.state, outer)
+        outer = shown_items[-2].item if len(shown_items) > 1 else None
+        items = get_path(self.state.data, shown_items[-1].walk.list_path)
+        if isinstance(items, list):
+            return items
+        return list_at(shown_items[-1].walk.iterator.items, self.state, outer)
 
     def _list_outside(self, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items = self.state.data.get("workItems")
@@ -358,40 +362,40 @@ class PromptContext(NamedTuple):
             return [], "castContext excludes the list", ()
         if why := self.here.own.variable_of(("workItems",)):
             return [], f"your prompt contains {why}", ()
-        whole = self.here.told.items == "whole"
-        share = room.contexts // len(items) if whole else 0
-        lines, tells, short = [], [], 0
+        with_contexts = self.here.told.items == "whole"
+        share = room.contexts // len(items) if with_contexts else 0
+        lines, values, short = [], [], 0
         for index, item in enumerate(items):
             if room.titles is not None and room.titles <= index < len(items) - room.titles:
                 continue
             word = "" if self.here.cursor is None else standing(self.state, (self.here.cursor, index, ()))
             head = f"{index + 1}. " + (f"({_STANDING[word]}) " if word in ("done", "skipped") else "")
             lines.append(head + _title(item, str(index)))
-            tells.append(("title", str(index)))
+            values.append(("title", str(index)))
             text = _context_of(item)
             if text and share >= NOTICE_CHARS:
-                shown = middle(text, share)
-                short += shown != text
-                lines.append(_indented(shown))
-                tells.append(("context", str(index)))
+                shortened = middle(text, share)
+                short += shortened != text
+                lines.append(_indented(shortened))
+                values.append(("context", str(index)))
         note = f"contexts of {short} items shortened" if short else ""
-        if len(items) > len(titles := [one for one in tells if one[0] == "title"]):
+        if len(items) > len(titles := [value for value in values if value[0] == "title"]):
             note = f"{len(items) - len(titles)} titles in the middle are omitted"
             lines.append(f"({note})")
         count = len(items)
-        return [f"Work items ({count}):", *lines], note, tuple(tells)
+        return [f"Work items ({count}):", *lines], note, tuple(values)
 
     # -- state
 
     def _state(self, room: PromptBudget, before: Answered | None) -> PromptPart:
-        told = self.here.told.state
-        if told is False:
+        selected = self.here.told.state
+        if selected is False:
             return PromptPart("state", "", "castContext excludes it")
         if () in self.here.own.paths:
             return PromptPart("state", "", "your prompt contains {{stateJson}}")
         data: JSON = dict(self.state.data)
-        if isinstance(told, tuple):
-            data = _only(data, told)
+        if isinstance(selected, tuple):
+            data = _only(data, selected)
         for path in (*self._told_elsewhere(), *self._copies(before)):
             data = remove_path(data, path)
         if not data:
@@ -405,27 +409,27 @@ class PromptContext(NamedTuple):
     def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
         """The paths of the state that another part tells: the item, lists that are walked, the handoffs."""
         yield ("context",)
-        for one in self.state.shown:
-            yield from one.walk.paths
-            yield one.walk.list_path
+        for shown_item in self.state.shown:
+            yield from shown_item.walk.paths
+            yield shown_item.walk.list_path
         if self.visit.item is None and self.here.told.items != "none":
             yield ("workItems",)
         yield from (path for path in self.here.own.paths if path)
 
     def _copies(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
         """The paths under which an assignment keeps a whole output that is told as the one before, or as the answer."""
-        told: list[JSON] = []
+        shown_values: list[JSON] = []
         last, state = self.previous, self.state
         if last is not None and last.parse == "text" and self.here.told.previous and not self.here.own.output:
-            told.append((state.last_output or "").strip())
+            shown_values.append((state.last_output or "").strip())
         if before is not None and before.step != state.last_step:
-            told += [before.text.strip(), before.value]
+            shown_values += [before.text.strip(), before.value]
         for path in self.here.kept:
             value = get_path(state.data, path)
             if (
                 value
                 and value is not MISSING
-                and (value.strip() if isinstance(value, str) else value) in told
+                and (value.strip() if isinstance(value, str) else value) in shown_values
             ):
                 yield path
 
@@ -434,20 +438,20 @@ class PromptContext(NamedTuple):
     def _entry_at(self, step: int) -> Handoff | None:
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
-    def _handoffs(self, room: PromptBudget, told: set[int]) -> PromptPart:
-        wanted = self.here.told.handoffs
-        if wanted is False:
+    def _handoffs(self, room: PromptBudget, shown_steps: set[int]) -> PromptPart:
+        limit = self.here.told.handoffs
+        if limit is False:
             return PromptPart("handoffs", "", "castContext excludes them")
         if why := self.here.own.variable_of(("context",)):
             return PromptPart("handoffs", "", f"your prompt contains {why}")
         entries = [
-            entry for entry in current_handoffs(self.state) if entry.step not in told or not entry.step
+            entry for entry in current_handoffs(self.state) if entry.step not in shown_steps or not entry.step
         ]
         if not entries:
             return PromptPart("handoffs", "", "nothing beyond the other parts")
         bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
-        if wanted is not True:
-            bound = wanted
+        if limit is not True:
+            bound = limit
         chosen = self._chosen(entries, bound, min(bound, room.handoffs))
         lines, note = [], ""
         left_out = (
@@ -462,8 +466,8 @@ class PromptContext(NamedTuple):
             f"[{entry.socket} {entry.label}] {text}" if entry.socket else f"({entry.label}) {text}"
             for entry, text in chosen
         ]
-        tells = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
-        return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, tells)
+        values = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
+        return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
     def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
         """Choose the newest, then those of this item, then those without one, then others; oldest first.
@@ -492,12 +496,12 @@ class PromptContext(NamedTuple):
     # -- the output just before
 
     def _output(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
-        state, here, last = self.state, self.here, self.previous
+        state, context, last = self.state, self.here, self.previous
         why = (
             "castContext excludes it"
-            if not here.told.previous
+            if not context.told.previous
             else "already in your prompt"
-            if here.own.output
+            if context.own.output
             else "no previous output"
             if last is None or not (state.last_output or "").strip()
             else ""
@@ -507,9 +511,9 @@ class PromptContext(NamedTuple):
         of = f"{last.id} ({cut_to(_one_line(last.materia.label), _LABEL_CHARS)})"
         if last.parse == "text":
             text, note = bounded(state.last_output or "", room.output)
-            told = f"From {of}:\n{self.quoted(text)}" if text else ""
+            output_text = f"From {of}:\n{self.quoted(text)}" if text else ""
             return PromptPart(
-                "previous", told, note, bool(text), (("output", str(state.last_step)),) if text else ()
+                "previous", output_text, note, bool(text), (("output", str(state.last_step)),) if text else ()
             )
         if state.last_step in reasons_of:
             return PromptPart("previous", "", "see Why it came back")
@@ -528,14 +532,14 @@ class PromptContext(NamedTuple):
                 rest = {}
         if not lines:
             return PromptPart("previous", "", note or "already in other parts")
-        tells = tuple(("output", f"{state.last_step}.{name}") for name in rest)
-        return PromptPart("previous", "\n".join(lines), note, bool(rest), tells)
+        values = tuple(("output", f"{state.last_step}.{name}") for name in rest)
+        return PromptPart("previous", "\n".join(lines), note, bool(rest), values)
 
     def _left_of(self, value: JSON, last: Socket) -> dict[str, JSON]:
         """What of a JSON output no other part tells; a protocol other than the sparse one writes all into its handoff."""
         if not isinstance(value, dict) or (last.handoff != DEFAULT_HANDOFF and not last.is_utility):
             return {}
-        gone = {
+        excluded = {
             "satisfied",
             "context",
             "workItems",
@@ -543,10 +547,10 @@ class PromptContext(NamedTuple):
             *(("state",) if last.is_utility else ()),
         }
         if self.here.told.state is True:
-            gone |= {text[2:] for _, text in last.assign if text.startswith("$.")}
+            excluded |= {text[2:] for _, text in last.assign if text.startswith("$.")}
             if any(text in ("$", "lastOutput") for _, text in last.assign):
                 return {}
-        return {name: given for name, given in value.items() if name not in gone}
+        return {name: field_value for name, field_value in value.items() if name not in excluded}
 
     # -- the item, and what was done with it before
 
@@ -559,21 +563,21 @@ class PromptContext(NamedTuple):
         value = item.value
         for path in own:
             value = remove_path(value, path)
-        tells = (("item", item.key),)
+        values = (("item", item.key),)
         if not isinstance(value, dict):
             text = value if isinstance(value, str) else pretty(whole_floats_as_integers(value))
-            return PromptPart("item", f"{item.key}:\n{self.quoted(text)}", tells=tells)
+            return PromptPart("item", f"{item.key}:\n{self.quoted(text)}", tells=values)
         if not value:
             return PromptPart("item", "", "already in your prompt")
         title, context = value.get("title"), value.get("context")
         plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
-        if plain and all(isinstance(one, str) for one in value.values()):
+        if plain and all(isinstance(part, str) for part in value.values()):
             lines = [f"{item.key}: {_one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
             if isinstance(context, str):
                 lines.append(self.quoted(context))
-            return PromptPart("item", "\n".join(lines), tells=tells)
+            return PromptPart("item", "\n".join(lines), tells=values)
         return PromptPart(
-            "item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=tells
+            "item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=values
         )
 
     def reasons(self) -> list[FollowUp]:
@@ -596,7 +600,7 @@ class PromptContext(NamedTuple):
             return PromptPart("before", "", "same as Output just before")
         value = before.value
         if isinstance(value, dict):
-            value = {name: given for name, given in value.items() if name != "workItems"}
+            value = {name: field_value for name, field_value in value.items() if name != "workItems"}
             if not value:
                 return PromptPart("before", "", "already in other parts")
             text = pretty(whole_floats_as_integers(value))
@@ -610,23 +614,23 @@ class PromptContext(NamedTuple):
     def _why(self, reasons: Sequence[FollowUp]) -> PromptPart:
         if not reasons:
             return PromptPart("reasons", "", "the work was not sent back")
-        room, blocks, tells = RENDERED_CHARS, [], []
+        room, blocks, values = RENDERED_CHARS, [], []
         for entry in reversed(reasons):
             if room <= 0:
                 break
-            kept = self._entry_at(entry.step)
-            text = middle(kept.text if kept is not None else entry.reason, max(room, NOTICE_CHARS))
+            handoff = self._entry_at(entry.step)
+            text = middle(handoff.text if handoff is not None else entry.reason, max(room, NOTICE_CHARS))
             room -= len(text)
             about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
             label = cut_to(_one_line(entry.label), _LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quoted(text)}")
-            tells.append(("handoff" if kept is not None else "reason", str(entry.step)))
+            values.append(("handoff" if handoff is not None else "reason", str(entry.step)))
         head = (
             "The work was not satisfactory. Oldest reason first:"
             if len(blocks) > 1
             else "The work was not satisfactory:"
         )
-        return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(tells)))
+        return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(values)))
 
     def _key_of(self, item: ItemId) -> str:
         mine = self.visit.item
@@ -637,8 +641,8 @@ class PromptContext(NamedTuple):
     def _changed(self) -> PromptPart:
         if not self.state.changed or not self.here.told.place:
             return PromptPart("changed", "", "no changes since the previous step")
-        what = ", ".join(self.state.changed)
-        text = f"After the previous step, a person changed {what}. This prompt shows the current values."
+        changes = ", ".join(self.state.changed)
+        text = f"After the previous step, a person changed {changes}. This prompt shows the current values."
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
@@ -670,7 +674,7 @@ def _title(item: JSON, key: str) -> str:
 
 def _context_of(item: JSON) -> str:
     if isinstance(item, dict):
-        rest = {name: given for name, given in item.items() if name not in ("title", "name")}
+        rest = {name: field_value for name, field_value in item.items() if name not in ("title", "name")}
         if set(rest) <= {"context"}:
             context = rest.get("context")
             return context if isinstance(context, str) else ""
@@ -688,12 +692,12 @@ def _indented(text: str) -> str:
 
 def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
     """Return what some paths of the state lead to."""
-    found: dict[str, JSON] = {}
+    selected: dict[str, JSON] = {}
     for path in paths:
         value = get_path(data, [part for part in path.split(".") if part])
         if value is not MISSING:
-            found[path] = value
-    return found
+            selected[path] = value
+    return selected
 
 
 _MARK: Final = "omitted"

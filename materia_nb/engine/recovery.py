@@ -27,10 +27,10 @@ ABORTED: Final = "aborted"
 def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
     """Something outside the engine went wrong with the waiting visit: a process, an agent."""
     visit = waiting_visit(state)
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     failure = failure._replace(again=True)
     result = Result.of_failure(failure.kind)
-    if choose_edge(here, result, exhausted=False) is None:
+    if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(Draft(state), failure, visit)
     failed = ev.SocketFailed(
         about=about(rules, visit),
@@ -39,7 +39,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
         error=failure.message,
         hint=failure.hint,
     )
-    return completing.fail(rules, here, Draft(state), visit, result, failure, events=(failed,))
+    return completing.fail(rules, socket_rules, Draft(state), visit, result, failure, events=(failed,))
 
 
 def abort(state: CastState, reason: str) -> Transition:
@@ -65,11 +65,17 @@ def recast(rules: Rules, state: CastState) -> Transition:
     visit = state.at
     if visit is None or state.next is not None or state.unrouted or (state.failure and state.failure.blocked):
         return revive(rules, state)
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     visit = visit._replace(
-        mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
+        mode=socket_rules.first_mode,
+        turn=visit.turn + 1,
+        repairs=0,
+        drafts=0,
+        memory=None,
+        grant=None,
+        changed=(),
     )
-    return _waiting_again(rules, here, state, visit, ev.CastRecast(about=about(rules, visit)))
+    return _waiting_again(rules, socket_rules, state, visit, ev.CastRecast(about=about(rules, visit)))
 
 
 def resend(rules: Rules, state: CastState) -> Transition:
@@ -80,8 +86,14 @@ def resend(rules: Rules, state: CastState) -> Transition:
     """
     needs_stopped(state, "held")
     visit, failure = state.at, state.failure
-    here = rules.sockets[visit.socket] if visit else None
-    if here is None or visit is None or here.socket.is_utility or failure is None or not failure.again:
+    socket_rules = rules.sockets[visit.socket] if visit else None
+    if (
+        socket_rules is None
+        or visit is None
+        or socket_rules.socket.is_utility
+        or failure is None
+        or not failure.again
+    ):
         raise MateriaError(
             "There is no turn to send again: no agent was cut short.",
             hint="retry runs the socket once more, retry --limit grants an exhausted limit",
@@ -125,8 +137,8 @@ def _owed(state: CastState, hint: str) -> Visit:
     visit, failure = state.at, state.failure
     needs_stopped(state)
     if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
-        what = "The cast did not stop within a visit: no answer is owed."
-        raise MateriaError(what, hint=hint, kind="nothing_owed")
+        message = "The cast did not stop within a visit: no answer is owed."
+        raise MateriaError(message, hint=hint, kind="nothing_owed")
     return visit
 
 
@@ -146,7 +158,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
             kind="not_stopped",
         )
     kind = failure.kind if failure else "passive"
-    here = rules.sockets[visit.socket] if visit else None
+    socket_rules = rules.sockets[visit.socket] if visit else None
     event = ev.CastRevive(about=about(rules, visit) if visit else {}, kind=kind)
     if failure and failure.blocked:
         extra = state.extra
@@ -155,12 +167,12 @@ def revive(rules: Rules, state: CastState) -> Transition:
             extra = FrozenDict({**extra, key: extra.get(key, 0) + more})
         revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
         return Transition(revived, (event,))
-    if here is None or visit is None or state.next is not None:
+    if socket_rules is None or visit is None or state.next is not None:
         return Transition(
             state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,)
         )
     if state.unrouted:
-        return _revive_budget(rules, here, state, visit, state.unrouted, event)
+        return _revive_budget(rules, socket_rules, state, visit, state.unrouted, event)
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
@@ -171,20 +183,20 @@ def revive(rules: Rules, state: CastState) -> Transition:
         "resume",
     ):  # the same question, in the same conversation
         return Transition(state._replace(status="waiting", failure=None), (event,))
-    again = _waiting_again(rules, here, state, visit, event)
-    if failure and failure.refused and again.prompt:
-        goes_on = here.first_mode in here.any_text  # what was worked out stays
-        wanted = form_for(rules, here, state, visit, short=goes_on)
+    transition = _waiting_again(rules, socket_rules, state, visit, event)
+    if failure and failure.refused and transition.prompt:
+        goes_on = socket_rules.first_mode in socket_rules.any_text  # what was worked out stays
+        form = form_for(rules, socket_rules, state, visit, short=goes_on)
         ask_again = repair_prompt if goes_on else repair_again
-        return again._replace(prompt=ask_again(again.prompt, wanted, *failure.refused))
-    return again
+        return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))
+    return transition
 
 
 def _waiting_again(
-    rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: Event
+    rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, event: Event
 ) -> Transition:
     """Let ``visit`` wait for an output once more, from its first prompt."""
-    prompt = None if here.socket.is_utility else first_prompt(rules, here, state, visit)
+    prompt = None if socket_rules.socket.is_utility else first_prompt(rules, socket_rules, state, visit)
     return Transition(_waiting(state, visit), (event,), None, prompt)
 
 
@@ -196,7 +208,7 @@ def _waiting(state: CastState, visit: Visit) -> CastState:
 
 
 def _revive_budget(
-    rules: Rules, here: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event
+    rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event
 ) -> Transition:
     if (over := used_up(state)) is not None:
         raise MateriaError(
@@ -204,16 +216,16 @@ def _revive_budget(
         )
     draft = Draft(state)
     draft.failure = None
-    return route(rules, here, draft, visit, unrouted, events=(event,))
+    return route(rules, socket_rules, draft, visit, unrouted, events=(event,))
 
 
-def set_budget(state: CastState, **most: Any) -> CastState:
+def set_budget(state: CastState, **maxima: Any) -> CastState:
     """Change maxima of this cast only, by their fields; a warning may come again."""
-    return state._replace(budget=replace(state.budget, **most), warned=False)
+    return state._replace(budget=replace(state.budget, **maxima), warned=False)
 
 
 def needs_stopped(state: CastState, *others: str) -> None:
     """Raise MateriaError (``not_stopped``) unless a cast failed, was aborted, or stands in one of the other ways."""
     if state.status not in ("failed", "aborted", *others):
-        what = f"The cast is {state.status}, not failed or aborted."
-        raise MateriaError(what, hint=NEXT[state.status], kind="not_stopped")
+        message = f"The cast is {state.status}, not failed or aborted."
+        raise MateriaError(message, hint=NEXT[state.status], kind="not_stopped")

@@ -261,7 +261,7 @@ class Decision(NamedTuple):
     @property
     def skipped_sockets(self) -> tuple[str, ...]:
         """The sockets that were skipped on the way in."""
-        return tuple(one.socket for one in self.passed)
+        return tuple(skipped.socket for skipped in self.passed)
 
     @property
     def chosen(self) -> Look | None:
@@ -279,23 +279,28 @@ def decision_of(
     result: Result | None = None,
 ) -> Decision:
     """Record how a visit ended without a way on; ``result`` is what happened where that is not what its output says."""
-    said = reading or NOTHING_SAID
+    known_reading = reading or NOTHING_SAID
     step = 0 if visit is None else visit.step
     if result is None:
-        result = Result.FAILED if reading is None and by == "failure" else said.result
-    return Decision(step, by, target, visit, said, result, applied)
+        result = Result.FAILED if reading is None and by == "failure" else known_reading.result
+    return Decision(step, by, target, visit, known_reading, result, applied)
 
 
 def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
     """The fields that say which visit an event is about, as the reference names them."""
-    here, item = rules.sockets[visit.socket], visit.item
+    socket_rules, item = rules.sockets[visit.socket], visit.item
     if item is None:
-        return here.about
-    return {**here.about, "itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short(item.label)}
+        return socket_rules.about
+    return {
+        **socket_rules.about,
+        "itemKey": item.key,
+        "itemLabel": item.label,
+        "itemLabelShort": short(item.label),
+    }
 
 
 @lru_cache(maxsize=4096)
-def short(label: str, most: int = 60) -> str:
+def short(label: str, max_chars: int = 60) -> str:
     """A label on one line, at most ``most`` characters."""
     line = " ".join(label.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"

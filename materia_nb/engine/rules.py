@@ -102,21 +102,25 @@ class Rules:
         self.trail = max(_TRAIL, len(self.sockets)) + 1
         self.names = _names(graph)
         self.nests = any(
-            not text.startswith("$") for here in self.sockets.values() for _, _, text in here.assign
+            not text.startswith("$")
+            for socket_rules in self.sockets.values()
+            for _, _, text in socket_rules.assign
         )
-        self.lists = _lists([here.walk for here in self.sockets.values() if here.walk is not None])
+        self.lists = _lists(
+            [socket_rules.walk for socket_rules in self.sockets.values() if socket_rules.walk is not None]
+        )
         self.cursors = frozenset(walk.iterator.cursor for walks in self.lists.values() for walk in walks)
 
     def in_session(self, session: str) -> Rules:
         """Return the same rules for a cast of that id."""
-        made = copy(self)
-        made.session = session
-        return made
+        rules = copy(self)
+        rules.session = session
+        return rules
 
     @property
     def tells_knowledge(self) -> bool:
         """Whether an agent is told, or may change, what is kept about the project."""
-        return any(here.teller or here.learner for here in self.sockets.values())
+        return any(socket_rules.teller or socket_rules.learner for socket_rules in self.sockets.values())
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
         """The way out when ``socket`` is entered and its list has no item left (R16).
@@ -135,37 +139,37 @@ class Rules:
 
 
 def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
-    found: dict[tuple[str, ...], dict[str, Walk]] = {}
+    walks_by_path: dict[tuple[str, ...], dict[str, Walk]] = {}
     for walk in walks:
         if walk.list_path:
-            found.setdefault(walk.list_path, {}).setdefault(walk.iterator.cursor, walk)
+            walks_by_path.setdefault(walk.list_path, {}).setdefault(walk.iterator.cursor, walk)
 
-    def depth(path: tuple[str, ...], seen: frozenset[tuple[str, ...]] = frozenset()) -> int:
+    def depth(path: tuple[str, ...], visited: frozenset[tuple[str, ...]] = frozenset()) -> int:
         outer = [
             walk.list_path
             for walk in walks
-            if walk.list_path not in seen and any(path[: len(alias)] == alias for alias in walk.paths)
+            if walk.list_path not in visited and any(path[: len(alias)] == alias for alias in walk.paths)
         ]
-        return 1 + max((depth(one, seen | {path}) for one in outer if one != path), default=-1)
+        return 1 + max((depth(path_, visited | {path}) for path_ in outer if path_ != path), default=-1)
 
-    return {path: tuple(found[path].values()) for path in sorted(found, key=depth)}
+    return {path: tuple(walks_by_path[path].values()) for path in sorted(walks_by_path, key=depth)}
 
 
 def _names(graph: Graph) -> dict[str, str]:
     """Return the materia, and their labels, that are placed once, each with its socket; ids of sockets come first (R51)."""
-    found: dict[str, set[str]] = {}
+    sockets_by_name: dict[str, set[str]] = {}
     for id_, socket in graph.sockets.items():
         for name in (socket.materia.id, socket.materia.label):
-            found.setdefault(name, set()).add(id_)
+            sockets_by_name.setdefault(name, set()).add(id_)
     return {
         name: next(iter(placed))
-        for name, placed in found.items()
+        for name, placed in sockets_by_name.items()
         if len(placed) == 1 and name not in graph.sockets
     }
 
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
-    wanted = requirements(socket)
+    needed = requirements(socket)
     spoken = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
@@ -174,7 +178,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
     maker = spoken if spoken.has("sample_outputs") else None
-    here = socket_context(socket, graph)
+    context = socket_context(socket, graph)
     return SocketRules(
         socket=socket,
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
@@ -183,38 +187,38 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         prompt=template(socket.materia.prompt),
         walk=walk_of(socket.iterator) if socket.iterator else None,
         items=compile_source(socket.iterator.items) if socket.iterator else None,
-        wanted=wanted,
+        wanted=needed,
         protocol=spoken,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
         routes_failures=any(
-            described(edge.when).holds(one) for edge in socket.edges for one in WITHOUT_OUTPUT
+            described(edge.when).holds(other) for edge in socket.edges for other in WITHOUT_OUTPUT
         ),
         reports=socket.is_utility
-        and wanted.parse == "json"
+        and needed.parse == "json"
         and not any(
             when in SENDING_BACK
             for when in (*(edge.when for edge in socket.edges), *(route.condition for route in exits))
         ),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
-        wants=frozen(spoken.fields(wanted)),
-        schema=None if socket.is_utility else frozen(spoken.schema(wanted)),
+        wants=frozen(spoken.fields(needed)),
+        schema=None if socket.is_utility else frozen(spoken.schema(needed)),
         teller=spoken if spoken.has("assignment") else None,
         learner=spoken if spoken.has("learn") else None,
         naming=spoken if spoken.has("artifacts") else None,
         filing=spoken if spoken.has("file_content") else None,
         maker=maker,
-        write=maker.write if maker is not None and wanted.parse == "json" else None,
+        write=maker.write if maker is not None and needed.parse == "json" else None,
         needs_facts=spoken.needs_facts,
         sees_changes=spoken.needs_changed_files,
-        context=here,
-        task=template(socket.materia.prompt, frozenset() if here.form == "plain" else here.own.quoting),
+        context=context,
+        task=template(socket.materia.prompt, frozenset() if context.form == "plain" else context.own.quoting),
         asked_again=not socket.is_utility
         and any(
             edge.when in SENDING_BACK and edge.to == socket.id
-            for one in graph.sockets.values()
-            for edge in one.edges
+            for other in graph.sockets.values()
+            for edge in other.edges
         ),
         about=frozen(
             {"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label}

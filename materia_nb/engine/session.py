@@ -142,10 +142,10 @@ class StepRecord(NamedTuple):
         """Compare by what they tell: states that are kept and the same ones found again are equal."""
         if not isinstance(other, StepRecord):
             return NotImplemented
-        place = StepRecord._fields.index("states")
+        position = StepRecord._fields.index("states")
         return (
-            self[:place] == other[:place]
-            and self[place + 1 :] == other[place + 1 :]
+            self[:position] == other[:position]
+            and self[position + 1 :] == other[position + 1 :]
             and (self.before, self.after) == (other.before, other.after)
         )
 
@@ -216,7 +216,7 @@ class StepRecord(NamedTuple):
         text = value.get("text") if isinstance(value, dict) else None
         if decision is None or not isinstance(text, str):
             return self.output
-        assigned = any(one.found and one.source == "$.text" for one in decision.assigned)
+        assigned = any(assignment.found and assignment.source == "$.text" for assignment in decision.assigned)
         return text if assigned else self.output
 
     @property
@@ -227,8 +227,8 @@ class StepRecord(NamedTuple):
     @property
     def pinned(self) -> str | None:
         """What the answer was pinned to, None when it was not; a correction since does not count (R40)."""
-        given = [turn.pinned for turn in self.turns if turn.mode != "correction"]
-        return given[-1] if given else None
+        pins = [turn.pinned for turn in self.turns if turn.mode != "correction"]
+        return pins[-1] if pins else None
 
     @property
     def by_hand(self) -> bool:
@@ -243,8 +243,12 @@ class StepRecord(NamedTuple):
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
         """What the output that counts told beside its handoff (R39), and, marked, what refused ones told (R53)."""
-        taken = next((turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None)
-        return tuple(event for turn in self.turns for event in turn.events if event.refused or turn is taken)
+        accepted_turn = next(
+            (turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None
+        )
+        return tuple(
+            event for turn in self.turns for event in turn.events if event.refused or turn is accepted_turn
+        )
 
     @property
     def artifact(self) -> str | None:
@@ -293,11 +297,11 @@ class Steps(Sequence[StepRecord]):
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
         closed = [] if closed is None else closed
-        put = object.__setattr__
-        put(self, "_closed", closed)
-        put(self, "_count", count)
-        put(self, "behind", closed[count - 1] if count else None)
-        put(self, "latest", latest)
+        set_attribute = object.__setattr__
+        set_attribute(self, "_closed", closed)
+        set_attribute(self, "_count", count)
+        set_attribute(self, "behind", closed[count - 1] if count else None)
+        set_attribute(self, "latest", latest)
 
     __setattr__ = refuse_change
 
@@ -312,9 +316,9 @@ class Steps(Sequence[StepRecord]):
         place = range(len(self))[index]
         return self._at(place) if isinstance(place, int) else tuple(map(self._at, place))
 
-    def _at(self, place: int) -> StepRecord:
-        if place < self._count:
-            return self._closed[place]
+    def _at(self, position: int) -> StepRecord:
+        if position < self._count:
+            return self._closed[position]
         assert self.latest is not None  # noqa: S101 - the callers check the length
         return self.latest
 
@@ -579,14 +583,14 @@ def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord
     """
     if not session.streams:
         return session.steps
-    found: list[StepRecord] = []
+    steps: list[StepRecord] = []
     done = 0
     for streams in session.streams:
-        found += session.steps[done : streams.step]
+        steps += session.steps[done : streams.step]
         of_lanes = [lane.session.steps for lane in streams.lanes.values()]
-        found += merge(*of_lanes, key=lambda step: step.started) if by_time else chain(*of_lanes)
+        steps += merge(*of_lanes, key=lambda step: step.started) if by_time else chain(*of_lanes)
         done = streams.step
-    return [*found, *session.steps[done:]]
+    return [*steps, *session.steps[done:]]
 
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
@@ -598,7 +602,7 @@ def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
     """Return which item a step was about, as the lists are now; None for none, and for one that is gone (R46)."""
     if step.at.item is None or not session.edits:
         return step.at.item and step.at.item.id
-    return moved_by(rules, (one for one in session.edits if one.step >= step.number), step.at.item.id)
+    return moved_by(rules, (edit for edit in session.edits if edit.step >= step.number), step.at.item.id)
 
 
 def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
@@ -607,18 +611,18 @@ def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None
     for edit in edits:
         for path, change in edit.lists.items():
             cursors = {walk.iterator.cursor for walk in rules.lists[tuple(path.split("."))]}
-            for depth, (name, place) in enumerate(walked):
+            for depth, (name, index) in enumerate(walked):
                 if name in cursors:
-                    if place not in change.origins:
+                    if index not in change.origins:
                         return None
-                    walked[depth] = (name, change.origins.index(place))
+                    walked[depth] = (name, change.origins.index(index))
     return (*walked[-1], tuple(walked[:-1]))
 
 
 def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
     """Return one question and its answer."""
-    asked = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
-    return Message("user", asked), Message("assistant", turn.text, turn.calls)
+    question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
+    return Message("user", question), Message("assistant", turn.text, turn.calls)
 
 
 def count_turns(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
@@ -627,9 +631,11 @@ def count_turns(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
     for step in steps:
         socket = rules.sockets[step.socket].socket
         if not socket.is_utility:
-            asked = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
+            turn_count = sum(
+                turn.mode != "correction" for turn in step.turns
+            )  # nobody was asked for a correction
             for key in (step.socket, f"materia {socket.materia.id}"):
-                counts[key] = counts.get(key, 0) + asked
+                counts[key] = counts.get(key, 0) + turn_count
     return FrozenDict(counts)
 
 

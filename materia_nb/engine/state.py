@@ -192,11 +192,11 @@ class Failure(NamedTuple):
     undo: str | None = None
 
 
-def known_sum(one: _N | None, other: _N | None) -> _N | None:
+def known_sum(first: _N | None, other: _N | None) -> _N | None:
     """Add what is known; None stands for unknown, and where nothing is known the sum is not either (R56)."""
-    if one is None or other is None:
-        return one or other or None
-    return one + other
+    if first is None or other is None:
+        return first or other or None
+    return first + other
 
 
 class Usage(NamedTuple):
@@ -228,21 +228,21 @@ class Usage(NamedTuple):
         """Add what others used."""
         added: list[Any] = list(self)
         for other in others:
-            for place, more in enumerate(other):
-                known = added[place]
-                added[place] = known or more or None if known is None or more is None else known + more
-        for one in (
+            for index, more in enumerate(other):
+                known = added[index]
+                added[index] = known or more or None if known is None or more is None else known + more
+        for usage in (
             self,
             *others,
         ):  # as :attr:`without_tokens` and :attr:`without_cost` have it, for each visit of a cast
-            added[3] += not one.uncounted and not (one.input or one.output) and None in one[:2]
-            added[4] += not one.unpriced and one.cost is None
+            added[3] += not usage.uncounted and not (usage.input or usage.output) and None in usage[:2]
+            added[4] += not usage.unpriced and usage.cost is None
         return Usage(*added)
 
     def less(self, before: Usage) -> Usage:
         """Take away what had been used before."""
         left: list[Any] = [
-            None if one is None else one - (was or 0) for one, was in zip(self, before, strict=True)
+            None if used is None else used - (was or 0) for used, was in zip(self, before, strict=True)
         ]
         left[3:5] = self.without_tokens - before.without_tokens, self.without_cost - before.without_cost
         return Usage(*left)
@@ -274,15 +274,15 @@ class Usage(NamedTuple):
 
     def as_json(self) -> dict[str, JSON]:
         """Return what one turn used, as the journal keeps it; null is unknown."""
-        told: dict[str, JSON] = {"input": self.input, "output": self.output, "cost": self.cost}
+        fields: dict[str, JSON] = {"input": self.input, "output": self.output, "cost": self.cost}
         if self.cached is not None or self.reasoning is not None:
-            told |= self.apart()
-        return told
+            fields |= self.apart()
+        return fields
 
     def apart(self) -> dict[str, JSON]:
         """Return the tokens that are told apart, as far as anybody reported them: ``cached``, ``reasoning``."""
-        told = {"cached": self.cached, "reasoning": self.reasoning}
-        return {name: count for name, count in told.items() if count is not None}
+        fields = {"cached": self.cached, "reasoning": self.reasoning}
+        return {name: count for name, count in fields.items() if count is not None}
 
     @property
     def apart_words(self) -> str:
@@ -343,12 +343,12 @@ class Bound(NamedTuple):
 
     def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
         """Whether so much of the maximum is used, by what is known."""
-        most = self.most(budget)
-        return most is not None and (self.used(usage) or 0) * 100 >= most * percent
+        maximum = self.most(budget)
+        return maximum is not None and (self.used(usage) or 0) * 100 >= maximum * percent
 
-    def so_far(self, usage: Usage, most: float | None = None) -> str:
+    def so_far(self, usage: Usage, maximum: float | None = None) -> str:
         """Say how much is used, of how much if that is given, with the turns of which it is unknown (R56)."""
-        used, total = self.used(usage), "" if most is None else f" of {self.form.format(most)}"
+        used, total = self.used(usage), "" if maximum is None else f" of {self.form.format(maximum)}"
         unit = "" if self.unit == self.of else f" {self.unit}"
         if used is None:
             return f"unknown{total}{unit if total else ''}"
@@ -652,23 +652,23 @@ class Pin:
 
     def as_json(self) -> dict[str, JSON]:
         """Return it as the journal keeps it."""
-        made: dict[str, JSON] = {"kind": self.kind, "to": self.words}
+        fields: dict[str, JSON] = {"kind": self.kind, "to": self.words}
         if self.kind == "text":
-            made["text"] = self.text
+            fields["text"] = self.text
         if self.kind == "visits":
-            made["visits"] = {socket: dict(texts) for socket, texts in self.visits.items()}
-        return made
+            fields["visits"] = {socket: dict(texts) for socket, texts in self.visits.items()}
+        return fields
 
     @classmethod
     def read(cls, data: Mapping[str, JSON]) -> Self | None:
         """Read what :meth:`as_json` gave; None when it is nothing of the kind."""
-        words, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
+        description, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
         kind = next((known for name, known in _KINDS.items() if name == data.get("kind")), None)
-        if kind is None or not isinstance(words, str) or not isinstance(text, str):
+        if kind is None or not isinstance(description, str) or not isinstance(text, str):
             return None
         if not isinstance(visits, dict) or not all(_texts(texts) for texts in visits.values()):
             return None
-        return cls(kind, words, text, visits)
+        return cls(kind, description, text, visits)
 
 
 def _texts(value: JSON) -> bool:

@@ -35,15 +35,15 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
         ~materia_nb.handoff.checks.RefusedAnswer: a person has changed the items since, and it does not fit them.
     """
     output = state.last_json if isinstance(state.last_json, Mapping) else {}
-    given = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}
-    if issues := tuple(schedule_issues(given)):
+    values = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}
+    if issues := tuple(schedule_issues(values)):
         raise RefusedAnswer(
             f"The schedule of {region.generator} does not fit the work items: undo the edit, or correct the output "
             "(edit output).",
             issues,
             "stale_schedule",
         )
-    return streams_of(given[SCHEDULE])
+    return streams_of(values[SCHEDULE])
 
 
 def begun(
@@ -75,20 +75,20 @@ def begun(
             prefix=folder,
         )
         lanes[stream.name] = Lane(stream.name, stream.indexes, own)
-    made = Streams(region, state.steps, state.usage, limit, FrozenDict(lanes))
-    return session._replace(streams=(*session.streams, made), forks=forks)
+    streams = Streams(region, state.steps, state.usage, limit, FrozenDict(lanes))
+    return session._replace(streams=(*session.streams, streams), forks=forks)
 
 
 def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
     """Return where the files of each lane stand; names that no file should have are numbered (P9)."""
-    again = f".{forks}" if forks > 1 else ""
-    taken: list[str] = []
+    suffix = f".{forks}" if forks > 1 else ""
+    used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
         plain = stream.name if _PLAIN.fullmatch(stream.name) else f"stream-{number}"
-        while plain.casefold() in map(str.casefold, taken):  # a disk may not tell A from a
+        while plain.casefold() in map(str.casefold, used_names):  # a disk may not tell A from a
             plain = f"{plain}-{number}"
-        taken.append(plain)
-    return [f"parallel/{loop}{again}/lanes/{name}/" for name in taken]
+        used_names.append(plain)
+    return [f"parallel/{loop}{suffix}/lanes/{name}/" for name in used_names]
 
 
 def lane_named(session: Session, name: str) -> Lane:
@@ -109,8 +109,8 @@ def with_lane(session: Session, lane: Lane) -> Session:
     session = session._replace(streams=(*session.streams[:-1], streams))
     if lane.session.state.usage is not before:
         used = streams.before
-        for one in streams.lanes.values():  # in their order, whichever answered first
-            used = used.plus(one.session.state.usage)
+        for lane_ in streams.lanes.values():  # in their order, whichever answered first
+            used = used.plus(lane_.session.state.usage)
         session = session._replace(state=session.state._replace(usage=used))
     return session
 
