@@ -160,10 +160,10 @@ def record_bundle(text: str, html: str) -> MimeBundle:
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
 
 
-def describe_error(error: Exception, most: int = 300) -> str:
+def describe_error(error: Exception, max_chars: int = 300) -> str:
     """Return the type of an error, and its message where it has one; of that at most so many characters."""
     try:
-        message = str(error)[:most]
+        message = str(error)[:max_chars]
     except Exception:  # noqa: BLE001 - even the message of an error may fail
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -238,19 +238,19 @@ class Code(Block):
     """A text as it was written, ``most`` characters of it, under a title if it has one."""
 
     text: str
-    most: int = _SHOWN_CHARS
+    max_chars: int = _SHOWN_CHARS
     title: str = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        text = clip_plain(self.text, self.most)
+        text = clip_plain(self.text, self.max_chars)
         return _titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
 
     def as_html(self) -> Html:
         title = html_heading(self.title) if self.title else Html()
-        return html_join([title, html_pre(self.text, self.most)])
+        return html_join([title, html_pre(self.text, self.max_chars)])
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "pre", "text": clip_plain(self.text, self.most), "title": self.title}
+        return {"is": "pre", "text": clip_plain(self.text, self.max_chars), "title": self.title}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class WordDiff(Block):
 
     @property
     def _parts(self) -> Parts:
-        return word_parts(*(clip_plain(one, _LINE_CHARS) for one in (self.was, self.text)))
+        return word_parts(*(clip_plain(text, _LINE_CHARS) for text in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
         return _wrapped(_marked(self._parts).split("\n"), width)
@@ -357,7 +357,7 @@ class Fold(Block):
         return html_fold(self.title, blocks_as_html(self.inside), opened=self.opened, anchor=self.anchor)
 
     def as_json(self) -> dict[str, JSON]:
-        title, inside = part(self.title, _HEADING_CHARS), [one.as_json() for one in self.inside]
+        title, inside = part(self.title, _HEADING_CHARS), [block.as_json() for block in self.inside]
         return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
 
 
@@ -418,7 +418,7 @@ def _data_url(svg: str) -> str:
 
 def _recoloured(svg: str, colours: Mapping[str, str]) -> str:
     """Put other colours into a picture, all at once: one that is put in may be another one's name."""
-    return re.sub(r'"(#[0-9a-f]{6})"', lambda one: f'"{colours.get(one[1], one[1])}"', svg)
+    return re.sub(r'"(#[0-9a-f]{6})"', lambda match: f'"{colours.get(match[1], match[1])}"', svg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +434,7 @@ class Action(Block):
     """
 
     text: str
-    words: str
+    label: str
     explained: str
     kind: str
     values: Mapping[str, JSON]
@@ -447,8 +447,8 @@ class Action(Block):
 
     def as_json(self) -> dict[str, JSON]:
         message: dict[str, JSON] = {"kind": self.kind, "values": dict(self.values)}
-        words = {"text": self.as_text(), "words": self.words, "explained": self.explained}
-        return {"is": "action", **words, **message}
+        label = {"text": self.as_text(), "words": self.label, "explained": self.explained}
+        return {"is": "action", **label, **message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,12 +573,12 @@ class Shown(Block):
     ) -> MimeBundle:
         """Return the bundle, with only what ``include`` names and without what ``exclude`` names."""
         try:
-            shown = self._show()
+            bundle = self._show()
         except Exception as error:  # noqa: BLE001 - a display that raises hides the value that it is for
-            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({describe_error(error)})>"}
+            bundle = {"text/plain": f"<{type(self).__name__}: cannot be shown ({describe_error(error)})>"}
         return {
             kind: part
-            for kind, part in shown.items()
+            for kind, part in bundle.items()
             if (not include or kind in include) and (not exclude or kind not in exclude)
         }
 
@@ -643,8 +643,12 @@ class Table(Shown):
 
     def _filled(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
         """Return headers and rows without the columns in which every cell is empty."""
-        kept = [place for place in range(len(self.headers)) if any(row[place] != "" for row in self.rows)]
-        return [self.headers[place] for place in kept], [tuple(row[n] for n in kept) for row in self.rows]
+        columns = [
+            column for column in range(len(self.headers)) if any(row[column] != "" for row in self.rows)
+        ]
+        return [self.headers[column] for column in columns], [
+            tuple(row[n] for n in columns) for row in self.rows
+        ]
 
 
 class Text(Shown):
@@ -681,17 +685,19 @@ def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
 def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
     """Write blocks as plain text, an empty line around each table, but none under its heading."""
     text, before = "", None
-    for one in blocks:
-        if written := one.as_text(width):
-            table = isinstance(before, Table) or (isinstance(one, Table) and not isinstance(before, Heading))
+    for block in blocks:
+        if written := block.as_text(width):
+            table = isinstance(before, Table) or (
+                isinstance(block, Table) and not isinstance(before, Heading)
+            )
             text += f"{(chr(10) * (1 + table)) if before else ''}{written}"
-            before = one
+            before = block
     return text
 
 
 def blocks_as_html(blocks: Iterable[Block]) -> Html:
     """Write blocks as HTML."""
-    return html_join(one.as_html() for one in blocks)
+    return html_join(block.as_html() for block in blocks)
 
 
 _LEAF: Final = (str, int, float)
@@ -702,18 +708,20 @@ def blocks_as_json(value: Any) -> Any:
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
-        return {name: one if isinstance(one, _LEAF) else blocks_as_json(one) for name, one in value.items()}
+        return {
+            name: item if isinstance(item, _LEAF) else blocks_as_json(item) for name, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [one if isinstance(one, _LEAF) else blocks_as_json(one) for one in value]
+        return [item if isinstance(item, _LEAF) else blocks_as_json(item) for item in value]
     return value
 
 
-def _beginning(text: str, most: int) -> str:
+def _beginning(text: str, max_chars: int) -> str:
     """Keep whole lines where there are some, and say how much there is."""
-    if len(text) <= most or not most:
-        return text if most else ""
-    cut = text.rfind("\n", 0, most)
-    return clip(text, most) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in all]"
+    if len(text) <= max_chars or not max_chars:
+        return text if max_chars else ""
+    cut = text.rfind("\n", 0, max_chars)
+    return clip(text, max_chars) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in all]"
 
 
 def _titled(title: str, text: str) -> str:
@@ -721,9 +729,9 @@ def _titled(title: str, text: str) -> str:
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 
 
-def clip_plain(text: str, most: int) -> str:
+def clip_plain(text: str, max_chars: int) -> str:
     """Make a text harmless, and say how long it is where it is cut."""
-    return plain(clip(text, most))
+    return plain(clip(text, max_chars))
 
 
 _STYLE: Final = """

@@ -57,31 +57,34 @@ class RouteRequest:
 
 
 def route_lines(
-    wanted: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
+    requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
 ) -> dict[str, list[Point]]:
     """Lead every line, the shortest first.
 
     Args:
-        wanted: the lines.
+        requests: the edges to route.
         solid: boxes that no line runs through.
         frames: boxes of loops, which only lines of theirs run through.
     """
-    grid = _Grid(wanted, solid, frames)
+    grid = _Grid(requests, solid, frames)
     paths = {
-        way.key: grid.lead(way)
-        for way in sorted(
-            wanted, key=lambda way: abs(way.start[0] - way.tip[0]) + abs(way.start[1] - way.tip[1])
+        request.key: grid.lead(request)
+        for request in sorted(
+            requests,
+            key=lambda request: (
+                abs(request.start[0] - request.tip[0]) + abs(request.start[1] - request.tip[1])
+            ),
         )
     }
-    nets = {way.key: way.net for way in wanted}
+    nets = {request.key: request.net for request in requests}
     for axis in (0, 1):
         _spread(paths, nets, solid, axis)
-    return {way.key: paths[way.key] for way in wanted}
+    return {request.key: paths[request.key] for request in requests}
 
 
-def _ahead(point: Point, way: int, far: float) -> Point:
-    dx, dy = DIRECTION_VECTORS[way]
-    return point[0] + dx * far, point[1] + dy * far
+def _ahead(point: Point, direction: int, distance: float) -> Point:
+    dx, dy = DIRECTION_VECTORS[direction]
+    return point[0] + dx * distance, point[1] + dy * distance
 
 
 class _Grid:
@@ -91,9 +94,9 @@ class _Grid:
     """
 
     def __init__(
-        self, wanted: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
+        self, requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
     ) -> None:
-        ends = [end for way in wanted for end in self._ends(way)]
+        ends = [end for request in requests for end in self._ends(request)]
         boxes = [*solid, *frames.values()]
         self.xs = _lines([x for x, _ in ends], [(box.x, box.right) for box in boxes])
         self.ys = _lines([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
@@ -110,9 +113,11 @@ class _Grid:
                 self.frames[axis].setdefault(piece, []).append(loop)
 
     @staticmethod
-    def _ends(way: RouteRequest) -> tuple[Point, Point]:
+    def _ends(request: RouteRequest) -> tuple[Point, Point]:
         """Where a line may bend first and last."""
-        return _ahead(way.start, way.out, ARROW_MARGIN / 2), _ahead(way.tip, way.into, -ARROW_MARGIN)
+        return _ahead(request.start, request.out, ARROW_MARGIN / 2), _ahead(
+            request.tip, request.into, -ARROW_MARGIN
+        )
 
     def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """The pieces of the grid that run through a box, with their axis."""
@@ -128,34 +133,34 @@ class _Grid:
         ]
         return chain.from_iterable(pieces)
 
-    def lead(self, way: RouteRequest) -> list[Point]:
+    def lead(self, request: RouteRequest) -> list[Point]:
         """Find the cheapest way of a line: its points, without those on a straight piece."""
-        rows, (first, last) = len(self.ys), self._ends(way)
+        rows, (first, last) = len(self.ys), self._ends(request)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
-        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + way.out
-        nodes, before = [(column * rows + row) * 4 + way.into], self._search(way, start, column, row)
+        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + request.out
+        nodes, before = [(column * rows + row) * 4 + request.into], self._search(request, start, column, row)
         while nodes[-1] in before:
             nodes.append(before[nodes[-1]])
-        places = [state >> 2 for state in reversed(nodes)]
-        for a, b in pairwise(places):
+        grid_points = [state >> 2 for state in reversed(nodes)]
+        for a, b in pairwise(grid_points):
             if a != b:
-                self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(way.net)
-        points = [(self.xs[place // rows], self.ys[place % rows]) for place in places]
-        return simplify_path([way.start, *points, way.tip])
+                self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(request.net)
+        points = [(self.xs[grid_point // rows], self.ys[grid_point % rows]) for grid_point in grid_points]
+        return simplify_path([request.start, *points, request.tip])
 
-    def _cost(self, axis: int, piece: int, way: RouteRequest) -> float:
+    def _cost(self, axis: int, piece: int, request: RouteRequest) -> float:
         """How long a piece counts for a line."""
         cost = self.costs[axis][piece]
-        if (loops := self.frames[axis].get(piece)) and not way.loops.issuperset(loops):
+        if (loops := self.frames[axis].get(piece)) and not request.loops.issuperset(loops):
             cost *= _FOREIGN
         if nets := self.used[axis].get(piece):
-            cost *= _SHARED if len(nets) == 1 and way.net in nets else _CROWDED
+            cost *= _SHARED if len(nets) == 1 and request.net in nets else _CROWDED
         return cost
 
-    def _search(self, way: RouteRequest, start: int, column: int, row: int) -> dict[int, int]:
+    def _search(self, request: RouteRequest, start: int, column: int, row: int) -> dict[int, int]:
         """Look for the cheapest way to a place: from where each state is reached, a point and the direction in which one came."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
-        goal = (column * rows + row) * 4 + way.into
+        goal = (column * rows + row) * 4 + request.into
         todo = [(0.0, 0.0, start)]
         best, before = {start: 0.0}, dict[int, int]()
         while todo:
@@ -176,7 +181,7 @@ class _Grid:
                 if not (0 <= k < len(xs) and 0 <= m < rows):
                     continue
                 to = k * rows + m
-                price = cost + (bend + self._cost(ahead & 1, to if ahead > 1 else at, way))
+                price = cost + (bend + self._cost(ahead & 1, to if ahead > 1 else at, request))
                 then = to * 4 + ahead
                 if price < best.get(then, 1e12):
                     best[then], before[then] = price, state
@@ -189,17 +194,17 @@ def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[
     """Where lines may run along one axis: at ends, beside boxes, and midway between them."""
     exact = sorted(set(ends))
     spans = sorted(spans)
-    wanted = [at for low, high in spans for at in (low - ARROW_MARGIN, high + ARROW_MARGIN)]
+    candidates = [at for low, high in spans for at in (low - ARROW_MARGIN, high + ARROW_MARGIN)]
     reach = spans[0][1] if spans else 0.0
     for low, high in spans:
         if low > reach:
-            wanted.append((low + reach) / 2)
+            candidates.append((low + reach) / 2)
         reach = max(reach, high)
     lines = exact
-    for at in sorted(wanted):
-        place = bisect_left(lines, at)
-        if min((abs(one - at) for one in lines[max(0, place - 1) : place + 1]), default=9.0) >= 3:
-            lines.insert(place, at)
+    for at in sorted(candidates):
+        index = bisect_left(lines, at)
+        if min((abs(line - at) for line in lines[max(0, index - 1) : index + 1]), default=9.0) >= 3:
+            lines.insert(index, at)
     return lines
 
 
@@ -226,7 +231,7 @@ class _Piece:
 
     key: str
     net: str
-    place: int
+    index: int
     at: float
     low: float
     high: float
@@ -237,17 +242,17 @@ class _Piece:
 
 def _pieces_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Piece]:
     """All pieces at a fixed x (axis 0) or y (axis 1), from the least."""
-    found = []
+    pieces = []
     for key, points in paths.items():
-        for place in range(len(points) - 1):
-            a, b = points[place], points[place + 1]
+        for index in range(len(points) - 1):
+            a, b = points[index], points[index + 1]
             if abs(a[axis] - b[axis]) > 0.01:
                 continue
-            fixed = place == 0 or place == len(points) - 2
-            leaning = 0.0 if fixed else points[place - 1][axis] + points[place + 2][axis] - 2 * a[axis]
+            fixed = index == 0 or index == len(points) - 2
+            leaning = 0.0 if fixed else points[index - 1][axis] + points[index + 2][axis] - 2 * a[axis]
             low, high = sorted((a[1 - axis], b[1 - axis]))
-            found.append(_Piece(key, nets[key], place, a[axis], low, high, leaning, fixed))
-    return sorted(found, key=lambda piece: (piece.at, piece.low))
+            pieces.append(_Piece(key, nets[key], index, a[axis], low, high, leaning, fixed))
+    return sorted(pieces, key=lambda piece: (piece.at, piece.low))
 
 
 def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
@@ -260,8 +265,8 @@ def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Seque
         low, high = max(low for low, _ in room), min(high for _, high in room)
         pinned = any(piece.fixed for piece in group)
         for side in (-1, 1) if pinned else (0,):
-            part = [one for one in moving if not side or (one.leaning >= 0) == (side > 0)]
-            lanes = _lanes(part, outward=side)
+            pieces_here = [piece for piece in moving if not side or (piece.leaning >= 0) == (side > 0)]
+            lanes = _lanes(pieces_here, outward=side)
             if not lanes:
                 continue
             middle = sum(piece.at for piece in group) / len(group)
@@ -272,8 +277,8 @@ def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Seque
                 step = min(_LANE, max(0.0, (high - low) / (lanes + 0.5)))
                 wide = step * (lanes - 1)
                 first = min(max(middle - wide / 2, low), max(low, high - wide))
-            for piece in part:
-                _shift(paths[piece.key], piece.place, axis, first + (side or 1) * step * piece.lane)
+            for piece in pieces_here:
+                _shift(paths[piece.key], piece.index, axis, first + (side or 1) * step * piece.lane)
 
 
 def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
@@ -284,14 +289,14 @@ def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
             group
             for group in groups
             if any(
-                piece.at - one.at < CLEARANCE and piece.low < one.high - 1 and one.low < piece.high - 1
-                for one in group
+                piece.at - other.at < CLEARANCE and piece.low < other.high - 1 and other.low < piece.high - 1
+                for other in group
             )
         ]
-        merged = [piece, *(one for group in near for one in group)]
+        merged = [piece, *(other for group in near for other in group)]
         groups = [group for group in groups if group not in near]
         groups.append(merged)
-        done = [group for group in groups if piece.at - max(one.at for one in group) > CLEARANCE]
+        done = [group for group in groups if piece.at - max(other.at for other in group) > CLEARANCE]
         yield from done
         groups = [group for group in groups if group not in done]
     yield from groups
@@ -304,7 +309,7 @@ def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
         ordered.sort(key=lambda piece: abs(piece.leaning))
     lane_of: dict[str, int] = {}
     for piece in ordered:
-        beside = [
+        overlapping = [
             lane_of[other.net]
             for other in pieces
             if other.net != piece.net
@@ -312,7 +317,7 @@ def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
             and piece.low < other.high
             and other.low < piece.high
         ]
-        lane_of[piece.net] = max(lane_of.get(piece.net, 0), max(beside, default=-1) + 1)
+        lane_of[piece.net] = max(lane_of.get(piece.net, 0), max(overlapping, default=-1) + 1)
     for piece in pieces:
         piece.lane = lane_of[piece.net]
     return max(lane_of.values(), default=-1) + 1
@@ -322,19 +327,19 @@ def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]
     """How far a piece may be moved to both sides before it meets a box."""
     low, high = piece.at - 60, piece.at + 60
     for box in solid:
-        near, far, first, last = (box.x, box.right, box.y, box.bottom)[::1]
+        near_side, far_side, start, end = (box.x, box.right, box.y, box.bottom)[::1]
         if axis:
-            near, far, first, last = first, last, near, far
-        if first - CLEARANCE < piece.high and piece.low < last + CLEARANCE:
-            if far <= piece.at:
-                low = max(low, far + CLEARANCE)
-            elif near >= piece.at:
-                high = min(high, near - CLEARANCE)
+            near_side, far_side, start, end = start, end, near_side, far_side
+        if start - CLEARANCE < piece.high and piece.low < end + CLEARANCE:
+            if far_side <= piece.at:
+                low = max(low, far_side + CLEARANCE)
+            elif near_side >= piece.at:
+                high = min(high, near_side - CLEARANCE)
     return min(low, piece.at), max(high, piece.at)
 
 
-def _shift(points: list[Point], place: int, axis: int, at: float) -> None:
-    for one in (place, place + 1):
+def _shift(points: list[Point], index: int, axis: int, at: float) -> None:
+    for one in (index, index + 1):
         x, y = points[one]
         points[one] = (at, y) if axis == 0 else (x, at)
 
@@ -370,8 +375,8 @@ class RoutedLine:
     def way(self, loops: frozenset[str]) -> RouteRequest:
         """What routing leads: from the far end of the chip to the target."""
         dx, dy = DIRECTION_VECTORS[self.out]
-        far = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
-        start = (self.port[0] + dx * far, self.port[1] + dy * far)
+        distance = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
+        start = (self.port[0] + dx * distance, self.port[1] + dy * distance)
         return RouteRequest(
             self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops
         )
@@ -386,7 +391,7 @@ class _Side:
 
     def taken(self, side: int) -> float:
         """How many pixels of the side are taken."""
-        return sum(_wide(one, side) for one in self.leaving) + (_SLOT if self.arriving else 0.0)
+        return sum(_wide(line, side) for line in self.leaving) + (_SLOT if self.arriving else 0.0)
 
 
 def _wide(line: RoutedLine, side: int) -> float:
@@ -414,8 +419,8 @@ def attach_lines(
         if line.target is not None:
             sides[line.target, (line.into + 2) % 4].arriving.append(line)
     for line in lines:
-        source, wanted = boxes[line.source], line.out
-        free = (side for side in _others(wanted) if _has_room(sides, strips, line, side, source, solid))
+        source, preferred = boxes[line.source], line.out
+        free = (side for side in _others(preferred) if _has_room(sides, strips, line, side, source, solid))
         if (out := next(free, None)) is not None:
             line.out = out
         else:  # so many lines that its chip has no place: what it says is said when it is pointed at
@@ -425,13 +430,13 @@ def attach_lines(
             deepest = strip if before is None else max(before, strip, key=lambda box: box.w * box.h)
             strips[line.source, line.out] = deepest
         sides[line.source, line.out].leaving.append(line)
-    spread = {where: those for where, those in sides.items() if those.leaving}
-    for (key, side), those in spread.items():
-        _spread_on_side(key, side, those, boxes)
-    for (key, side), those in sides.items():
-        if those.arriving and (key, side) not in spread:
-            at = _straight_on(boxes[key], side, those.arriving)
-            for line in those.arriving:
+    spread = {where: side_lines for where, side_lines in sides.items() if side_lines.leaving}
+    for (key, side), side_lines in spread.items():
+        _spread_on_side(key, side, side_lines, boxes)
+    for (key, side), side_lines in sides.items():
+        if side_lines.arriving and (key, side) not in spread:
+            at = _straight_on(boxes[key], side, side_lines.arriving)
+            for line in side_lines.arriving:
                 line.tip = _on_side(boxes[key], side, at)
 
 
@@ -485,7 +490,7 @@ def _has_room(
     return not line.chip[1] or not (solid(strip, line.source) or strip.hits(others, ARROW_MARGIN))
 
 
-def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None:
+def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
     """Put what meets a side beside each other, in the order of the other ends."""
     box = boxes[key]
     axis = side in (LEFT, RIGHT)
@@ -495,25 +500,29 @@ def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box])
         end = boxes.get(other or "", box)
         return end.cy if axis else end.cx
 
-    slots: list[tuple[float, RoutedLine | None]] = [(towards(one.target), one) for one in those.leaving]
-    if those.arriving:
-        slots.append((sum(towards(one.source) for one in those.arriving) / len(those.arriving), None))
+    slots: list[tuple[float, RoutedLine | None]] = [
+        (towards(line.target), line) for line in side_lines.leaving
+    ]
+    if side_lines.arriving:
+        slots.append(
+            (sum(towards(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None)
+        )
     # Of two lines between the same cards both ends have the same one first, so that they do not cross.
     slots.sort(key=lambda slot: (slot[0], (slot[1] is None) == (side in (RIGHT, DOWN))))
     # Lines without a chip move together; where there is no room even so, chips go, which would lie over each other.
-    room, chips = (box.h if axis else box.w) - 4, [one for one in those.leaving if one.chip[1]]
-    while chips and sum(_wide(one, side) for one in chips) > room - 3 * (len(slots) - len(chips)):
+    room, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.leaving if line.chip[1]]
+    while chips and sum(_wide(line, side) for line in chips) > room - 3 * (len(slots) - len(chips)):
         chips.pop().chip = (0.0, 0.0)
-    taken = sum(_wide(one, side) for one in chips)
-    slot = min(_SLOT, (room - taken) / max(1, len(slots) - len(chips)))
-    at = middle - (taken + slot * (len(slots) - len(chips))) / 2
+    chip_room = sum(_wide(line, side) for line in chips)
+    slot = min(_SLOT, (room - chip_room) / max(1, len(slots) - len(chips)))
+    at = middle - (chip_room + slot * (len(slots) - len(chips))) / 2
     for _, line in slots:
         wide = _wide(line, side) if line is not None and line.chip[1] else slot
         port = _on_side(box, side, at + wide / 2)
         at += wide
         if line is None:
-            for one in those.arriving:
-                one.tip = port
+            for arriving_line in side_lines.arriving:
+                arriving_line.tip = port
             continue
         line.port = port
         if line.chip[1]:

@@ -36,16 +36,16 @@ _AROUND: Final = 120
 @lru_cache(64)  # an open panel draws the same texts at every frame
 def word_parts(a: str, b: str) -> Parts:
     """Return the pieces of two texts; of what is the same only some characters around a change."""
-    found: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     for sign, text in _by_line(a, b):
-        if found and found[-1][0] == sign:
-            found[-1] = sign, found[-1][1] + text
+        if parts and parts[-1][0] == sign:
+            parts[-1] = sign, parts[-1][1] + text
         elif text:
-            found.append((sign, text))
-    last = len(found) - 1
+            parts.append((sign, text))
+    last = len(parts) - 1
     return tuple(
-        (sign, text if sign != " " else _around(text, first=not place, last=place == last))
-        for place, (sign, text) in enumerate(found)
+        (sign, text if sign != " " else _around(text, first=not index, last=index == last))
+        for index, (sign, text) in enumerate(parts)
     )
 
 
@@ -55,12 +55,12 @@ def _by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
         if alike:
             yield " ", old
             continue
-        words = _WORD.findall(old), _WORD.findall(new)
-        if max(map(len, words)) > _MOST_WORDS:
+        old_and_new_words = _WORD.findall(old), _WORD.findall(new)
+        if max(map(len, old_and_new_words)) > _MOST_WORDS:
             yield from (("-", old), ("+", new))
             continue
-        for out, put, both in _matched(*words):
-            yield from [(" ", out)] if both else [("-", out), ("+", put)]
+        for removed, added, is_same in _matched(*old_and_new_words):
+            yield from [(" ", removed)] if is_same else [("-", removed), ("+", added)]
 
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
@@ -68,12 +68,12 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, boo
     left: list[str] = []
     right: list[str] = []
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        both = "".join(a[i:j])
-        if (kind == "equal" and not (left or right)) or (kind == "equal" and both.strip()):
+        common = "".join(a[i:j])
+        if (kind == "equal" and not (left or right)) or (kind == "equal" and common.strip()):
             if left or right:
                 yield "".join(left), "".join(right), False
                 left, right = [], []
-            yield both, both, True
+            yield common, common, True
         else:
             left += a[i:j]
             right += b[k:m]
@@ -237,10 +237,10 @@ def html_table(
         for name, width in zip(headers, widths, strict=True)
     )
     body = "".join(
-        (_MARKED_ROW if place == marked else _ROW)
+        (_MARKED_ROW if index == marked else _ROW)
         + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row)
         + "</tr>"
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
     )
     title = (
         f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
@@ -274,21 +274,21 @@ class _Tree:
         if pairs is None or depth >= _DEEPEST:
             parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_texts(was, value))]
             return {**node, "parts": parts}
-        differ = {key: both for key, both in pairs.items() if not same(*both)}
-        shown = list(differ.items())[: max(0, min(_MOST_CHILDREN, self.left))]
-        children: list[JSON] = [self.changed(key or '""', *both, depth + 1) for key, both in shown]
+        differ = {key: pair for key, pair in pairs.items() if not same(*pair)}
+        visible = list(differ.items())[: max(0, min(_MOST_CHILDREN, self.left))]
+        children: list[JSON] = [self.changed(key or '""', *pair, depth + 1) for key, pair in visible]
         alike = len(pairs) - len(differ)
         one_sided = "added" if was is MISSING else "removed" if value is MISSING else ""
-        words = f"{alike} the same" if alike else one_sided
-        return {**node, "words": words, "children": children, "more": len(differ) - len(shown)}
+        summary = f"{alike} the same" if alike else one_sided
+        return {**node, "words": summary, "children": children, "more": len(differ) - len(visible)}
 
     def node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:
         self.left -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         if not isinstance(value, dict | list) or not value:
-            kept = value[:_LONGEST_STRING] if isinstance(value, str) else value
-            cut = len(value) if isinstance(value, str) and kept != value else None
-            return {**node, "kind": type(value).__name__, "text": plain(compact(kept)), "cut": cut}
+            visible = value[:_LONGEST_STRING] if isinstance(value, str) else value
+            cut = len(value) if isinstance(value, str) and visible != value else None
+            return {**node, "kind": type(value).__name__, "text": plain(compact(visible)), "cut": cut}
         node["words"] = f"{'object' if isinstance(value, dict) else 'list'} of {len(value)}"
         pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
         children: list[JSON] = []
@@ -308,14 +308,14 @@ def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
     if isinstance(a, dict) and isinstance(b, dict):
         return {key: (a.get(key, MISSING), b.get(key, MISSING)) for key in {**a, **b}}
     if isinstance(a, list) and isinstance(b, list):
-        return {str(place): both for place, both in enumerate(zip_longest(a, b, fillvalue=MISSING))}
+        return {str(index): pair for index, pair in enumerate(zip_longest(a, b, fillvalue=MISSING))}
     return None
 
 
 def _texts(a: JSON, b: JSON) -> list[str]:
     """Write two values for a comparison of their words: texts as they are, and all else as JSON."""
-    as_text = all(isinstance(one, str) or one is MISSING for one in (a, b))
-    texts = ("" if one is MISSING else one if as_text else compact(one) for one in (a, b))
+    as_text = all(isinstance(value, str) or value is MISSING for value in (a, b))
+    texts = ("" if value is MISSING else value if as_text else compact(value) for value in (a, b))
     return [plain(clip(text, _LONGEST_STRING)) for text in texts]
 
 
@@ -420,9 +420,9 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
     """Put ``body`` under a title that opens and closes it; a link ``#anchor`` leads there."""
-    place = f' id="{esc(anchor)}"' if anchor else ""
+    id_attribute = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
-        f"<details{place}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
+        f"<details{id_attribute}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
         f'<div style="margin-left:1.2em">{html_text(body)}</div></details>'
     )
 

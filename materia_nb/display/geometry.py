@@ -52,8 +52,13 @@ class Box:
     def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
         """Whether it has area in common with any of ``others`` (nearer than ``margin`` counts)."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
-        for one in others:
-            if x < one.x + one.w + margin and one.x < right and y < one.y + one.h + margin and one.y < bottom:
+        for other in others:
+            if (
+                x < other.x + other.w + margin
+                and other.x < right
+                and y < other.y + other.h + margin
+                and other.y < bottom
+            ):
                 return True
         return False
 
@@ -96,17 +101,17 @@ def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
     return cut_off(text, at)
 
 
-def wrap_text(text: str, size: float, room: float, most: int) -> tuple[str, ...]:
+def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
     """Break a text into at most so many lines of ``room`` pixels, the last one cut."""
     lines: list[str] = []
-    words = text.split()
-    while words and len(lines) < most - 1:
+    remaining = text.split()
+    while remaining and len(lines) < max_lines - 1:
         count = 1
-        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= room:
+        while count < len(remaining) and text_width(" ".join(remaining[: count + 1]), size) <= room:
             count += 1
-        lines.append(fit_text(" ".join(words[:count]), size, room))
-        words = words[count:]
-    return (*lines, fit_text(" ".join(words), size, room)) if words else tuple(lines)
+        lines.append(fit_text(" ".join(remaining[:count]), size, room))
+        remaining = remaining[count:]
+    return (*lines, fit_text(" ".join(remaining), size, room)) if remaining else tuple(lines)
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -126,9 +131,11 @@ def rounded_path(points: Sequence[Point]) -> str:
     return "".join([*path, f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"])
 
 
-def _towards(start: Point, end: Point, far: float) -> Point:
-    long = math.dist(start, end) or 1.0
-    return start[0] + (end[0] - start[0]) * far / long, start[1] + (end[1] - start[1]) * far / long
+def _towards(start: Point, end: Point, distance: float) -> Point:
+    length = math.dist(start, end) or 1.0
+    return start[0] + (end[0] - start[0]) * distance / length, start[1] + (
+        end[1] - start[1]
+    ) * distance / length
 
 
 _COMMAND: Final = re.compile(r"([MLC])([^MLC]*)")
@@ -181,13 +188,13 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
     weights = [((x - sx) * dx + (y - sy) * dy) / length**2 for x, y in inner]
     distances = [((y - sy) * dx - (x - sx) * dy) / length for x, y in inner]
     (ax, ay), (bx, by) = points[0], points[-1]
-    wanted = label or middle
+    label_position = label or middle
     return SegmentCurve(
         " ".join(f"{weight:.5f}" for weight in weights),
         " ".join(f"{distance:.2f}" for distance in distances),
         f"{ax - sx:.1f} {ay - sy:.1f}",
         f"{bx - tx:.1f} {by - ty:.1f}",
-        (round(wanted[0] - middle[0], 1), round(wanted[1] - middle[1], 1)),
+        (round(label_position[0] - middle[0], 1), round(label_position[1] - middle[1], 1)),
     )
 
 
@@ -199,7 +206,7 @@ def _around(points: Sequence[Point], label: Point | None) -> tuple[list[Point], 
         middle = ((ax + bx) / 2, (ay + by) / 2)
     else:
         near = [(_nearest(label, points[n], points[n + 1]), n) for n in range(len(points) - 1)]
-        middle, piece = min(near, key=lambda one: math.dist(one[0], label))
+        middle, piece = min(near, key=lambda candidate: math.dist(candidate[0], label))
     return list(points[1 : piece + 1]), middle, list(points[piece + 1 : -1])
 
 

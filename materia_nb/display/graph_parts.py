@@ -137,13 +137,13 @@ def _target(graph: Graph, name: str) -> str | None:
 
 def _exclusive(conditions: Sequence[Condition]) -> bool:
     """Whether no visit matches two of the conditions, so that it makes no difference which is looked at first."""
-    rows = [described(one) for one in conditions]
-    return not any(one.meets(other) for place, one in enumerate(rows) for other in rows[:place])
+    specs = [described(condition) for condition in conditions]
+    return not any(condition.meets(other) for index, condition in enumerate(specs) for other in specs[:index])
 
 
 def links(graph: Graph) -> list[Link]:
     """List every line of ``graph`` in a stable order: start, then each socket's edges, then exits."""
-    found = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
+    graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
         numbered = not _exclusive(conditions)
@@ -152,17 +152,19 @@ def links(graph: Graph) -> list[Link]:
             if target is not None:
                 key = f"edge:{edge.place}:{socket.id}"
                 order = number if numbered else 0
-                found.append(
+                graph_links.append(
                     Link(key, "edge", socket.id, target, edge.when, order, edge.max_traversals, edge.place)
                 )
         if not socket.edges:
-            found.append(Link(f"implied:{socket.id}", "implied", socket.id, END_SIGN))
+            graph_links.append(Link(f"implied:{socket.id}", "implied", socket.id, END_SIGN))
     for loop in graph.loops.values():
         for route in loop.routes:
             target = _target(graph, route.target)
             if target is not None and route.source in graph.sockets:
-                found.append(Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id))
-    return _with_unique_keys([replace(link, lanes=_lanes_of(graph, link)) for link in found])
+                graph_links.append(
+                    Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id)
+                )
+    return _with_unique_keys([replace(link, lanes=_lanes_of(graph, link)) for link in graph_links])
 
 
 def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "barrier"]:
@@ -174,12 +176,12 @@ def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "barrier"]:
     return ""
 
 
-def _with_unique_keys(found: list[Link]) -> list[Link]:
+def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
     """Tell apart exits whose loop and route ids happen to join to the same id."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     unique = []
-    for link in found:
-        seen[link.key] = number = seen.get(link.key, 0) + 1
+    for link in graph_links:
+        counts[link.key] = number = counts.get(link.key, 0) + 1
         unique.append(link if number == 1 else replace(link, key=f"{link.key}\x00{number}"))
     return unique
 
@@ -219,11 +221,11 @@ def nested_frames(
     around: dict[str, tuple[Frame, ...]] = dict.fromkeys(graph.sockets, (root,))
     loose: list[str] = []
     for loop in by_size:
-        places = {around[socket] for socket in members[loop]}
-        if len(places) > 1:
+        paths = {around[socket] for socket in members[loop]}
+        if len(paths) > 1:
             loose.append(loop)
             continue
-        path = places.pop()
+        path = paths.pop()
         region = region_of[loop] = Frame(loop)
         path[-1].children.append(region)
         for socket in members[loop]:
@@ -243,14 +245,14 @@ NEVER: Final = "never taken"
 
 def socket_kinds(socket: Socket) -> tuple[str, ...]:
     """Say what a socket is: agent or utility, then generator, multi-turn and loop consumer where they apply."""
-    words: list[str] = [socket.materia.kind]
+    kinds: list[str] = [socket.materia.kind]
     if socket.is_generator:
-        words.append("generator")
+        kinds.append("generator")
     if socket.materia.multi_turn:
-        words.append("multi-turn")
+        kinds.append("multi-turn")
     if socket.loops:
-        words.append("loop consumer")
-    return tuple(words)
+        kinds.append("loop consumer")
+    return tuple(kinds)
 
 
 def answerer_label(socket_id: str, marks: Marks) -> str:
@@ -301,7 +303,7 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
 
 def _lanes_words(graph: Graph, loop: Loop) -> str:
     """Say how many lanes a loop runs in at once; empty where its items are worked on one after another."""
-    at_once = next((one.at_once for one in graph.regions.values() if one.loop == loop.id), None)
+    at_once = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
     return "" if at_once is None else f"in lanes, {at_once} at once"
 
 
@@ -351,16 +353,20 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
 def line_legend() -> str:
     """Say which conditions have which lines, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
     signs: dict[str, list[str]] = {}
-    for one in DESCRIBED.values():
-        pattern = "solid line" if one.dashes is None else "dotted" if one.dashes[0] <= 2 else "dashed"
-        signs.setdefault(pattern, []).append(one.sign)
-    return " · ".join(f"{pattern}: {' or '.join(those)}" for pattern, those in signs.items())
+    for condition in DESCRIBED.values():
+        pattern = (
+            "solid line" if condition.dashes is None else "dotted" if condition.dashes[0] <= 2 else "dashed"
+        )
+        signs.setdefault(pattern, []).append(condition.sign)
+    return " · ".join(
+        f"{pattern}: {' or '.join(condition_signs)}" for pattern, condition_signs in signs.items()
+    )
 
 
 def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
     """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`_budget_words`."""
-    most = edge.max_traversals
-    limit = f" ({_budget_words(most, used, item=item)})" if most is not None else ""
+    max_traversals = edge.max_traversals
+    limit = f" ({_budget_words(max_traversals, used, item=item)})" if max_traversals is not None else ""
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
@@ -386,10 +392,10 @@ def state_label(socket_id: str, marks: Marks) -> str:
     return "never visited" if socket_id in marks.unreached else ""
 
 
-def reachable_keys(entry: str, found: Iterable[Link]) -> set[str]:
+def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
     """Return the keys that can be reached from ``entry`` over edges and exits."""
     out: dict[str, list[str]] = {}
-    for link in found:
+    for link in graph_links:
         out.setdefault(link.source, []).append(link.target)
     return reachable_from([entry], out)
 
@@ -397,9 +403,9 @@ def reachable_keys(entry: str, found: Iterable[Link]) -> set[str]:
 def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
     """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has warnings."""
     sockets, loops = len(graph.sockets), len(graph.loops)
-    words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
-    words += f" · {counted(loops, 'loop')}" if loops else ""
-    return words + (" · complete, with warnings" if marks.warnings else "")
+    text = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
+    text += f" · {counted(loops, 'loop')}" if loops else ""
+    return text + (" · complete, with warnings" if marks.warnings else "")
 
 
 TITLE_SIZE: Final = 13.0
@@ -436,12 +442,12 @@ def socket_name(socket: Socket) -> str:
 
 def card_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
     """Say on two lines of a card what came of a socket last; before that, what it does."""
-    words = marks.outputs.get(socket.id, "")
-    if not words:
+    text = marks.outputs.get(socket.id, "")
+    if not text:
         description = socket.materia.raw.get("description")
         about = description if isinstance(description, str) else " ".join(socket.materia.prompt.split()[:24])
-        words = " · ".join([*([about] if about else []), *socket_notes(socket, short=True)])
-    return wrap_text(part(words, 200), SMALL_SIZE, room, 2)
+        text = " · ".join([*([about] if about else []), *socket_notes(socket, short=True)])
+    return wrap_text(part(text, 200), SMALL_SIZE, room, 2)
 
 
 _FUNCTION: Final = "the function "
@@ -486,19 +492,19 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     """
     first = links[0]
     if stub:
-        words = _stub_label(first)
+        label = _stub_label(first)
     elif len(links) > 1:
-        words = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
+        label = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
     else:
-        words = link_label(first, marks, short=True)
+        label = link_label(first, marks, short=True)
     only = next((has for link in links if link.route and (has := marks.only_routes.get(link.route))), "")
-    return " · ".join(one for one in (words, only) if one)
+    return " · ".join(text for text in (label, only) if text)
 
 
 def _stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
-    words = link_label(link, short=True)
-    return f"{words} ▸ {part(link.to, 40)}".lstrip()
+    label = link_label(link, short=True)
+    return f"{label} ▸ {part(link.to, 40)}".lstrip()
 
 
 def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
@@ -509,24 +515,24 @@ def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
 
 def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
     """Width and height to keep for the chip of a line; (0, 0) without one. The same in every state of a cast."""
-    words = chip_label(links, NO_MARKS, stub=False)
-    if not words:
+    label = chip_label(links, NO_MARKS, stub=False)
+    if not label:
         return (0.0, 0.0)
-    if (most := links[0].limit) is not None:  # in a cast it says how often it was taken
-        words = max(words, words.replace(f"max {most}", f"{most}/{most}"), key=len)
+    if (limit := links[0].limit) is not None:  # in a cast it says how often it was taken
+        label = max(label, label.replace(f"max {limit}", f"{limit}/{limit}"), key=len)
     size = small_size(level)
-    return (text_width(words, size) + 14, size + 8)
+    return (text_width(label, size) + 14, size + 8)
 
 
 def loop_title(graph: Graph, loop: Loop) -> str:
     """Say what a loop goes over, and in how many lanes, bounded."""
-    words = part(loop.output or "items") if loop.generator is not None else part(loop.id)
+    title = part(loop.output or "items") if loop.generator is not None else part(loop.id)
     if loop.generator is not None and loop.generator in graph.sockets:
-        words = (
-            f"{'items' if words == 'workItems' else words} of {socket_name(graph.sockets[loop.generator])}"
+        title = (
+            f"{'items' if title == 'workItems' else title} of {socket_name(graph.sockets[loop.generator])}"
         )
     lanes = _lanes_words(graph, loop)
-    return f"{words} · {lanes}" if lanes else words
+    return f"{title} · {lanes}" if lanes else title
 
 
 PROGRESS_ROOM: Final = 92.0

@@ -86,8 +86,8 @@ class DrawnLine:
     def heading(self) -> Point:
         """The unit direction in which it ends."""
         (x, y), (bx, by) = self.points[-1], self.points[-2]
-        far = abs(x - bx) + abs(y - by) or 1.0
-        return (x - bx) / far, (y - by) / far
+        length = abs(x - bx) + abs(y - by) or 1.0
+        return (x - bx) / length, (y - by) / length
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,10 @@ def layout_graph(
         positions: where sockets stand; without, as the loadout says.
         max_length: how many cards a flow that has no spots may be long before it goes on beside itself.
     """
-    given = grid_positions(graph) if positions is None else positions
-    return _Picture(graph, direction, folded, level, given, max_length, those=links(graph)).placed()
+    start_positions = grid_positions(graph) if positions is None else positions
+    return _Picture(
+        graph, direction, folded, level, start_positions, max_length, graph_links=links(graph)
+    ).placed()
 
 
 _AS_LARGE: Final = 0.9
@@ -181,22 +183,25 @@ def best_layout(
     abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below. Places that
     the loadout gives are left only where two cards have no room beside each other.
     """
-    given = grid_positions(graph) if positions is None else positions
-    many, those = len(graph.sockets) > _MANY, links(graph)
+    start_positions = grid_positions(graph) if positions is None else positions
+    is_large, graph_links = len(graph.sockets) > _MANY, links(graph)
     best: list[tuple[float, _Picture]] = []
-    for max_abreast in (MAX_ABREAST,) if given or many else (MAX_ABREAST, 1):
+    for max_abreast in (MAX_ABREAST,) if start_positions or is_large else (MAX_ABREAST, 1):
         for level in levels:
             tried: list[tuple[float, _Picture]] = []
-            for max_length in (None, *(() if given else (_longest(room, one, level) for one in directions))):
+            for max_length in (
+                None,
+                *(() if start_positions else (_longest(room, one, level) for one in directions)),
+            ):
                 for direction in directions:
                     picture = _Picture(
                         graph,
                         direction,
                         folded,
                         level,
-                        given,
+                        start_positions,
                         max_length,
-                        those=those,
+                        graph_links=graph_links,
                         max_abreast=max_abreast,
                     )
                     scale = picture.scale(room) / least_zoom(level)
@@ -208,9 +213,9 @@ def best_layout(
                 if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
     scale, picture = max(best, key=lambda one: one[0])
-    if scale >= _AS_LARGE or (given and (positions is not None or _longest(room, "right", 1) > 1)):
+    if scale >= _AS_LARGE or (start_positions and (positions is not None or _longest(room, "right", 1) > 1)):
         return picture.placed()
-    if given:
+    if start_positions:
         return best_layout(graph, room, directions=directions, folded=folded, positions={}, levels=levels)
     return _going_on_below(graph, room, directions, folded, levels)
 
@@ -223,18 +228,21 @@ def _going_on_below(
     levels: Sequence[Level],
 ) -> GraphLayout:
     """Lay out what is too large for a room as wide as that, or else as narrow as it can be read."""
-    many, those = len(graph.sockets) > _MANY, links(graph)
-    level: Level = 1 if many and 1 in levels else 2
-    few: Sequence[Level] = () if many else [one for one in levels if one < 3]
-    tried = [(directions[0], level), *((direction, one) for direction in directions[::-1] for one in few)]
-    found: list[tuple[float, GraphLayout]] = []
+    is_large, graph_links = len(graph.sockets) > _MANY, links(graph)
+    level: Level = 1 if is_large and 1 in levels else 2
+    small_levels: Sequence[Level] = () if is_large else [one for one in levels if one < 3]
+    tried = [
+        (directions[0], level),
+        *((direction, one) for direction in directions[::-1] for one in small_levels),
+    ]
+    layouts: list[tuple[float, GraphLayout]] = []
     for direction, one in tried:
-        max_length = None if found else _longest(room, direction, one)
-        placed = _Picture(graph, direction, folded, one, {}, max_length, those=those).placed()
-        found.append((min(1.0, room[0] / placed.size[0] / least_zoom(one)), placed))
-        if found[-1][0] == 1:
+        max_length = None if layouts else _longest(room, direction, one)
+        placed = _Picture(graph, direction, folded, one, {}, max_length, graph_links=graph_links).placed()
+        layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(one)), placed))
+        if layouts[-1][0] == 1:
             break
-    return max(found, key=lambda one: one[0])[1]
+    return max(layouts, key=lambda one: one[0])[1]
 
 
 def _longest(room: tuple[float, float], direction: Direction, level: Level) -> float:
@@ -265,13 +273,13 @@ class _Picture:
         positions: Mapping[str, GridPosition],
         max_length: float | None,
         *,
-        those: Sequence[Link],
+        graph_links: Sequence[Link],
         max_abreast: int = MAX_ABREAST,
     ) -> None:
         self.graph = graph
         self.direction = direction
         self.level: Level = level
-        self.links = those
+        self.links = graph_links
         # Loops that overlap others cannot be one card.
         framed_apart = nested_frames(graph, frozenset())[2] if folded else ()
         self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
@@ -281,9 +289,9 @@ class _Picture:
             if loop.id in self.folded
             for socket in loop.sockets
         }
-        seen = reachable_keys(START_SIGN, self.links)
+        reachable = reachable_keys(START_SIGN, self.links)
         in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
-        self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
+        self.detached = tuple(key for key in graph.sockets if key not in reachable and key not in in_loops)
         self.card = card_size(level)
         self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
         self.boxes = self._boxes(self._positions(positions, max_length, max_abreast))
@@ -294,7 +302,7 @@ class _Picture:
         return self.stand_in.get(key, key)
 
     def _positions(
-        self, given: Mapping[str, GridPosition], max_length: float | None, max_abreast: int
+        self, start_positions: Mapping[str, GridPosition], max_length: float | None, max_abreast: int
     ) -> dict[str, GridPosition]:
         drawn = [key for key in self.graph.sockets if key not in self.stand_in]
         drawn += [
@@ -302,7 +310,7 @@ class _Picture:
         ]
         positions = {
             self._end(key): position
-            for key, position in reversed([*given.items()])
+            for key, position in reversed([*start_positions.items()])
             if key in self.graph.sockets
         }
         if not positions:
@@ -352,8 +360,8 @@ class _Picture:
             middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
             wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
             w, h = title_size(self.graph, loop, min(wide, frame.w) - 6, self.level)
-            taken = [*self.boxes.values(), *self.titles.values(), *chips.get("", ())]
-            self.titles[key] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, taken)
+            occupied = [*self.boxes.values(), *self.titles.values(), *chips.get("", ())]
+            self.titles[key] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, occupied)
 
     @staticmethod
     def _holds(outer: Loop, inner: Loop) -> bool:
@@ -374,10 +382,10 @@ class _Picture:
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
         """Find room for a sign beside a card, outside of loops; if there is none near, beside everything."""
-        for far in (34.0, 50.0, 70.0, 100.0):
+        for distance in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]
-                x, y = box.cx + dx * (box.w / 2 + far), box.cy + dy * (box.h / 2 + far)
+                x, y = box.cx + dx * (box.w / 2 + distance), box.cy + dy * (box.h / 2 + distance)
                 at = Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
                 if not at.hits((*self.boxes.values(), *self.frames.values()), ARROW_MARGIN):
                     return at
@@ -428,12 +436,12 @@ class _Picture:
         self._meet(led)
         solid = [*self.boxes.values(), *self.titles.values()]
         solid += [line.label for line in led if line.label is not None]
-        found = route_lines(
+        routes = route_lines(
             [line.way(self._loops_at(line)) for line in led if line.target is not None], solid, self.frames
         )
         lines = []
         for line in led:
-            path = found.get(line.key) or ([_beyond(line)] if line.label is not None else [])
+            path = routes.get(line.key) or ([_beyond(line)] if line.label is not None else [])
             points = tuple(simplify_path([line.port, *path]))
             first, *others = line.links
             lines.append(DrawnLine(first, points, line.label, line.target is None, tuple(others)))
@@ -461,24 +469,26 @@ class _Picture:
 
     def _led(self, links: Iterable[Link]) -> list[RoutedLine]:
         """List the lines between what is drawn; exits from the same socket to the same one are one."""
-        those: dict[tuple[str, ...], list[Link]] = {}
+        links_by_ends: dict[tuple[str, ...], list[Link]] = {}
         for link in links:
             source, target = self._end(link.source), self._end(link.target)
             if source == target and source in self.stand_in.values():
                 continue  # inside a folded loop
             alike = () if link.kind == "exit" else (link.key,)
-            those.setdefault((source, target, link.kind, *alike), []).append(link)
-        far = 4 * max(self.pitch)
-        long = sorted((self._distance(key), key) for key in those if self._distance(key) > far)
+            links_by_ends.setdefault((source, target, link.kind, *alike), []).append(link)
+        long_distance = 4 * max(self.pitch)
+        long = sorted(
+            (self._distance(key), key) for key in links_by_ends if self._distance(key) > long_distance
+        )
         stubs = {key for _, key in long[_MOST_LINES:]}
         return [
             RoutedLine(
-                tuple(same),
+                tuple(group),
                 key[0],
                 None if key in stubs else key[1],
-                stub_size(same[0], self.level) if key in stubs else label_size(*same, level=self.level),
+                stub_size(group[0], self.level) if key in stubs else label_size(*group, level=self.level),
             )
-            for key, same in those.items()
+            for key, group in links_by_ends.items()
         ]
 
     def _distance(self, key: tuple[str, ...]) -> float:
@@ -491,12 +501,12 @@ class _Picture:
         return frozenset(loop.id for loop in self.graph.loops.values() if not ends.isdisjoint(loop.sockets))
 
 
-def _free_title(title: Box, frame: Box, taken: Sequence[Box]) -> Box:
+def _free_title(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
     """Put a heading elsewhere above its frame where its place is taken, as by that of a loop with the same first card."""
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))
-            if not at.hits(taken, ARROW_MARGIN - 1):
+            if not at.hits(occupied, ARROW_MARGIN - 1):
                 return at
     return title
 

@@ -99,7 +99,7 @@ def _block(
     path = around.get(entry, ())
     first = _stand_in(entry, path, path.index(region)) if region in path else None
     met, back = _walk(keys, local, [first] if first in keys else [])
-    rank = assign_ranks(met, local, back, most=max_abreast)
+    rank = assign_ranks(met, local, back, max_per_rank=max_abreast)
     rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for key in met:
         rows[rank[key]].append(key)
@@ -108,15 +108,19 @@ def _block(
         if index not in back:
             before.setdefault(head, []).append(tail)
     sizes = {key: blocks.get(key) or _Block(positions={key: (0.0, 0.0)}) for key in met}
-    made = _Block(0.0, 0.0)
+    whole_block = _Block(0.0, 0.0)
     for band in _bands([max(sizes[key].length for key in row) for row in rows], max_length):
         placed = _stacked([rows[rank] for rank in band], sizes, before)
-        gap = frame[3] if made.positions else 0.0
-        made.positions |= {
-            key: (along, made.breadth + gap + across) for key, (along, across) in placed.positions.items()
+        gap = frame[3] if whole_block.positions else 0.0
+        whole_block.positions |= {
+            key: (along, whole_block.breadth + gap + across)
+            for key, (along, across) in placed.positions.items()
         }
-        made.length, made.breadth = max(made.length, placed.length), made.breadth + gap + placed.breadth
-    return made
+        whole_block.length, whole_block.breadth = (
+            max(whole_block.length, placed.length),
+            whole_block.breadth + gap + placed.breadth,
+        )
+    return whole_block
 
 
 def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]]:
@@ -126,7 +130,7 @@ def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]
         if (
             max_length is not None
             and bands[-1]
-            and sum(lengths[one] for one in bands[-1]) + length > max_length + 0.01
+            and sum(lengths[index] for index in bands[-1]) + length > max_length + 0.01
         ):
             bands.append([])
         bands[-1].append(rank)
@@ -141,16 +145,16 @@ def _stacked(
     positions: dict[str, GridPosition] = {}
     middles: dict[str, float] = {}
     for row in rows:
-        from_ = {key: [middles[tail] for tail in before.get(key, ()) if tail in middles] for key in row}
-        wanted = {key: sum(those) / len(those) if those else 0.0 for key, those in from_.items()}
+        sources = {key: [middles[tail] for tail in before.get(key, ()) if tail in middles] for key in row}
+        targets = {key: sum(centres) / len(centres) if centres else 0.0 for key, centres in sources.items()}
         free = float("-inf")
-        for key in sorted(row, key=lambda key: wanted[key]):
+        for key in sorted(row, key=lambda key: targets[key]):
             block = sizes[key]
             spine = block.positions[next(iter(block.positions))][
                 1
             ]  # its first card stands where the line comes from
-            at = max(free, wanted[key] - spine)
-            positions |= {one: (along + f, at + c) for one, (f, c) in block.positions.items()}
+            at = max(free, targets[key] - spine)
+            positions |= {inner_key: (along + f, at + c) for inner_key, (f, c) in block.positions.items()}
             middles[key] = at + spine
             free = at + block.breadth
             low, high = min(low, at), max(high, free)
@@ -160,9 +164,9 @@ def _stacked(
 
 def _framed(block: _Block, frame: _Frame) -> _Block:
     """Give a loop the room for its frame and its heading."""
-    before, behind, left, right = frame
+    before, after, left, right = frame
     return _Block(
-        block.length + before + behind,
+        block.length + before + after,
         block.breadth + left + right,
         {key: (along + before, across + left) for key, (along, across) in block.positions.items()},
     )
@@ -176,34 +180,36 @@ def _walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> t
     out: dict[str, list[int]] = {item: [] for item in items}
     for index, (tail, _) in enumerate(arcs):
         out[tail].append(index)
-    met: list[str] = []
+    visited: list[str] = []
     back: set[int] = set()
     state: dict[str, int] = {}  # 1 while on the path, 2 when left
     for root in (*roots, *items):
         if root in state:
             continue
         state[root] = 1
-        met.append(root)
+        visited.append(root)
         path = [(root, iter(out[root]))]
         while path:
             item, rest = path[-1]
             for index in rest:
                 head = arcs[index][1]
-                seen = state.get(head)
-                if seen == 1:
+                visit_state = state.get(head)
+                if visit_state == 1:
                     back.add(index)
-                elif seen is None:
+                elif visit_state is None:
                     state[head] = 1
-                    met.append(head)
+                    visited.append(head)
                     path.append((head, iter(out[head])))
                     break
             else:
                 state[item] = 2
                 path.pop()
-    return met, back
+    return visited, back
 
 
-def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: int) -> dict[str, int]:
+def assign_ranks(
+    order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int
+) -> dict[str, int]:
     """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
 
     Backward arcs count the other way round.
@@ -217,12 +223,12 @@ def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, 
         after[first].append(then)
         waiting[then] += 1
     rank = dict.fromkeys(order, 0)
-    taken: Counter[int] = Counter()
+    per_rank: Counter[int] = Counter()
     todo = [item for item in order if not waiting[item]]
     for item in todo:
-        while taken[rank[item]] >= most:
+        while per_rank[rank[item]] >= max_per_rank:
             rank[item] += 1
-        taken[rank[item]] += 1
+        per_rank[rank[item]] += 1
         for then in after[item]:
             rank[then] = max(rank[then], rank[item] + 1)
             waiting[then] -= 1
@@ -241,44 +247,46 @@ def place_near_neighbours(
 
     It stands ahead of where it is led to from, behind where it leads to, or ahead of the one before it.
     """
-    found = dict(positions)
+    placed = dict(positions)
     links, loops = list(links), list(loops)
-    for place, key in enumerate(keys):
-        if key in found:
+    for index, key in enumerate(keys):
+        if key in placed:
             continue
-        led = next((link.source for link in links if link.target == key and link.source in found), None)
-        leads = next((link.target for link in links if link.source == key and link.target in found), None)
-        before = next((one for one in reversed(keys[:place]) if one in found), next(iter(found)))
-        column, row = found[led or leads or before]
-        taken = [(*found[one], *found[one]) for one in found]
+        source = next((link.source for link in links if link.target == key and link.source in placed), None)
+        target = next((link.target for link in links if link.source == key and link.target in placed), None)
+        previous = next((other for other in reversed(keys[:index]) if other in placed), next(iter(placed)))
+        column, row = placed[source or target or previous]
+        occupied = [(*placed[other], *placed[other]) for other in placed]
         for loop in loops:
-            members = [found[one] for one in loop if one in found]
+            members = [placed[other] for other in loop if other in placed]
             if members and key not in loop:
                 (left, *_, right), (top, *_, bottom) = (
                     sorted([*axis, *axis]) for axis in zip(*members, strict=True)
                 )
-                taken.append((left, top, right, bottom))
-        ahead = -1 if led is None and leads is not None else 1
-        found[key] = next(position for position in _around(column, row, ahead) if _is_free(position, taken))
-    return found
+                occupied.append((left, top, right, bottom))
+        ahead = -1 if source is None and target is not None else 1
+        placed[key] = next(
+            position for position in _around(column, row, ahead) if _is_free(position, occupied)
+        )
+    return placed
 
 
 def _around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
     """Spots from near to far: ahead, then beside, then behind."""
-    for far in range(1, 1000):
-        yield column + ahead * far, row
-        for aside in range(1, far + 1):
-            yield column + ahead * far, row + aside
-            yield column + ahead * far, row - aside
-        for back in range(far - 1, -far - 1, -1):
-            yield column + ahead * back, row + far
-            yield column + ahead * back, row - far
+    for distance in range(1, 1000):
+        yield column + ahead * distance, row
+        for aside in range(1, distance + 1):
+            yield column + ahead * distance, row + aside
+            yield column + ahead * distance, row - aside
+        for back in range(distance - 1, -distance - 1, -1):
+            yield column + ahead * back, row + distance
+            yield column + ahead * back, row - distance
 
 
-def _is_free(position: GridPosition, taken: Iterable[tuple[float, float, float, float]]) -> bool:
+def _is_free(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
     """Whether a card can stand there beside areas, each from its first column and row to its last."""
     column, row = position
     return all(
         column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95
-        for left, top, right, bottom in taken
+        for left, top, right, bottom in occupied
     )

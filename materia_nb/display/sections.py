@@ -23,43 +23,47 @@ MOST_ROWS: Final = 100
 
 def section_blocks(sections: Iterable[Section]) -> list[Block]:
     """Say an output as its protocol lays it out; of a long table the beginning, and how much is left out."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     for section in sections:
-        found.append(Heading(section.title))
+        blocks.append(Heading(section.title))
         if section.statuses:
-            found += [Line(path_words(section.statuses)), Picture(path_svg(section.statuses), dark=ON_DARK)]
-        found += lines(section.lines)
+            blocks += [Line(path_words(section.statuses)), Picture(path_svg(section.statuses), dark=ON_DARK)]
+        blocks += lines(section.lines)
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])
-            found.append(Table(headers, section.rows[:MOST_ROWS]))
+            blocks.append(Table(headers, section.rows[:MOST_ROWS]))
         if (left := len(section.rows) - MOST_ROWS) > 0:
-            found.append(Line(f"{ELLIPSIS} {left:,} more", "quiet"))
-    return found
+            blocks.append(Line(f"{ELLIPSIS} {left:,} more", "quiet"))
+    return blocks
 
 
 def issue_rows(issues: Iterable[Issue]) -> list[tuple[str, str, str]]:
     """Say what is wrong with an output: where, what, what to do."""
-    return [(plain(one.path), plain(one.message), plain(one.fix)) for one in issues]
+    return [(plain(issue.path), plain(issue.message), plain(issue.fix)) for issue in issues]
 
 
 def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:
     """Say each part of a prompt under its name and size; what stands before the task is folded unless ``whole``."""
-    names = [one.name for one in prompt.parts]
+    names = [prompt_part.name for prompt_part in prompt.parts]
     task = names.index("task") if "task" in names else 0
     return [
-        Fold(part_title(one), (Code(one.text),), opened=whole or place >= task)
-        if one.text
-        else Line(part_title(one), "quiet")
-        for place, one in enumerate(prompt.parts)
+        Fold(part_title(prompt_part), (Code(prompt_part.text),), opened=whole or index >= task)
+        if prompt_part.text
+        else Line(part_title(prompt_part), "quiet")
+        for index, prompt_part in enumerate(prompt.parts)
     ]
 
 
-def part_title(one: PromptPart) -> str:
+def part_title(prompt_part: PromptPart) -> str:
     """Say which part it is, how long it is, and why something of it is not there."""
     size = (
-        f"{len(one.text):,} characters, some {tokens_of(len(one.text)):,} tokens" if one.text else "left out"
+        f"{len(prompt_part.text):,} characters, some {tokens_of(len(prompt_part.text)):,} tokens"
+        if prompt_part.text
+        else "left out"
     )
-    return f"{one.heading} [{one.name}] · {size}" + (f": {one.note}" if one.note else "")
+    return f"{prompt_part.heading} [{prompt_part.name}] · {size}" + (
+        f": {prompt_part.note}" if prompt_part.note else ""
+    )
 
 
 _MAIN: Final = ("command", "path", "pattern", "glob")
@@ -76,7 +80,7 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
     Of one that has not run all is told, opened, since a person may have to judge it. Where that is asked for, ``judged``,
     what was said beside it is left to whoever shows it above them.
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     for call in calls:
         waits = call.result is None
         inside = [] if judged or not call.said.strip() else lines([call.said], "said")
@@ -89,15 +93,15 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
             inside += judged_blocks(text, title)
         if call.result is not None:
             inside.append(Code(call.result, title="what it was told"))
-        found.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inside, opened=waits))
-    return found
+        blocks.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inside, opened=waits))
+    return blocks
 
 
 def judged_blocks(text: str, title: str = "") -> list[Block]:
     """Return a text that a person is to judge, with a warning if it has signs that look like others or are invisible."""
     warning = signs_warning(text)
-    shown = Code(_both_ends(with_visible_signs(text), JUDGED), 2 * JUDGED, title)
-    return [*([Line(warning, "warn")] if warning else []), shown]
+    code = Code(_both_ends(with_visible_signs(text), JUDGED), 2 * JUDGED, title)
+    return [*([Line(warning, "warn")] if warning else []), code]
 
 
 def call_words(call: ToolCall) -> str:
@@ -111,9 +115,9 @@ def call_words(call: ToolCall) -> str:
     main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
     others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
     about = _in_words(call.args[main]) if main else ""
-    words = ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
+    text = ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
     warning = signs_warning("\n".join(map(as_text, call.args.values())))
-    return f"{words} (Warning: {warning})" if warning else words
+    return f"{text} (Warning: {warning})" if warning else text
 
 
 def _call_outcome(call: ToolCall) -> str:
@@ -181,21 +185,21 @@ def path_svg(path: StatusPath) -> Html:
     hub = path.hub
     boxes = {hub: _HUB, **dict(zip(path.around, _CORNERS, strict=False))}
     known = tuple(status for status in path.taken if status in boxes)
-    taken = set(pairwise(known))
-    words = path_words(path._replace(taken=known))
+    transitions = set(pairwise(known))
+    label = path_words(path._replace(taken=known))
     width, height = _SIZE
     root = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(words)}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(label)}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="{CARD_FONT}" font-size="12">'
     )
-    parts = [root, f"<title>{esc(words)}</title>"]
+    parts = [root, f"<title>{esc(label)}</title>"]
     for name, box in boxes.items():
         if name != hub:
             parts += [
-                _way(box, _HUB, taken=(name, hub) in taken),
-                _way(_HUB, box, taken=(hub, name) in taken),
+                _way(box, _HUB, is_taken=(name, hub) in transitions),
+                _way(_HUB, box, is_taken=(hub, name) in transitions),
             ]
-    parts.append(_again((hub, hub) in taken))
+    parts.append(_again((hub, hub) in transitions))
     parts += [
         _state(
             name, box, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == (name,)
@@ -205,29 +209,29 @@ def path_svg(path: StatusPath) -> Html:
     return Html("".join([*parts, "</svg>"]))
 
 
-def _way(at: Box, to: Box, *, taken: bool) -> str:
+def _way(at: Box, to: Box, *, is_taken: bool) -> str:
     """Draw the arrow from one status to another; the two directions run beside each other."""
     right = to.x > at.x
     shift = _APART if right else -_APART
     first = (at.right if right else at.x, at.y + _HIGH / 2 + shift)
     last = (to.x if right else to.right, to.y + _HIGH / 2 + shift)
-    return _line(f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, taken=taken)
+    return _line(f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, is_taken=is_taken)
 
 
-def _again(taken: bool) -> str:
+def _again(is_taken: bool) -> str:
     """Draw the arrow of a status that is reported twice in a row, over the box in the middle."""
     box = _HUB
     left, right = box.x + 50, box.right - 50
     path = f"M{left:g} {box.y:g}C{left:g} {box.y - 36:g} {right:g} {box.y - 36:g} {right:g} {box.y:g}"
-    return _line(path, (right, box.y - 20), (right, box.y), taken=taken)
+    return _line(path, (right, box.y - 20), (right, box.y), is_taken=is_taken)
 
 
-def _line(path: str, before: Point, end: Point, *, taken: bool) -> str:
-    colour = NOW if taken else RIM
-    style = 'stroke-width="3"' if taken else 'stroke-width="1" stroke-dasharray="3 4"'
+def _line(path: str, before: Point, end: Point, *, is_taken: bool) -> str:
+    colour = NOW if is_taken else RIM
+    style = 'stroke-width="3"' if is_taken else 'stroke-width="1" stroke-dasharray="3 4"'
     long = hypot(end[0] - before[0], end[1] - before[1])
     dx, dy = (end[0] - before[0]) / long, (end[1] - before[1]) / long
-    back, half = (9.0, 5.0) if taken else (7.0, 3.5)
+    back, half = (9.0, 5.0) if is_taken else (7.0, 3.5)
     x, y = end[0] - dx * back, end[1] - dy * back
     tip = f"{end[0]:.1f},{end[1]:.1f} {x - dy * half:.1f},{y + dx * half:.1f} {x + dy * half:.1f},{y - dx * half:.1f}"
     return (

@@ -133,15 +133,15 @@ EDGE: Final = 14.0
 """Pixels around a card, at each side, that its ring, its tag and its breakpoint may take."""
 
 
-def svg_text(x: float, y: float, words: str, size: float, fill: str, extra: str = "") -> str:
+def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: str = "") -> str:
     """One line of text, escaped; the sign around the places of colours too."""
-    safe = esc(words).replace("@", "&#64;")
+    safe = esc(content).replace("@", "&#64;")
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{safe}</text>'
 
 
 def svg_pill(
     box: Box,
-    words: str,
+    content: str,
     ink: str,
     fill: str,
     rim: str,
@@ -155,7 +155,7 @@ def svg_pill(
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" '
         f'rx="{box.h / 2:.1f}" fill="{fill}" stroke="{rim}" stroke-width="{width:g}"/>'
-        + svg_text(box.cx, box.cy + size * 0.3455, words, size, ink, f' text-anchor="middle"{weight}')
+        + svg_text(box.cx, box.cy + size * 0.3455, content, size, ink, f' text-anchor="middle"{weight}')
     )
 
 
@@ -191,23 +191,23 @@ def rounded_rect(
 
 def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
     """Say where a cast stands with respect to a socket, and in which colour; empty when nowhere."""
-    words = state_label(socket_id, marks).removeprefix("▶ ")
-    if words == "current":
-        words = "next"
-    elif words == "waiting":
+    status = state_label(socket_id, marks).removeprefix("▶ ")
+    if status == "current":
+        status = "next"
+    elif status == "waiting":
         if marks.working:
-            words = "working"
+            status = "working"
         elif marks.answers.get(socket_id, "").startswith("person") and socket_id not in marks.pins:
-            words = "wants you"
+            status = "wants you"
     uses = {"✖ failed": "bad", "only A": "A", "only B": "B", "never visited": "line"}
-    return words, uses.get(words, "now")
+    return status, uses.get(status, "now")
 
 
 def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """One socket: who answers as an icon, its name, how often it was visited, where a cast stands, what came of it last."""
-    words, use = status_tag(socket.id, marks)
-    failed, noted = use == "bad", words.startswith("⚠")
-    ring = bool(words) and use != "line" and not noted
+    status, use = status_tag(socket.id, marks)
+    failed, noted = use == "bad", status.startswith("⚠")
+    ring = bool(status) and use != "line" and not noted
     rim = colours[use] if ring else colours["rim"]
     dash = ' stroke-dasharray="6 4"' if failed else ""
     parts = [rounded_rect(box, colours["plate"], rim, width=2.2 if ring else 1.0, extra=dash)]
@@ -221,31 +221,31 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     visits = marks.visits.get(socket.id, 0)
     count = short_count(visits) if visits > 1 else ""
     small = small_size(level)
-    beside = 0.0  # what stands right of the name
+    used_width = 0.0  # what stands right of the name
     if count:
-        beside = text_width(count, small) + 3
+        used_width = text_width(count, small) + 3
         parts.append(svg_text(right, middle + 4, count, small, colours["soft"], end))
     sign, colour = "", ""
     if failed or noted:
         sign, colour = "warning", colours["bad" if failed else "now-ink"]
-    elif visits and not words:
+    elif visits and not status:
         back = socket.id in marks.sent_back
         sign, colour = ("cross", colours["not_satisfied"]) if back else ("check", colours["satisfied"])
     if sign:
-        beside += ICON
-        parts.append(svg_icon(sign, right - beside, middle - ICON / 2, colour))
-    title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - beside, bold=True)
+        used_width += ICON
+        parts.append(svg_icon(sign, right - used_width, middle - ICON / 2, colour))
+    title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - used_width, bold=True)
     parts.append(
         svg_text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
     )
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
-        state = fit_text(words, SMALL_SIZE, box.w - 2 * PAD)
+        state = fit_text(status, SMALL_SIZE, box.w - 2 * PAD)
         parts.append(
             svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else ""
         )
         room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
-        below = " · ".join(one for one in (answerer_badge(socket, marks), part(socket.id)) if one)
+        below = " · ".join(text for text in (answerer_badge(socket, marks), part(socket.id)) if text)
         parts.append(
             svg_text(left, box.y + 35.5, fit_text(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"])
         )
@@ -268,38 +268,38 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
 
 def socket_title(socket: Socket, marks: Marks) -> str:
     """What a card says when the mouse rests on it in a still picture: what it is, what it is pinned to, a breakpoint."""
-    words = [", ".join(socket_kinds(socket)), *socket_notes(socket)]
+    notes = [", ".join(socket_kinds(socket)), *socket_notes(socket)]
     if socket.id in marks.pins:
-        words.append(answerer_label(socket.id, marks))
+        notes.append(answerer_label(socket.id, marks))
     if socket.id in marks.breakpoints:
-        words.append("breakpoint")
-    return "; ".join(words)
+        notes.append("breakpoint")
+    return "; ".join(notes)
 
 
 def loop_frame(
     graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
 ) -> str:
     """A loop's frame with its heading, and how far it has come; without a heading, the loop folded into one card."""
-    done, whole = marks.progress.get(loop.id, (0, 0))
+    done, total = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)
     parts = [rounded_rect(box, colours["loop-pale"], colours["loop-rim"], radius=10)]
     parts.append(svg_icon("loop", title.x, title.y, colours["loop"], 14))
     size = small_size(level)
-    words = fit_text(loop_title(graph, loop), size, title.w - ICON)
-    parts.append(svg_text(title.x + ICON + 2, title.y + 11.5, words, size, colours["loop"]))
-    if whole:
-        parts.append(_progress(box.right - 8, box.y + 4, done, whole, size, colours))
+    title_text = fit_text(loop_title(graph, loop), size, title.w - ICON)
+    parts.append(svg_text(title.x + ICON + 2, title.y + 11.5, title_text, size, colours["loop"]))
+    if total:
+        parts.append(_progress(box.right - 8, box.y + 4, done, total, size, colours))
     return "".join(parts)
 
 
-def _progress(right: float, y: float, done: int, whole: int, size: float, colours: Colours) -> str:
+def _progress(right: float, y: float, done: int, total: int, size: float, colours: Colours) -> str:
     """How many items are done, in words and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
-    filled = Box(bar.x, bar.y, bar.w * min(1.0, done / whole), bar.h)
-    words = fit_text(f"{_count_of(done)} of {_count_of(whole)}", size, PROGRESS_ROOM - 40)
+    filled = Box(bar.x, bar.y, bar.w * min(1.0, done / total), bar.h)
+    label = fit_text(f"{_count_of(done)} of {_count_of(total)}", size, PROGRESS_ROOM - 40)
     return (
-        svg_text(bar.x - 5, y + 11.5, words, size, colours["soft"], ' text-anchor="end"')
+        svg_text(bar.x - 5, y + 11.5, label, size, colours["soft"], ' text-anchor="end"')
         + rounded_rect(bar, colours["bar"], "none", radius=3.5)
         + rounded_rect(filled, colours["loop"], "none", radius=3.5)
     )
@@ -312,10 +312,14 @@ def _count_of(number: int) -> str:
 
 def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
     """A loop as one card over another, which says where the cast is in it."""
-    here = next((one for one in loop.sockets if one in (marks.current, marks.failed)), None)
-    rim = colours["loop-rim"] if here is None else colours["bad" if here == marks.failed else "now"]
+    active_member = next((member for member in loop.sockets if member in (marks.current, marks.failed)), None)
+    rim = (
+        colours["loop-rim"]
+        if active_member is None
+        else colours["bad" if active_member == marks.failed else "now"]
+    )
     parts = [rounded_rect(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
-    parts.append(rounded_rect(box, colours["loop-pale"], rim, width=1.0 if here is None else 2.2))
+    parts.append(rounded_rect(box, colours["loop-pale"], rim, width=1.0 if active_member is None else 2.2))
     middle = box.y + (box.h / 2 if box.h < 40 else 14)
     parts.append(svg_icon("loop", box.x + PAD, middle - ICON / 2, colours["loop"]))
     room = box.w - 2 * PAD - ICON - 6
@@ -325,12 +329,12 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
             box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'
         )
     )
-    done, whole = marks.progress.get(loop.id, (0, 0))
+    done, total = marks.progress.get(loop.id, (0, 0))
     if box.h >= 40:
-        words = fit_text(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
-        parts.append(svg_text(box.x + PAD, box.y + 35.5, words, SMALL_SIZE, colours["soft"]))
+        size_label = fit_text(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
+        parts.append(svg_text(box.x + PAD, box.y + 35.5, size_label, SMALL_SIZE, colours["soft"]))
         parts.append(
-            _progress(box.right - PAD, box.y + 24, done, whole, SMALL_SIZE, colours) if whole else ""
+            _progress(box.right - PAD, box.y + 24, done, total, SMALL_SIZE, colours) if total else ""
         )
     return "".join(parts)
 
@@ -363,8 +367,8 @@ def _placed_for_page(
 
     Those drawn last are kept: the picture of a cast is drawn anew after each step, and nothing in it has moved.
     """
-    for there, *how, placed in tuple(_kept):
-        if there is graph and how == [direction, wide]:
+    for known_graph, *how, placed in tuple(_kept):
+        if known_graph is graph and how == [direction, wide]:
             return placed
     placed = best_layout(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
     _kept.append((graph, direction, wide, placed))
@@ -418,9 +422,9 @@ def graph_svg(
     parts += [terminal_sign(key, box, marks, colours) for key, box in placed.signs.items()]
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
-        told = socket_title(socket, marks)
+        tooltip = socket_title(socket, marks)
         drawn = socket_card(socket, box, placed.level, marks, colours)
-        title = f"<title>{esc(told)}</title>"
+        title = f"<title>{esc(tooltip)}</title>"
         parts.append(f'<g data-socket="{esc(shorten(socket_id, 200))}">{title}{drawn}</g>')
     parts += [_arrow(line, marks, colours) for line in placed.edges if not line.stub]
     parts.append("</svg>")
@@ -432,8 +436,8 @@ def _description(graph: Graph, marks: Marks) -> str:
     sentences = []
     out: dict[str, list[str]] = {}
     for link in links(graph):
-        words = link_label(link) or ("ends" if link.kind == "implied" else "always")
-        out.setdefault(link.source, []).append(f"{words} to {part(link.to, 40)}")
+        label = link_label(link) or ("ends" if link.kind == "implied" else "always")
+        out.setdefault(link.source, []).append(f"{label} to {part(link.to, 40)}")
     for socket in list(graph.sockets.values())[:60]:
         state = state_label(socket.id, marks)
         visits = marks.visits.get(socket.id, 0)
@@ -518,17 +522,17 @@ def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.chip_label`."""
-    words = chip_label((line.link, *line.shared), marks, stub=line.stub)
-    use = next((use for one in (line.link, *line.shared) if (use := colour_role(one, marks)) == "now"), "")
+    label = chip_label((line.link, *line.shared), marks, stub=line.stub)
+    use = next((use for link in (line.link, *line.shared) if (use := colour_role(link, marks)) == "now"), "")
     use = use or colour_role(line.link, marks)
     size, now = small_size(level), use == "now"
-    width = min(text_width(words, size, bold=now) + 12, box.w + 6)
+    width = min(text_width(label, size, bold=now) + 12, box.w + 6)
     ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
         use, colours.get(use, "")
     )
     at = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
     rim = colours["now" if now else "rim"]
-    return svg_pill(at, words, ink, colours["plate"], rim, size=size, width=2 if now else 1.0, bold=now)
+    return svg_pill(at, label, ink, colours["plate"], rim, size=size, width=2 if now else 1.0, bold=now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -86,10 +86,10 @@ def table(
     """
     count = len(headers)
     cells = [[_cell(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
-    kept = [n for n in range(count) if not cells or any(row[n] for row in cells)]
+    columns_shown = [n for n in range(count) if not cells or any(row[n] for row in cells)]
     numeric = {
         n
-        for n in kept
+        for n in columns_shown
         if rows
         and all(
             row[n] is None or (isinstance(row[n], int | float) and not isinstance(row[n], bool))
@@ -98,21 +98,21 @@ def table(
         )
     }
     heads = [plain(header) for header in headers]
-    columns = {n: [heads[n], *(row[n] for row in cells)] for n in kept}
+    columns = {n: [heads[n], *(row[n] for row in cells)] for n in columns_shown}
     widths = _fitted(columns, width)
 
     def line(row: Sequence[str]) -> str:
         padded = []
-        for n in kept:
+        for n in columns_shown:
             room = " " * (widths[n] - display_width(row[n]))
             padded.append(room + row[n] if n in numeric else row[n] + room)
         return "  ".join(padded).rstrip()
 
-    rule = "  ".join("─" * widths[n] for n in kept)
+    rule = "  ".join("─" * widths[n] for n in columns_shown)
     lines = [line(heads), rule]
-    for place, row in enumerate(cells):
+    for index, row in enumerate(cells):
         lines += [line(fold) for fold in _folded(row, widths)] or [""]
-        for text in below[place] if place < len(below) else ():
+        for text in below[index] if index < len(below) else ():
             lines += [f"{_UNDER}{fold}" for fold in _folds(text, width - len(_UNDER))]
     return "\n".join(lines)
 
@@ -120,7 +120,7 @@ def table(
 def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
     """How wide each column is: the widest ones narrower until all have room, words kept whole if that can be."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
-    least = {
+    min_widths = {
         n: max(
             min(
                 max((display_width(word) for cell in cells for word in cell.split()), default=0),
@@ -131,21 +131,21 @@ def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
         for n, cells in columns.items()
     }
     while (over := sum(widths.values()) + 2 * (len(widths) - 1) - room) > 0:
-        able = [n for n in widths if widths[n] > least[n]]
+        able = [n for n in widths if widths[n] > min_widths[n]]
         if not able:
             break
         widest = max(able, key=lambda n: widths[n])
         others = max((widths[n] for n in able if n != widest), default=0)
-        wanted = max(widths[widest] - over, min(others, widths[widest] - 1), least[widest])
-        widths[widest] = wanted
+        narrower = max(widths[widest] - over, min(others, widths[widest] - 1), min_widths[widest])
+        widths[widest] = narrower
     return widths
 
 
 def _folded(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
     """The lines of one row: each cell folded at spaces, if need be inside a word."""
     folded = {n: _folds(row[n], width) for n, width in widths.items()}
-    for place in range(max(map(len, folded.values()), default=0)):
-        yield [folded[n][place] if place < len(folded.get(n, ())) else "" for n in range(len(row))]
+    for index in range(max(map(len, folded.values()), default=0)):
+        yield [folded[n][index] if index < len(folded.get(n, ())) else "" for n in range(len(row))]
 
 
 def _folds(cell: str, width: int) -> list[str]:
@@ -159,32 +159,32 @@ def _folds(cell: str, width: int) -> list[str]:
 
 def _edges(socket: Socket, marks: Marks) -> str:
     """The edges of a socket in evaluation order."""
-    words = []
+    descriptions = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
         text += edge_label(edge, marks.budgets.get((socket.id, edge.place)), item=marks.in_item)
-        taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
-        if taken:
-            text += f" {TIMES_SIGN}{taken}"
+        times_taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
+        if times_taken:
+            text += f" {TIMES_SIGN}{times_taken}"
         if marks.last_route == (socket.id, edge.place):
             text += " ◂ taken last"
         if only := marks.only_routes.get((socket.id, edge.place)):
             text += f" ◂ only {only}"
         if (socket.id, edge.place) in marks.never:
             text += f", {NEVER}"
-        words.append(text)
-    return "; ".join(words) or "→ end"
+        descriptions.append(text)
+    return "; ".join(descriptions) or "→ end"
 
 
 def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
     """Write ``graph`` as a grid: a line a socket with its edges in order under it, then loops with their exits, then what was derived (R15)."""
-    found = links(graph)
-    seen = reachable_keys(graph.entry, found)
+    graph_links = links(graph)
+    reachable = reachable_keys(graph.entry, graph_links)
     rows, below = [], []
     for socket in graph.sockets.values():
         flags = [state_label(socket.id, marks), "● break" if socket.id in marks.breakpoints else ""]
         notes = list(socket_notes(socket))
-        if socket.id not in seen:
+        if socket.id not in reachable:
             notes.append("not reachable")
         rows.append(
             [
@@ -210,15 +210,15 @@ def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
 
 def _loops(graph: Graph, marks: Marks) -> list[str]:
     """Each loop with its members, list, cursor and exits."""
-    found = []
+    paragraphs = []
     exits = [link for link in links(graph) if link.kind == "exit"]
     for loop in graph.loops.values():
         members = part(", ".join(part(socket) for socket in loop.sockets[:60]), 1000)
         lines = [f"loop {part(loop.id)}: {members}"]
-        words = loop_label(graph, loop, marks.progress.get(loop.id))
+        label = loop_label(graph, loop, marks.progress.get(loop.id))
         if loop.iterator is not None:
-            words += f" · as {part(loop.iterator.alias)} · cursor {part(loop.iterator.cursor)}"
-        lines.append("  " + words)
+            label += f" · as {part(loop.iterator.alias)} · cursor {part(loop.iterator.cursor)}"
+        lines.append("  " + label)
         for link in exits:
             if link.loop != loop.id:
                 continue
@@ -230,8 +230,8 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
                 f"  exit from {part(link.source)}: {described(link.condition).sign} → {part(link.to)}"
                 f"  [{part(link.key, 300)}]{last}"
             )
-        found.append("\n".join(lines))
-    return found
+        paragraphs.append("\n".join(lines))
+    return paragraphs
 
 
 # Everything in ASCII that mermaid or the HTML that it makes could read as more than text.
@@ -284,24 +284,24 @@ class _Writer:
             self.socket(key, indent)
         for child in region.children:
             counter[0] += 1
-            words = ""
+            title = ""
             if child.loop is not None:
                 loop = self.graph.loops[child.loop]
-                words = _label(
+                title = _label(
                     "loop " + part(loop.id), loop_label(self.graph, loop, self.marks.progress.get(loop.id))
                 )
-            self.lines.append(f"{indent}subgraph g{counter[0]}[{words}]")
+            self.lines.append(f"{indent}subgraph g{counter[0]}[{title}]")
             self.region(child, indent + "  ", counter)
             self.lines.append(f"{indent}end")
 
     def link(self, link: Link) -> None:
         """One line: dotted for exits and implied ends, thick where it was taken last."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
-        words = link_label(link, self.marks)
+        label = link_label(link, self.marks)
         if link.route is not None and link.route == self.marks.last_route:
             arrow = "==>"
-            words = f"{words} (taken last)".strip()
-        label = f"|{_label(words)}|" if words else ""
+            label = f"{label} (taken last)".strip()
+        label = f"|{_label(label)}|" if label else ""
         self.lines.append(f"  {self.ids[link.source]} {arrow}{label} {self.ids[link.target]}")
 
 
@@ -313,8 +313,8 @@ def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
     writer.region(root, "  ", [0])
     for number, loop_id in enumerate(loose, 1):
         loop = graph.loops[loop_id]
-        words = _label(f"loop {part(loop.id)}", loop_label(graph, loop, marks.progress.get(loop.id)))
-        writer.lines.append(f"  o{number}>{words}]")
+        title = _label(f"loop {part(loop.id)}", loop_label(graph, loop, marks.progress.get(loop.id)))
+        writer.lines.append(f"  o{number}>{title}]")
         writer.lines += [f"  o{number} -.- {writer.ids[key]}" for key in loop.sockets if key in graph.sockets]
     for link in links(graph):
         writer.link(link)

@@ -89,7 +89,7 @@ class RecordText(Shown):
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
     """One step of the record: what came, and why it went on as it did."""
-    said = [Code(step.shown, most=_OUTPUT_CHARS)] if step.shown is not None else []
+    said = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
     why = lines(now.why(step.number).lines, "quiet") if step.decision else []
     return Fold(f"{step.title} → {way_words(step)}", [*said, *why])
 

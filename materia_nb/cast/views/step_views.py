@@ -246,7 +246,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     facts = [("request", cast.request), *(("how it stands", line) for line in status_lines(cast))]
     said: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
     said += [Heading("Graph"), graph_block(cast.graph, marks_of(cast))]
-    said.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), most=200_000)]))
+    said.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), max_chars=200_000)]))
     if cast.lanes:
         said += [Heading("Lanes"), *(one for one in lanes_blocks(cast) if not isinstance(one, Action))]
     said.append(Heading("Timeline"))
