@@ -1,1 +1,1 @@
-"""What is shown: blocks as text, HTML and JSON for a panel, and pictures of graphs; nothing here knows of a kernel."""
+"""Rendering: blocks as text, HTML and panel JSON, and pictures of graphs; independent of any kernel."""

@@ -1,9 +1,8 @@
-"""What a view says, as a document of frozen blocks, each of which can be written as text, as HTML, and as JSON for a panel.
+"""Documents made of frozen blocks, each of which renders as text, as HTML, and as JSON for a panel.
 
-A view is a function from values to blocks, or a :class:`Shown` with such a function; nobody else writes markup. The texts
-in blocks may be hostile: they are bounded and made harmless here, where they leave. As a page they are one static HTML file: no
-script, nothing loaded from elsewhere, light and dark. In a notebook
-they are MIME bundles: text, HTML, pictures, PNG among them.
+A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup. Texts in
+blocks may be hostile: they are bounded and made harmless here, on output. As a page, blocks are one static HTML file without
+scripts or external resources, for light and dark. In a notebook they are MIME bundles of text, HTML and pictures.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 
 CELL_WIDTH: Final = 848
-"""Pixels of an output in a notebook that is as wide as it is to begin with."""
+"""Width of a notebook's output area at its default size, in pixels."""
 _SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MOST_BYTES: Final = 1_000_000
-"""A larger picture is left out, since it stands in the notebook's file."""
+"""Maximum size of a PNG; a larger one is left out, because it would be stored in the notebook file."""
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Return the picture in at most 256 colours, in a third of the bytes; unchanged if Pillow is not installed."""
+    """Return the picture with at most 256 colours, a third of the size; unchanged if Pillow is not installed."""
     try:
         from PIL import Image
     except ImportError:
@@ -69,19 +68,19 @@ def _with_palette(png: bytes) -> bytes:
 
 @lru_cache(maxsize=16)
 def _drawn(svg: str, render: Callable[..., Iterable[int]]) -> bytes:
-    """Return the picture as PNG; an equal picture is not drawn again."""
+    """Return the picture as PNG; equal pictures are cached."""
     return _with_palette(bytes(render(svg_string=svg, background="white")))
 
 
 def png_of(svg: str) -> bytes | None:
-    """Return the picture as PNG; None where resvg is not installed, cannot draw it, or draws too large a one."""
+    """Return the picture as PNG, or None if resvg is not installed, fails, or the result is too large."""
     try:
         from resvg_py import svg_to_bytes
     except ImportError:
         return None
     try:
         png = _drawn(svg, svg_to_bytes)
-    except Exception:  # the SVG is there all the same
+    except Exception:  # the SVG is still available
         logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
         return None
     return png if len(png) <= _MOST_BYTES else None
@@ -92,7 +91,7 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def without_surrogates(value: JSON) -> JSON:
-    """Replace lone surrogates, which no kernel message can carry."""
+    """Replace lone surrogates, which kernel messages cannot carry."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -103,7 +102,7 @@ def without_surrogates(value: JSON) -> JSON:
 
 
 def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
-    """Scale a picture down to what has room for it, which a cell of a notebook does not do by itself."""
+    """Scale a picture down to fit; notebook cells do not do this themselves."""
     size = _SIZE.search(svg)
     if size is None:
         return svg
@@ -113,7 +112,7 @@ def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> st
 
 
 def picture_bundle(text: str, svg: str, *, html: str | None = None) -> MimeBundle:
-    """Make the MIME bundle of a picture: SVG, text, and PNG if it can be drawn, since untrusted notebooks show no SVG."""
+    """Return the MIME bundle of a picture: SVG, text, and a PNG for untrusted notebooks, which show no SVG."""
     svg = fit_to_width(svg)
     png = png_of(svg)
     drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
@@ -128,9 +127,9 @@ def mime_bundle(
     json: JSON = None,
     mermaid: str | None = None,
 ) -> MimeBundle:
-    """Make a MIME bundle; ``text`` is what a reader without a richer view sees.
+    """Return a MIME bundle; ``text`` is the fallback for readers without a richer view.
 
-    Give ``mermaid`` only when it is to be the picture: JupyterLab writes its own SVG over one beside it.
+    Pass ``mermaid`` only if it should be the picture: JupyterLab prefers its own rendering of it to an SVG.
     """
     parts = {
         "text/plain": text,
@@ -146,61 +145,61 @@ _CHILD: Final = ".jp-OutputArea-child"
 _LIVES: Final = f"{_CHILD}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
 _RULES: Final = (
     f"{_LIVES}+{_CHILD},{_LIVES}+{_CHILD}+{_CHILD},"
-    # Without a widget in it, the output holds only JupyterLab's "model not found", which no other output hides.
+    # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
 )
-"""CSS of Jupyter's pages: either the widgets of a panel are seen, or the two outputs of its record below them."""
+"""CSS for Jupyter pages: shows either the widgets of a panel or the two outputs of its record below them."""
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:
-    """Make the MIME bundle of what stands below a panel, for readers who do not have its kernel.
+    """Return the MIME bundle of a panel's record, which readers without its kernel see instead of the panel.
 
-    It brings the rule by which only one of the two is seen: a notebook that is opened again has no other style of ours.
+    It includes the CSS rule that shows only one of the two, because a reopened notebook has no other style of ours.
     """
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
 
 
 def describe_error(error: Exception, max_chars: int = 300) -> str:
-    """Return the type of an error, and its message where it has one; of that at most so many characters."""
+    """Return the type of an error and its message, cut at ``max_chars`` characters."""
     try:
         message = str(error)[:max_chars]
-    except Exception:  # noqa: BLE001 - even the message of an error may fail
+    except Exception:  # noqa: BLE001 - str() of a foreign error may raise
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 _SHOWN_CHARS: Final = 6_000
-"""How much of a text is shown; the whole is in the artifact."""
+"""Characters of a text that are shown; the artifact has all of it."""
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
 _MOST_ROWS: Final = 200
-"""Rows of one table that a panel is told."""
+"""Maximum number of table rows sent to a panel."""
 
 _Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
 
 
 class Block:
-    """A piece of a document, which is said in three ways: the words are the same."""
+    """A part of a document that renders in three formats with the same words."""
 
     __slots__ = ()
 
     def as_text(self, width: int = WIDTH) -> str:
-        """Return it as plain text, for a terminal and for whoever reads a notebook without a kernel; a table fits the width."""
+        """Return plain text for terminals and for notebooks without a kernel; tables fit ``width`` columns."""
         raise NotImplementedError
 
     def as_html(self) -> Html:
-        """Return it as HTML, every text escaped, for a cell and for a page."""
+        """Return HTML for a cell or a page, with every text escaped."""
         raise NotImplementedError
 
     def as_json(self) -> dict[str, JSON]:
-        """Return what ``front/blocks.js`` draws in a panel; ``is`` names the kind."""
+        """Return JSON for ``front/blocks.js``; ``is`` names the kind of block."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Heading(Block):
-    """A title over what follows."""
+    """A heading."""
 
     text: str
     small: bool = False
@@ -218,7 +217,7 @@ class Heading(Block):
 
 @dataclass(frozen=True, slots=True)
 class Line(Block):
-    """A sentence, or a few lines of text; ``bad`` is what a person must not overlook."""
+    """One or a few lines of text; the tone ``bad`` marks what a person must not overlook."""
 
     text: str
     tone: _Tone = ""
@@ -235,7 +234,7 @@ class Line(Block):
 
 @dataclass(frozen=True, slots=True)
 class Code(Block):
-    """A text as it was written, ``most`` characters of it, under a title if it has one."""
+    """A verbatim text, cut at ``max_chars`` characters, with an optional title."""
 
     text: str
     max_chars: int = _SHOWN_CHARS
@@ -255,7 +254,7 @@ class Code(Block):
 
 @dataclass(frozen=True, slots=True)
 class LineDiff(Block):
-    """What was changed of a text: each line behind ``+``, ``-`` or a blank."""
+    """A line diff: each line with its sign ``+``, ``-`` or a blank."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -272,7 +271,7 @@ class LineDiff(Block):
 
 @dataclass(frozen=True, slots=True)
 class WordDiff(Block):
-    """How one text differs from another, word by word: what only ``was`` has, and what only ``text`` has."""
+    """A word diff between ``was`` and ``text``."""
 
     was: str
     text: str
@@ -296,14 +295,14 @@ def _wrapped(texts: Iterable[str], width: int) -> str:
 
 
 def _marked(parts: Iterable[Sequence[str]]) -> str:
-    """Write parts as text, ``[-out-]`` and ``{+in+}``, as word diffs are written elsewhere."""
+    """Return parts as text in the usual notation of word diffs: ``[-out-]`` and ``{+in+}``."""
     marks = {"-": "[-{}-]", "+": "{{+{}+}}"}
     return "".join(marks.get(sign, "{}").format(text) for sign, text in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonTree(Block):
-    """A JSON value, ``opened`` levels of it open; with ``was`` only where it differs from that, and how."""
+    """A JSON value as a tree with ``opened`` open levels; with ``was``, only the differences from that value."""
 
     value: JSON
     name: str = ""
@@ -324,7 +323,7 @@ class JsonTree(Block):
 
 
 def _leaves(node: Any, above: str) -> Iterator[str]:
-    """Give a line for each leaf of a tree of changes, behind its dotted path."""
+    """Yield a line for each leaf of a tree of changes, after its dotted path."""
     path = f"{above}.{node['name']}" if above else node["name"]
     if "parts" in node:
         yield f"{path}: {_marked(node['parts'])}"
@@ -338,9 +337,9 @@ def _leaves(node: Any, above: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fold(Block):
-    """Blocks under a line that opens and closes; a link ``#anchor`` leads to it.
+    """Collapsible blocks under a title; a link to ``#anchor`` leads here.
 
-    Where nothing can be opened, in a terminal, ``brief`` characters of what is folded are told, in whole lines.
+    In a terminal, a closed fold shows about ``brief`` characters, in whole lines.
     """
 
     title: str
@@ -364,18 +363,18 @@ class Fold(Block):
 _DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'
 _LABEL: Final = re.compile(r'aria-label="([^"]*)"')
 _AS_IMAGES: Final = ContextVar("_AS_IMAGES", default=False)
-"""True while HTML is made for the output of a cell: pictures are images then. A sanitizer, as of an untrusted notebook, removes
-inline SVG but leaves the words in it."""
+"""True while HTML is made for a cell output: pictures become images, because the sanitizer of an untrusted notebook removes
+inline SVG but leaves its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A picture drawn by us, and what is said in its place as text; nothing where the rest says it all.
+    """A picture drawn by us, and the text to show instead of it; empty if the surrounding text says everything.
 
     Args:
-        svg: of light pages.
-        text: in its place.
-        dark: for each of its colours, as ``#rrggbb``, the one that a dark page shows on a screen.
+        svg: the picture for light pages.
+        text: the text that replaces it.
+        dark: pairs of colours, as ``#rrggbb``: the one in ``svg`` and the one on dark screens.
     """
 
     svg: str
@@ -417,20 +416,20 @@ def _data_url(svg: str) -> str:
 
 
 def _recoloured(svg: str, colours: Mapping[str, str]) -> str:
-    """Put other colours into a picture, all at once: one that is put in may be another one's name."""
+    """Replace colours in a picture, all at once, because a new colour may equal an old one."""
     return re.sub(r'"(#[0-9a-f]{6})"', lambda match: f'"{colours.get(match[1], match[1])}"', svg)
 
 
 @dataclass(frozen=True, slots=True)
 class Action(Block):
-    """A sentence with a button behind it, where there is a panel.
+    """A sentence with a button after it; only panels show the button.
 
     Attributes:
         text: the sentence.
-        words: those on the button.
-        explained: what the button does.
-        kind: which message it sends.
-        values: what is in the message.
+        label: the label of the button.
+        explained: the tooltip of the button.
+        kind: kind of the message that the button sends.
+        values: fields of the message.
     """
 
     text: str
@@ -453,14 +452,14 @@ class Action(Block):
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A status in a cell, such as ``failed: timeout``: with a sign, and in a colour that repeats it."""
+    """A status in a cell, such as ``failed: timeout``, with a sign and a matching colour."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A number in a cell over a bar that fills a share, 0 to 1, of it."""
+    """A number in a cell over a bar that fills a share, 0 to 1, of the cell."""
 
     text: str
     share: float
@@ -468,7 +467,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A text in a cell that leads to the fold with that anchor, where a page has it."""
+    """A text in a cell that links to the fold with this anchor on a page."""
 
     text: str
     anchor: str
@@ -478,7 +477,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 
 def cell_text(cell: Cell) -> str:
-    """Return what stands in a cell, as harmless text."""
+    """Return the text of a cell, made harmless."""
     return clip_plain(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
@@ -491,13 +490,13 @@ def _cell_html(cell: Cell) -> str:
         case Jump():
             return html_link(f"#{cell.anchor}", cell.text)
         case Pointer(path=str() as path):
-            # "./" and the quoted colon keep the name of a file from being read as a scheme or a host.
+            # "./" and the quoted colon keep a file name from being read as a scheme or a host.
             return html_link(f"./{quote(path, safe='/', errors='replace')}", cell.text)
     return cell_text(cell)
 
 
 def _cell_json(cell: Cell) -> JSON:
-    """Return what a panel is told of a cell: its text, for a status with its sign and colour, for a bar with its share."""
+    """Return panel JSON of a cell: its text, with sign and colour for a status and with the share for a bar."""
     text = cell_text(cell)
     if isinstance(cell, Badge):
         return {"text": text, **dict(zip(("sign", "colour"), badge_sign(cell.text), strict=True))}
@@ -521,15 +520,15 @@ class FactTable(Block):
 
 
 class Shown(Block):
-    """A value that shows itself: it says blocks, and everything else is made from them. A display never raises.
+    """A value that displays itself, rendered from its blocks. Displaying it never raises.
 
-    Where it has a ``title``, that stands on its frame.
+    A ``title`` attribute, if any, becomes the title of its frame.
     """
 
     __slots__ = ()
 
     def _blocks(self) -> Iterable[Block]:
-        """Return what it says."""
+        """Return the blocks to display."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -550,7 +549,7 @@ class Shown(Block):
         return str(getattr(self, "title", ""))
 
     def _show(self) -> MimeBundle:
-        """Return text, HTML unless lines or a picture of one colouring alone are enough, and one picture as PNG too."""
+        """Return text, HTML if lines or a single one-theme picture are not enough, and a single picture as SVG and PNG."""
         blocks = list(self._blocks())
         # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
         view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
@@ -571,10 +570,10 @@ class Shown(Block):
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> MimeBundle:
-        """Return the bundle, with only what ``include`` names and without what ``exclude`` names."""
+        """Return the bundle, restricted to ``include`` and without ``exclude``."""
         try:
             bundle = self._show()
-        except Exception as error:  # noqa: BLE001 - a display that raises hides the value that it is for
+        except Exception as error:  # noqa: BLE001 - a failing display would hide the value
             bundle = {"text/plain": f"<{type(self).__name__}: cannot be shown ({describe_error(error)})>"}
         return {
             kind: part
@@ -584,7 +583,7 @@ class Shown(Block):
 
 
 class View(Shown):
-    """A document under a title, to be the value of a cell."""
+    """A titled document, to be the value of a cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
         self.title, self.inside = title, tuple(blocks)
@@ -594,9 +593,9 @@ class View(Shown):
 
 
 class Table(Shown):
-    """Rows under headers, or ``empty`` in their place; the rows are the values to work with.
+    """A table, or the text ``empty`` if it has no rows; ``rows`` holds the cell values.
 
-    The row at the index ``marked`` has a ground of its own: what the words around the table speak of.
+    The row at the index ``marked`` is highlighted.
     """
 
     def __init__(
@@ -642,7 +641,7 @@ class Table(Shown):
         return drawn if rows else Line(self.empty).as_json()
 
     def _filled(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
-        """Return headers and rows without the columns in which every cell is empty."""
+        """Return headers and rows without empty columns."""
         columns = [
             column for column in range(len(self.headers)) if any(row[column] != "" for row in self.rows)
         ]
@@ -652,7 +651,7 @@ class Table(Shown):
 
 
 class Text(Shown):
-    """Plain text, shown as it is."""
+    """Plain text, shown unchanged."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -668,7 +667,7 @@ class Text(Shown):
 
 
 class JsonView(Shown):
-    """A JSON value under its name, as a tree that opens and closes."""
+    """A named JSON value as a collapsible tree."""
 
     def __init__(self, name: str, value: JSON) -> None:
         self.name, self.value = name, value
@@ -678,12 +677,12 @@ class JsonView(Shown):
 
 
 def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
-    """Make a line of each text."""
+    """Return a line block for each text."""
     return [Line(text, tone) for text in texts]
 
 
 def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
-    """Write blocks as plain text, an empty line around each table, but none under its heading."""
+    """Return blocks as plain text, with an empty line around each table but not under its heading."""
     text, before = "", None
     for block in blocks:
         if written := block.as_text(width):
@@ -696,7 +695,7 @@ def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
 
 
 def blocks_as_html(blocks: Iterable[Block]) -> Html:
-    """Write blocks as HTML."""
+    """Return blocks as HTML."""
     return html_join(block.as_html() for block in blocks)
 
 
@@ -704,7 +703,7 @@ _LEAF: Final = (str, int, float)
 
 
 def blocks_as_json(value: Any) -> Any:
-    """Return a value of a panel with the blocks in it as JSON."""
+    """Return a value with all blocks in it converted to JSON."""
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
@@ -717,7 +716,7 @@ def blocks_as_json(value: Any) -> Any:
 
 
 def _beginning(text: str, max_chars: int) -> str:
-    """Keep whole lines where there are some, and say how much there is."""
+    """Return the beginning of a text in whole lines, and its full length if it is cut."""
     if len(text) <= max_chars or not max_chars:
         return text if max_chars else ""
     cut = text.rfind("\n", 0, max_chars)
@@ -725,12 +724,12 @@ def _beginning(text: str, max_chars: int) -> str:
 
 
 def _titled(title: str, text: str) -> str:
-    """Put a text, moved in, under a title if there is one."""
+    """Return a text indented under its title, if it has one."""
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 
 
 def clip_plain(text: str, max_chars: int) -> str:
-    """Make a text harmless, and say how long it is where it is cut."""
+    """Make a text harmless and bound it; a cut text ends with its full length."""
     return plain(clip(text, max_chars))
 
 
@@ -747,7 +746,7 @@ _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html_page(title: str, blocks: Iterable[Block]) -> str:
-    """Write blocks as a page of their own."""
+    """Return blocks as a complete HTML page."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

@@ -1,8 +1,8 @@
-"""Lines between cards: on which side each leaves and arrives, where its chip stands, and by which way it is led.
+"""Orthogonal edge routing: the sides on which lines leave and enter cards, the position of labels ("chips"), and the paths.
 
-Ways run at right angles round cards, chips and headings, in lanes beside each other where they share a channel. A line is led
-along a grid of the few heights and widths that matter (just beside each box, midway between boxes, at the ends of lines) by
-the cheapest way; what runs along the same piece of the grid is then moved apart.
+Paths run at right angles around cards, chips and headings. Each line takes the cheapest path on a sparse grid whose lines run
+next to each box, midway between boxes and through line ends (A* search). Segments that share a grid line are then moved apart
+into parallel lanes.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ DOWN: Final = 1
 LEFT: Final = 2
 UP: Final = 3
 DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""One step in each direction; a side of a box is named by the direction in which one leaves it."""
+"""Unit vector of each direction; a side of a box is named after the direction in which a line leaves it."""
 
 _COLUMNS, _ROWS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
-"""How far from a box a line runs along it, and the room for the head of an arrow."""
+"""Distance of a line that runs along a box; also the room for an arrow head."""
 CLEARANCE: Final = 4.0
-"""How near to a box a line may come elsewhere."""
+"""Minimum distance between a line and a box elsewhere."""
 _LANE: Final = 8.0
 _BEND: Final = 34.0
 _THROUGH: Final = 50.0
-"""How much longer a way through a box counts: it is only taken where there is no other."""
+"""Cost factor of a path through a box, which is the last resort."""
 _FOREIGN: Final = 2.5
-"""How much longer a way through a loop that has none of the two ends counts."""
+"""Cost factor of a path through a loop that contains neither end."""
 _CROWDED: Final = 1.4
 _SHARED: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRequest:
-    """A line that is to be led from ``start`` in direction ``out`` to ``tip``, where it arrives going ``into``.
+    """A line to route: it leaves ``start`` in direction ``out`` and reaches ``tip`` in direction ``into``.
 
-    ``net`` names lines that may share a piece of their way; ``loops`` are those that it may run in.
+    Lines of the same ``net`` may share segments; the line may run inside ``loops``.
     """
 
     key: str
@@ -59,12 +59,12 @@ class RouteRequest:
 def route_lines(
     requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
 ) -> dict[str, list[Point]]:
-    """Lead every line, the shortest first.
+    """Return the path of every line, routed from the shortest line to the longest.
 
     Args:
         requests: the edges to route.
-        solid: boxes that no line runs through.
-        frames: boxes of loops, which only lines of theirs run through.
+        solid: boxes that lines avoid.
+        frames: boxes of loops, which only their own lines cross freely.
     """
     grid = _Grid(requests, solid, frames)
     paths = {
@@ -88,9 +88,9 @@ def _ahead(point: Point, direction: int, distance: float) -> Point:
 
 
 class _Grid:
-    """The heights and widths at which lines may run, and what stands in the way between them.
+    """The grid of x and y coordinates at which lines may run, with the cost of each segment.
 
-    A point of the grid is a number, column by column; so is the piece that begins there and runs right or down.
+    Grid points are numbered column by column; a segment has the number of its left or upper point.
     """
 
     def __init__(
@@ -114,13 +114,13 @@ class _Grid:
 
     @staticmethod
     def _ends(request: RouteRequest) -> tuple[Point, Point]:
-        """Where a line may bend first and last."""
+        """Return the first and the last point at which a line may bend."""
         return _ahead(request.start, request.out, ARROW_MARGIN / 2), _ahead(
             request.tip, request.into, -ARROW_MARGIN
         )
 
     def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
-        """The pieces of the grid that run through a box, with their axis."""
+        """Yield the axis and number of each segment that runs through a box."""
         x, y, right, bottom = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
         left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
         top, below = bisect_right(self.ys, y), bisect_left(self.ys, bottom)
@@ -134,7 +134,7 @@ class _Grid:
         return chain.from_iterable(pieces)
 
     def lead(self, request: RouteRequest) -> list[Point]:
-        """Find the cheapest way of a line: its points, without those on a straight piece."""
+        """Return the cheapest path of a line, without points inside straight segments."""
         rows, (first, last) = len(self.ys), self._ends(request)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
         start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + request.out
@@ -149,7 +149,7 @@ class _Grid:
         return simplify_path([request.start, *points, request.tip])
 
     def _cost(self, axis: int, piece: int, request: RouteRequest) -> float:
-        """How long a piece counts for a line."""
+        """Return the cost of a segment for a line."""
         cost = self.costs[axis][piece]
         if (loops := self.frames[axis].get(piece)) and not request.loops.issuperset(loops):
             cost *= _FOREIGN
@@ -158,7 +158,7 @@ class _Grid:
         return cost
 
     def _search(self, request: RouteRequest, start: int, column: int, row: int) -> dict[int, int]:
-        """Look for the cheapest way to a place: from where each state is reached, a point and the direction in which one came."""
+        """Run an A* search over states (grid point and direction); return the predecessor of each state."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
         goal = (column * rows + row) * 4 + request.into
         todo = [(0.0, 0.0, start)]
@@ -191,7 +191,7 @@ class _Grid:
 
 
 def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[float]:
-    """Where lines may run along one axis: at ends, beside boxes, and midway between them."""
+    """Return the coordinates of grid lines on one axis: at line ends, next to boxes, and midway between boxes."""
     exact = sorted(set(ends))
     spans = sorted(spans)
     candidates = [at for low, high in spans for at in (low - ARROW_MARGIN, high + ARROW_MARGIN)]
@@ -227,7 +227,7 @@ def simplify_path(points: Sequence[Point]) -> list[Point]:
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """A straight piece of a way: where it runs, from where to where, and which way it turns at both ends."""
+    """A straight segment of a path: its coordinate ``at``, its extent, and the direction in which its ends turn."""
 
     key: str
     net: str
@@ -241,7 +241,7 @@ class _Piece:
 
 
 def _pieces_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Piece]:
-    """All pieces at a fixed x (axis 0) or y (axis 1), from the least."""
+    """Return all segments at a fixed x (axis 0) or y (axis 1), sorted."""
     pieces = []
     for key, points in paths.items():
         for index in range(len(points) - 1):
@@ -256,7 +256,7 @@ def _pieces_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axi
 
 
 def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
-    """Move what runs along the same line apart, as far as the boxes beside it let it."""
+    """Move overlapping segments apart, as far as the boxes next to them allow."""
     for group in _together(_pieces_along(paths, nets, axis)):
         moving = [piece for piece in group if not piece.fixed]
         if not moving or len({piece.net for piece in group}) == 1:
@@ -282,7 +282,7 @@ def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Seque
 
 
 def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Groups of pieces that run along nearly the same line and overlap."""
+    """Yield groups of segments that overlap on nearly the same line."""
     groups: list[list[_Piece]] = []
     for piece in pieces:
         near = [
@@ -303,9 +303,9 @@ def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
-    """Give each piece a lane, that of its net, apart from those of others that it overlaps; returns how many there are."""
+    """Assign each segment the lane of its net, different from overlapping nets; return the number of lanes."""
     ordered = sorted(pieces, key=lambda piece: (piece.leaning, piece.net), reverse=outward < 0)
-    if outward:  # what leans away the most stands outermost
+    if outward:  # the segments that turn away furthest are outermost
         ordered.sort(key=lambda piece: abs(piece.leaning))
     lane_of: dict[str, int] = {}
     for piece in ordered:
@@ -324,7 +324,7 @@ def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
 
 
 def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]:
-    """How far a piece may be moved to both sides before it meets a box."""
+    """Return the range in which a segment can move without touching a box."""
     low, high = piece.at - 60, piece.at + 60
     for box in solid:
         near_side, far_side, start, end = (box.x, box.right, box.y, box.bottom)[::1]
@@ -345,16 +345,16 @@ def _shift(points: list[Point], index: int, axis: int, at: float) -> None:
 
 
 _CHIP: Final = 10.0
-"""How far from its card a chip stands."""
+"""Distance between a chip and its card."""
 _SLOT: Final = 14.0
-"""How much of a side a line takes that has no chip there."""
+"""Width that a line without a chip takes on a side of a card."""
 
 
 @dataclass(slots=True, eq=False)
 class RoutedLine:
-    """A line that is to be led between two boxes: what stands on its chip, its sides, and then the points and the chip.
+    """A line between two boxes while it is routed: its chip size, its sides, and then its end points and chip.
 
-    Several ``links`` are exits that lead from the same socket to the same one; ``target`` is None of one that only names it.
+    Several ``links`` are exits between the same two sockets; ``target`` is None if the line only names its target.
     """
 
     links: tuple[Link, ...]
@@ -373,7 +373,7 @@ class RoutedLine:
         return self.links[0].key
 
     def way(self, loops: frozenset[str]) -> RouteRequest:
-        """What routing leads: from the far end of the chip to the target."""
+        """Return the routing request from the far end of the chip to the target."""
         dx, dy = DIRECTION_VECTORS[self.out]
         distance = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
         start = (self.port[0] + dx * distance, self.port[1] + dy * distance)
@@ -384,18 +384,18 @@ class RoutedLine:
 
 @dataclass(slots=True)
 class _Side:
-    """What meets one side of a box: those that leave, and whether any arrive, all at one place."""
+    """The lines at one side of a box; all arriving lines share one point."""
 
     leaving: list[RoutedLine] = field(default_factory=list)
     arriving: list[RoutedLine] = field(default_factory=list)
 
     def taken(self, side: int) -> float:
-        """How many pixels of the side are taken."""
+        """Return the occupied width of the side, in pixels."""
         return sum(_wide(line, side) for line in self.leaving) + (_SLOT if self.arriving else 0.0)
 
 
 def _wide(line: RoutedLine, side: int) -> float:
-    """How many pixels of a side a line takes that leaves there."""
+    """Return the width that a leaving line takes on a side, in pixels."""
     if not line.chip[1]:
         return _SLOT
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
@@ -404,13 +404,13 @@ def _wide(line: RoutedLine, side: int) -> float:
 def attach_lines(
     lines: Sequence[RoutedLine], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
 ) -> None:
-    """Give every line its sides, the points where it leaves and arrives, and the place of its chip.
+    """Choose the sides, end points and chip position of every line.
 
     Args:
-        lines: what is to be led; filled in.
-        boxes: what they lead from and to.
+        lines: the lines; updated in place.
+        boxes: the boxes that they connect.
         flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
-        solid: whether a chip beside a card, named by its key, would stand in the way of something.
+        solid: whether a chip next to the card with this key would cover something.
     """
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
     strips: dict[tuple[str, int], Box] = {}
@@ -423,7 +423,7 @@ def attach_lines(
         free = (side for side in _others(preferred) if _has_room(sides, strips, line, side, source, solid))
         if (out := next(free, None)) is not None:
             line.out = out
-        else:  # so many lines that its chip has no place: what it says is said when it is pointed at
+        else:  # too many lines: drop the chip; the tooltip still has its text
             line.chip = (0.0, 0.0)
         if line.chip[1]:
             strip, before = _strip(source, line.out, line.chip), strips.get((line.source, line.out))
@@ -441,7 +441,7 @@ def attach_lines(
 
 
 def _straight_on(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
-    """Where on a side lines arrive that are alone there: straight ahead of where one leaves, else in the middle."""
+    """Return the entry point on a side without leaving lines: straight ahead of a leaving line, else in the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
     straight = (line.port[axis] for line in arriving if line.out == line.into)
@@ -453,19 +453,19 @@ def _others(side: int) -> tuple[int, ...]:
 
 
 def _on_side(box: Box, side: int, at: float) -> Point:
-    """Return the point of a side of a box at a height or width."""
+    """Return the point on a side of a box at this coordinate."""
     return {RIGHT: (box.right, at), LEFT: (box.x, at), DOWN: (at, box.bottom), UP: (at, box.y)}[side]
 
 
 def _chip_at(port: Point, side: int, size: tuple[float, float]) -> Box:
-    """Return where the chip of a line stands that leaves at a port."""
+    """Return the box of the chip of a line that leaves at a port."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], size
     x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
 def _strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
-    """Return the room beside a box that chips on one side may take."""
+    """Return the strip next to a box that chips on one side may fill."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], chip
     deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
     x, y = box.cx + dx * (box.w + deep + 2) / 2, box.cy + dy * (box.h + deep + 2) / 2
@@ -481,7 +481,7 @@ def _has_room(
     box: Box,
     solid: Callable[[Box, str], bool],
 ) -> bool:
-    """Whether one more line can leave a side, and its chip stand there."""
+    """Return whether one more line and its chip fit on a side."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
     if sides[line.source, side].taken(side) + _wide(line, side) > max(long, _SLOT * 2):
         return False
@@ -491,7 +491,7 @@ def _has_room(
 
 
 def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
-    """Put what meets a side beside each other, in the order of the other ends."""
+    """Distribute lines along a side, in the order of their other ends."""
     box = boxes[key]
     axis = side in (LEFT, RIGHT)
     middle = box.cy if axis else box.cx
@@ -507,9 +507,9 @@ def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, 
         slots.append(
             (sum(towards(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None)
         )
-    # Of two lines between the same cards both ends have the same one first, so that they do not cross.
+    # Two lines between the same cards have the same order at both ends, so that they do not cross.
     slots.sort(key=lambda slot: (slot[0], (slot[1] is None) == (side in (RIGHT, DOWN))))
-    # Lines without a chip move together; where there is no room even so, chips go, which would lie over each other.
+    # Lines without chips move closer together; if that is not enough, chips are dropped.
     room, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.leaving if line.chip[1]]
     while chips and sum(_wide(line, side) for line in chips) > room - 3 * (len(slots) - len(chips)):
         chips.pop().chip = (0.0, 0.0)
@@ -530,19 +530,19 @@ def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, 
 
 
 def _sides(source: Box, target: Box | None, line: RoutedLine, flow: int) -> tuple[int, int]:
-    """Choose the side on which a line leaves, and the direction in which it arrives."""
+    """Return the direction in which a line leaves and the one in which it arrives."""
     if target is None:
         return flow, flow
     if source is target:
         return RIGHT, DOWN
-    if flow == DOWN:  # as if it ran to the right
+    if flow == DOWN:  # solve as if the flow ran to the right
         out, into = _along(source.flipped(), target.flipped(), line.chip[::-1], line)
         return out ^ 1, into ^ 1
     return _along(source, target, line.chip, line)
 
 
 def _along(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine) -> tuple[int, int]:
-    """Choose them where the flow runs to the right; ``^ 1`` exchanges right and down, left and up."""
+    """Return both directions for a flow to the right; ``^ 1`` swaps right and down, left and up."""
     wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right
     below, above = target.y - source.bottom, source.y - target.bottom
@@ -553,9 +553,9 @@ def _along(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine
             return DOWN, DOWN
         if above >= high:
             return UP, UP
-    if back > 0 and below > 0:  # on to another band
+    if back > 0 and below > 0:  # to another band
         return DOWN, RIGHT
-    if back > 0 and above > 0:  # back, round a corner
+    if back > 0 and above > 0:  # back, around a corner
         return LEFT, UP
-    # Along the same side of both: what sends back on one, all else on the other.
+    # Along the same side of both cards: rejections on one side, other lines on the other.
     return (UP, DOWN) if line.links[0].condition in SENDING_BACK else (DOWN, UP)

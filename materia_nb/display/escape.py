@@ -1,11 +1,10 @@
-"""Text from models, loadouts and processes is hostile until it has been through here, and so is what is built of it as HTML.
+"""Escaping of foreign text, HTML builders, and word diffs. Text from models, loadouts and processes is hostile until escaped here.
 
-Three steps, in this order: :func:`shorten` bounds, :func:`plain` makes it harmless as text,
+Three steps, in this order: :func:`shorten` bounds a text, :func:`plain` makes it harmless as text,
 :func:`esc` makes it harmless inside HTML and XML too (and includes :func:`plain`).
 
-The builders of HTML (tables, JSON trees, panels, badges) escape the text that they are given. Only an :class:`Html`,
-which they return, goes in as it is; adding to it with ``+`` gives an ordinary string again, which the next builder escapes.
-Two texts can be put beside one another, word by word: what was taken out, put in, and some of what is the same.
+The HTML builders (tables, JSON trees, panels, badges) escape their arguments, except :class:`Html`, which they return.
+Adding to an :class:`Html` with ``+`` gives an ordinary string again, which the next builder escapes.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from materia_nb.errors import PDI, open_isolates, plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
-"""Pieces of two texts in order, each behind ``-`` where only the first has it, ``+`` the second, a blank where both do."""
+"""Pieces of two texts in order, each with a sign: ``-`` only in the first, ``+`` only in the second, blank in both."""
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MOST_WORDS: Final = 800
-"""Stretches of more words are compared by their lines alone: the time grows with the square."""
+"""Longer stretches, in words, are compared line by line only, because the time grows with the square."""
 _AROUND: Final = 120
-"""How many characters of what is the same are kept on either side of a change."""
+"""Characters of unchanged text to keep on each side of a change."""
 
 
 @lru_cache(64)  # an open panel draws the same texts at every frame
 def word_parts(a: str, b: str) -> Parts:
-    """Return the pieces of two texts; of what is the same only some characters around a change."""
+    """Return the word diff of two texts; unchanged text is cut to some characters around each change."""
     parts: list[tuple[str, str]] = []
     for sign, text in _by_line(a, b):
         if parts and parts[-1][0] == sign:
@@ -50,7 +49,7 @@ def word_parts(a: str, b: str) -> Parts:
 
 
 def _by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
-    """Match whole lines first, and only what differs by its words."""
+    """Match whole lines first, then the words of differing lines."""
     for old, new, alike in _matched(_LINE.findall(a), _LINE.findall(b)):
         if alike:
             yield " ", old
@@ -64,7 +63,7 @@ def _by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
 
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Give stretches of both with whether they are the same; a blank between two changes is no reason to part them."""
+    """Yield stretches of both texts with whether they are equal; white space between changes does not split them."""
     left: list[str] = []
     right: list[str] = []
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -82,7 +81,7 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, boo
 
 
 def _around(text: str, *, first: bool, last: bool) -> str:
-    """Keep the end of what stands before a change and the beginning of what stands behind one."""
+    """Shorten unchanged text, keeping its end before a change and its beginning after one."""
     if len(text) <= 3 * _AROUND:
         return text
     before = "" if first else text[:_AROUND]
@@ -100,7 +99,7 @@ def esc(text: object) -> str:
 
 
 def _joins_previous(char: str) -> bool:
-    """Whether ``char`` belongs to the character before it on the screen."""
+    """Return whether ``char`` combines with the character before it."""
     return (
         char in (_JOINER, _KEYCAP)
         or "\ufe00" <= char <= "\ufe0f"
@@ -115,7 +114,7 @@ def _is_flag(char: str) -> bool:
 
 
 def _safe_cut(text: str, at: int) -> int:
-    """Move a cut back so that it does not fall inside an emoji, a flag or an accented letter."""
+    """Move a cut back so that it does not split an emoji, a flag or an accented letter."""
     cut = at
     for _ in range(16):
         if cut <= 0 or cut >= len(text):
@@ -130,7 +129,7 @@ def _safe_cut(text: str, at: int) -> int:
             if run % 2:
                 cut -= 1
         return cut
-    return at  # an absurd pile of marks: cut it anyway
+    return at  # an absurd number of combining marks: cut anyway
 
 
 def shorten(text: object, limit: int) -> str:
@@ -147,18 +146,18 @@ def shorten(text: object, limit: int) -> str:
 
 
 def cut_off(line: str, at: int) -> str:
-    """Keep ``at`` characters of a line and an ellipsis; isolates that the cut left open are closed."""
+    """Return ``at`` characters of a line and an ellipsis; directional isolates left open by the cut are closed."""
     cut = line[: _safe_cut(line, at)].rstrip()
     return cut + ELLIPSIS + PDI * (open_isolates(cut) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:
-    """Bound one piece of foreign text and make it harmless, to be put between words of our own."""
+    """Return one piece of foreign text, bounded and made harmless, for use inside our own text."""
     return plain(shorten(text, limit))
 
 
 def clip(text: str, limit: int) -> str:
-    """Keep line breaks, and at most ``limit`` characters; a cut says how long the whole was."""
+    """Return at most ``limit`` characters, with line breaks; a cut text ends with its full length."""
     if len(text) <= limit:
         return text
     return f"{text[: _safe_cut(text[: limit + 40], limit)]}{ELLIPSIS} [{len(text):,} characters in all]"
@@ -173,10 +172,10 @@ _CELL: Final = "padding:3px 6px;text-align:left;vertical-align:top"
 _ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
 _MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0a10026">'
 _KEEPS: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
-"""How white space is kept and long words are broken; a page of notebooks takes no style sheet, so each text says it."""
+"""Inline style that keeps white space and breaks long words, because notebooks accept no style sheet."""
 _SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
-"""Looks the same without that: short words with one blank between them."""
-# Scrolls sideways in a narrow place, which a box in a flex layout does not do unless its track may shrink to nothing.
+"""Text that needs no such style: short words with single blanks."""
+# Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _LONGEST_CELL: Final = 2000
 _LONGEST_LINE: Final = 20_000
@@ -190,7 +189,7 @@ _DEEPEST: Final = 40
 
 
 class Html(str):
-    """Markup that is safe to insert: every text in it has been escaped."""
+    """Markup in which every text has been escaped."""
 
     __slots__ = ()
 
@@ -199,7 +198,7 @@ class Html(str):
 
 
 def html_text(value: object, limit: int = _LONGEST_CELL) -> Html:
-    """Escape ``value``, keeping its line breaks and at most ``limit`` characters; None is empty."""
+    """Return ``value`` escaped, with line breaks, cut at ``limit`` characters; None is empty."""
     if isinstance(value, Html):
         return value
     text = "" if value is None else value if isinstance(value, str) else str(value)
@@ -209,12 +208,12 @@ def html_text(value: object, limit: int = _LONGEST_CELL) -> Html:
 
 
 def html_join(parts: Iterable[object]) -> Html:
-    """Put parts one after the other, escaping those that are not markup."""
+    """Join parts, escaping those that are not markup."""
     return Html("".join(html_text(part) for part in parts))
 
 
 def html_pre(text: str, limit: int = 20_000) -> Html:
-    """Show text as it is, in a fixed font, at most ``limit`` characters of it."""
+    """Return text in a fixed-width font, cut at ``limit`` characters."""
     return Html(
         f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_RULE};border-radius:4px;color:{_FG};'
         "font-size:0.92em;white-space:pre-wrap;word-break:normal;"
@@ -229,7 +228,7 @@ def html_table(
     caption: str = "",
     marked: int | None = None,
 ) -> Html:
-    """Build a table, the row at the index ``marked`` on a ground of its own; cells are escaped text or :class:`Html`."""
+    """Return a table of text or :class:`Html` cells; the row at the index ``marked`` is highlighted."""
     rows = [tuple(row) for row in rows]
     widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
@@ -253,7 +252,7 @@ def html_table(
 
 
 def _word_width(column: Iterable[object]) -> int:
-    """How many digits wide a column must be so that short texts and words stay whole, and long texts are readable."""
+    """Return the minimum width of a column, in digits, that keeps short texts and words whole."""
     texts = [cell[:_LOOKED_AT] for cell in column if isinstance(cell, str) and cell]
     words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
     longest = max((len(word) + 1 for word in words if len(word) <= _SHORT), default=0)
@@ -261,13 +260,13 @@ def _word_width(column: Iterable[object]) -> int:
 
 
 class _Tree:
-    """Makes nodes of one JSON value, until it has made enough of them."""
+    """Makes nodes of one JSON value, up to a limit."""
 
     def __init__(self) -> None:
         self.left = _MOST_NODES
 
     def changed(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
-        """Make a node of two values that differ: only what differs in them, each leaf of it with its ``parts``."""
+        """Return a node with the differences between two values, each leaf with its ``parts``."""
         self.left -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         pairs = _paired(was, value)
@@ -300,7 +299,7 @@ class _Tree:
 
 
 def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
-    """Pair what is in two objects or two lists, None where they are neither; what is not there is as good as empty."""
+    """Pair the children of two objects or two lists; None for other values. A missing value counts as empty."""
     if a is MISSING and isinstance(b, dict | list) and b:
         a = type(b)()
     elif b is MISSING and isinstance(a, dict | list) and a:
@@ -313,23 +312,23 @@ def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
 
 
 def _texts(a: JSON, b: JSON) -> list[str]:
-    """Write two values for a comparison of their words: texts as they are, and all else as JSON."""
+    """Return two values as texts to compare: strings unchanged, other values as JSON."""
     as_text = all(isinstance(value, str) or value is MISSING for value in (a, b))
     texts = ("" if value is MISSING else value if as_text else compact(value) for value in (a, b))
     return [plain(clip(text, _LONGEST_STRING)) for text in texts]
 
 
 def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
-    """Return a JSON value as nodes, bounded, every text in them harmless; with ``was``, where it differs from that.
+    """Return a JSON value as bounded nodes of harmless text; with ``was``, only its differences from that value.
 
-    Each has a ``name``; one with children ``words``, ``children`` and how many ``more`` there are, a leaf its ``kind``,
-    its ``text``, and where that is ``cut`` how long it is; where two values differ in place of these its ``parts``.
+    Each node has a ``name``. A branch has ``words``, ``children`` and the number of ``more`` children; a leaf has its
+    ``kind``, its ``text`` and its full length if that is ``cut``, or, in a comparison, its ``parts``.
     """
     return _Tree().node(name, value, 0) if was is MISSING else _Tree().changed(name, was, value, 0)
 
 
 def html_json(value: JSON, open_depth: int = 1, *, name: str = "", was: JSON = MISSING) -> Html:
-    """Show a JSON value as a tree that folds, ``open_depth`` levels of it open; long parts are cut, and say so."""
+    """Return a JSON value as a collapsible tree with ``open_depth`` open levels; long parts are cut with a note."""
     body = _node_html(json_tree(value, name, was), open_depth)
     return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
 
@@ -358,7 +357,7 @@ _MARKS: Final = {
 
 
 def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
-    """Write what :func:`~materia_nb.display.escape.word_parts` gives, struck out and underlined."""
+    """Return the parts of :func:`~materia_nb.display.escape.word_parts` as deletions and insertions."""
     marked = []
     for sign, text in parts:
         tag, style = _MARKS.get(sign, ("span", ""))
@@ -367,7 +366,7 @@ def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
 
 
 def html_panel(title: str, body: object) -> Html:
-    """Frame ``body`` under a title."""
+    """Return ``body`` in a frame with a title."""
     return Html(
         f'<section aria-label="{esc(shorten(title, 200))}" style="border:1px solid {_RULE};border-radius:6px;'
         f'padding:8px 12px;margin:6px 0;color:{_FG}"><div style="font-weight:600;margin-bottom:4px">'
@@ -376,12 +375,12 @@ def html_panel(title: str, body: object) -> Html:
 
 
 def html_link(href: str, text: str) -> Html:
-    """Link a text to an address of our own making."""
+    """Return a link to an address that we made ourselves."""
     return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _LONGEST_CELL))}</bdi></a>')
 
 
 def html_bar(text: str, share: float) -> Html:
-    """Lay text over a bar that fills a share, 0 to 1, of its width."""
+    """Return text over a bar that fills a share, 0 to 1, of the width."""
     filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
     return Html(
         f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {filled},transparent {filled})">'
@@ -393,24 +392,24 @@ _TONES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"
 
 
 def html_line(text: str, tone: str = "") -> Html:
-    """Make one line of a text, which may be long: that of a command to be allowed; ``bad`` is red, ``quiet`` pale."""
+    """Return a text as one line, which may be a long command to approve; ``bad`` is red, ``quiet`` pale."""
     role = ' role="alert"' if tone == "bad" else ""
     style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
     return Html(f"<div{role}{style}>{html_text(text, _LONGEST_LINE)}</div>")
 
 
 def html_lines(lines: Iterable[str]) -> Html:
-    """Make one line of each text."""
+    """Return each text as a line."""
     return Html("".join(map(html_line, lines)))
 
 
 def html_heading(text: str) -> Html:
-    """Make a short title."""
+    """Return a heading."""
     return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
 
 
 def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
-    """Put names and values in two columns."""
+    """Return names and values in two columns."""
     rows = "".join(
         f'<div style="opacity:0.75;white-space:nowrap">{html_text(name)}</div><div>{html_text(value)}</div>'
         for name, value in facts
@@ -419,7 +418,7 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
-    """Put ``body`` under a title that opens and closes it; a link ``#anchor`` leads there."""
+    """Return ``body`` as a collapsible section; a link to ``#anchor`` leads there."""
     id_attribute = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
         f"<details{id_attribute}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
@@ -442,12 +441,12 @@ _BADGES: Final = {
 
 
 def badge_sign(status: str) -> tuple[str, str]:
-    """Return the sign of a status, such as ``failed: timeout``, and the colour of that."""
+    """Return the sign and the colour of a status such as ``failed: timeout``."""
     return _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
 
 
 def status_badge(status: str) -> Html:
-    """Show a status with a sign; colour only repeats what the sign says."""
+    """Return a status with its sign; the colour only repeats the sign."""
     sign, colour = badge_sign(status)
     return Html(
         f'<span style="border:1.5px solid {colour};border-radius:9px;padding:0 8px;white-space:nowrap">'

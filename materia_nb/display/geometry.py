@@ -1,4 +1,4 @@
-"""Boxes, lines with round corners and how a canvas bends them, and an estimate of how wide text is."""
+"""Boxes, paths with round corners, their form for cytoscape, and estimated text widths."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Box:
         return self.y + self.h
 
     def moved(self, dx: float, dy: float) -> Box:
-        """Return the same box elsewhere."""
+        """Return the box moved by an offset."""
         return Box(self.x + dx, self.y + dy, self.w, self.h)
 
     def flipped(self) -> Box:
-        """Return the same box with x and y exchanged."""
+        """Return the box with x and y swapped."""
         return Box(self.y, self.x, self.h, self.w)
 
     def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
-        """Whether it has area in common with any of ``others`` (nearer than ``margin`` counts)."""
+        """Return whether the box overlaps any of ``others`` or is nearer to it than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
         for other in others:
             if (
@@ -65,7 +65,7 @@ class Box:
 
 Point: TypeAlias = tuple[float, float]
 
-# Widths in thousandths of the font size; those of a wide sans serif, so that real text is seldom wider.
+# Widths in thousandths of the font size, of a wide sans serif, so that real text is rarely wider.
 _WIDTHS: Final = {
     **dict.fromkeys("iljI.,:;|!'`", 330),
     **dict.fromkeys("ftr()[]{}/\\ -", 400),
@@ -102,7 +102,7 @@ def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
 
 
 def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
-    """Break a text into at most so many lines of ``room`` pixels, the last one cut."""
+    """Return a text as at most ``max_lines`` lines of ``room`` pixels, the last one cut."""
     lines: list[str] = []
     remaining = text.split()
     while remaining and len(lines) < max_lines - 1:
@@ -120,7 +120,7 @@ _CORNER: Final = 6.0
 
 
 def rounded_path(points: Sequence[Point]) -> str:
-    """Write a way at right angles as SVG path data, its corners round."""
+    """Return an orthogonal path as SVG path data with round corners."""
     if not points:
         return ""
     path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
@@ -140,12 +140,12 @@ def _towards(start: Point, end: Point, distance: float) -> Point:
 
 _COMMAND: Final = re.compile(r"([MLC])([^MLC]*)")
 _PIECES: Final = 4
-"""How many straight pieces stand for a round corner."""
+"""Number of straight segments that approximate a round corner."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentCurve:
-    """A line between two node centres as ``curve-style: segments`` takes it.
+    """A path between two nodes for cytoscape's ``curve-style: segments``.
 
     ``weights`` run along the line between the centres, ``distances`` in pixels beside it; ``start`` and ``tip`` are the
     ends in pixels from the centres; ``shift`` leads from the middle point, where a label goes by
@@ -160,7 +160,7 @@ class SegmentCurve:
 
 
 def path_points(d: str) -> list[Point]:
-    """Flatten path data as :func:`rounded_path` writes it."""
+    """Return path data of :func:`rounded_path` as a polyline."""
     points: list[Point] = []
     for kind, numbers in _COMMAND.findall(d):
         values = [float(number) for number in numbers.split()]
@@ -179,7 +179,7 @@ def path_points(d: str) -> list[Point]:
 
 
 def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> SegmentCurve:
-    """Express a polyline from a node at ``source`` to one at ``target``."""
+    """Convert a polyline between nodes at ``source`` and ``target``."""
     before, middle, after = _around(points, label)
     inner = _balanced(before, middle, after)
     (sx, sy), (tx, ty) = source, target
@@ -199,7 +199,7 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
 
 
 def _around(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:
-    """Split a polyline at its point nearest to ``label``, or half way along its middle piece; ends are left out."""
+    """Split a polyline, without its ends, at the point nearest to ``label`` or in the middle of its middle segment."""
     if label is None:
         piece = (len(points) - 2) // 2
         (ax, ay), (bx, by) = points[piece], points[piece + 1]
@@ -219,7 +219,7 @@ def _nearest(to: Point, start: Point, end: Point) -> Point:
 
 
 def _balanced(before: list[Point], middle: Point, after: list[Point]) -> list[Point]:
-    """Join the parts so that ``middle`` is the middle one of an odd number of points: cytoscape labels that one."""
+    """Join the parts with ``middle`` as the middle of an odd number of points, where cytoscape puts the label."""
     more = len(before) - len(after)
-    # Repeating the point is enough: a piece without length is not seen.
+    # Repeating the point is enough: a segment of length 0 is invisible.
     return [*before, *[middle] * max(0, -more), middle, *[middle] * max(0, more), *after]

@@ -1,4 +1,4 @@
-"""What is drawn of a graph: the marks of a cast on it, its lines, its regions, the words for each, and the card of each socket."""
+"""The parts of a drawn graph: marks of a cast, lines, nested loop frames, labels, and sizes of cards and chips."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ class Marks:
     """An overlay for one moment of a cast; see :data:`NO_MARKS` for a bare loadout.
 
     Args:
-        current: id of the socket that the cast is at.
-        waiting: whether it waits there for an answer.
-        working: whether somebody is at work on that answer now, as far as whoever draws it knows.
-        held: whether its agent holds the cast there until a person has spoken.
+        current: id of the current socket.
+        waiting: whether the current socket waits for an answer.
+        working: whether somebody is working on that answer now.
+        held: whether its agent has stopped the cast until a person decides.
         failed: id of the socket at which the cast failed.
         visits: visits so far by socket id.
         traversals: traversals so far by ``"A->B"`` (R21).
-        last_route: the route taken last.
-        progress: items done and in all, by loop id.
+        last_route: the last route taken.
+        progress: number of finished items and of all items, by loop id.
         breakpoints: ids of sockets with a breakpoint.
         break_routes: the routes with a breakpoint.
         warnings: codes of the warnings on a complete cast by socket id (R45).
         budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
-        in_item: whether these are counted for the current item.
-        answers: who answers, in a word or two, by socket id; a process needs no word.
-        pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
-        only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id; ``both``
-            where the socket itself differs.
-        only_routes: the same of edges and exits.
-        outputs: what came of each socket last, in a few words, by socket id.
+        in_item: whether ``budgets`` counts the current item only.
+        answers: short names of who answers, by socket id; processes have none.
+        pins: pinned answers by socket id, which replace the agent (R40).
+        only: in a comparison, the side, A or B, that alone has or visited a socket, by socket id; ``both`` if the
+            socket itself differs.
+        only_routes: the same for edges and exits.
+        outputs: short summary of the last output, by socket id.
         sent_back: ids of sockets whose last verdict was not satisfied.
-        never: the routes that no cast takes.
+        never: routes that no cast takes.
         unreached: ids of sockets that no cast visits.
-        lanes: the names of the lanes that stand at a socket, by socket id.
-        lanes_failed: the names of the lanes that failed at a socket, by socket id.
+        lanes: names of the lanes at a socket, by socket id.
+        lanes_failed: names of the lanes that failed at a socket, by socket id.
     """
 
     current: str | None = None
@@ -84,17 +84,17 @@ NO_MARKS: Final = Marks()
 # -- lines -----------------------------------------------------------------------------------
 
 START_SIGN: Final = "\x00start"
-"""Key of the start sign: no socket id can be equal to it."""
+"""Key of the start sign, which no socket id can equal."""
 END_SIGN: Final = "\x00end"
 """Key of the end sign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One line: from ``source`` to ``target``, which are socket ids, :data:`START_SIGN` or :data:`END_SIGN`.
+    """A line between ``source`` and ``target``, which are socket ids, :data:`START_SIGN` or :data:`END_SIGN`.
 
-    ``order`` is the number in evaluation order, 0 where a number would say nothing. ``lanes`` says whether items are
-    handed to lanes on it, or it leads on from where these have come together: neither is a socket.
+    ``order`` is the number in evaluation order, 0 if the order does not matter. ``lanes`` is ``fork`` if the line
+    distributes items to lanes, ``barrier`` if it continues after their join.
     """
 
     key: str
@@ -110,7 +110,7 @@ class Link:
 
     @property
     def route(self) -> Route | None:
-        """The route that this line stands for, as :class:`Marks` names it."""
+        """The route of this line, as in :class:`Marks`."""
         if self.kind == "edge" and self.place is not None:
             return (self.source, self.place)
         if self.kind == "exit":
@@ -119,7 +119,7 @@ class Link:
 
     @property
     def to(self) -> str:
-        """Where it leads, as a loadout writes it: a socket or ``end``."""
+        """The target as written in a loadout: a socket id or ``end``."""
         return END if self.target == END_SIGN else self.target
 
     @property
@@ -129,20 +129,20 @@ class Link:
 
 
 def _target(graph: Graph, name: str) -> str | None:
-    """Give the key that a target is drawn as, None when there is no such socket."""
+    """Return the key of a target, or None if the socket does not exist."""
     if name in graph.sockets:
         return name
     return END_SIGN if name == END else None
 
 
 def _exclusive(conditions: Sequence[Condition]) -> bool:
-    """Whether no visit matches two of the conditions, so that it makes no difference which is looked at first."""
+    """Return whether no visit can match two of the conditions, so that their order does not matter."""
     specs = [described(condition) for condition in conditions]
     return not any(condition.meets(other) for index, condition in enumerate(specs) for other in specs[:index])
 
 
 def links(graph: Graph) -> list[Link]:
-    """List every line of ``graph`` in a stable order: start, then each socket's edges, then exits."""
+    """Return every line of ``graph`` in a stable order: start, edges by socket, exits."""
     graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
@@ -177,7 +177,7 @@ def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "barrier"]:
 
 
 def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
-    """Tell apart exits whose loop and route ids happen to join to the same id."""
+    """Make keys unique: loop and route ids of different exits can join to the same key."""
     counts: dict[str, int] = {}
     unique = []
     for link in graph_links:
@@ -187,7 +187,7 @@ def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
 
 
 def _may_fall_through(socket: Socket) -> bool:
-    """Whether its written edges leave a boolean without a match, which ends the cast (R3)."""
+    """Return whether a verdict can match none of the socket's edges, which ends the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
     return bool(conditions) and not covered(conditions, text=socket.parse != "json")
 
@@ -197,7 +197,7 @@ def _may_fall_through(socket: Socket) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """The picture itself (``loop`` None) or one loop's box: what stands directly in it, in order."""
+    """The picture (``loop`` is None) or the frame of a loop, with its direct members in order."""
 
     loop: str | None
     sockets: list[str] = field(default_factory=list)
@@ -207,10 +207,10 @@ class Frame:
 def nested_frames(
     graph: Graph, leave_out: frozenset[str]
 ) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
-    """Sort the sockets into regions.
+    """Sort the sockets into nested frames.
 
-    Returns the root; for each socket the regions around it, outermost first; and the ids of the loops that
-    overlap others without lying inside them: no box can hold those alone.
+    Returns the root, the frames around each socket from the outside in, and the ids of loops that partly overlap
+    others, which no frame can enclose.
     """
     members = {
         loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()
@@ -244,7 +244,7 @@ NEVER: Final = "never taken"
 
 
 def socket_kinds(socket: Socket) -> tuple[str, ...]:
-    """Say what a socket is: agent or utility, then generator, multi-turn and loop consumer where they apply."""
+    """Return the kinds of a socket: agent or utility, then generator, multi-turn and loop consumer."""
     kinds: list[str] = [socket.materia.kind]
     if socket.is_generator:
         kinds.append("generator")
@@ -256,26 +256,26 @@ def socket_kinds(socket: Socket) -> tuple[str, ...]:
 
 
 def answerer_label(socket_id: str, marks: Marks) -> str:
-    """Say who answers a socket in a cast, or what it is pinned to (R40); empty when there is nothing to say."""
+    """Return who answers a socket, or the answer that it is pinned to (R40), or an empty text."""
     if (to := marks.pins.get(socket_id)) is not None:
         return f"pinned: {part(to, 80)}"
     return part(marks.answers.get(socket_id, ""), 80)
 
 
 def answered_by(socket_id: str, marks: Marks) -> str:
-    """Say who answers a socket as a sentence goes on: ``answered by person``; empty when there is nothing to say."""
+    """Return who answers a socket, to continue a sentence: ``answered by person``, or an empty text."""
     who = answerer_label(socket_id, marks)
     return f"answered by {who}" if who and socket_id not in marks.pins else who
 
 
 def kind_and_answerer(socket: Socket, marks: Marks) -> str:
-    """Say what a socket is, and who answers it in a cast: ``agent · person``."""
+    """Return the kind of a socket and who answers it: ``agent · person``."""
     who = answerer_label(socket.id, marks)
     return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
 
 def short_count(count: int) -> str:
-    """Write a count in few characters: 12, 12k, 3M."""
+    """Format a number of visits briefly, such as 12, 12k or 3M, after a multiplication sign."""
     for size, unit in ((1_000_000, "M"), (10_000, "k")):
         if count >= size:
             return f"{TIMES_SIGN}{count // (1000 if unit == 'k' else size)}{unit}"
@@ -283,14 +283,14 @@ def short_count(count: int) -> str:
 
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
-    """Say what an advance does, and whether it was derived (R15); ``short`` as on a card."""
+    """Describe an advance and whether it was derived (R15); ``short`` for cards."""
     condition = described(advance.when)
     when = "" if condition.whatever else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
 
 
 def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
-    """List what else a picture should say at a socket: own foreach, advance, falling through to the end; ``short`` as on a card."""
+    """Return further notes on a socket: its own iteration, its advance, and a fall-through to the end; ``short`` for cards."""
     notes = []
     if socket.iterator is not None and socket.iterator.loop is None:
         notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
@@ -302,13 +302,13 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
 
 
 def _lanes_words(graph: Graph, loop: Loop) -> str:
-    """Say how many lanes a loop runs in at once; empty where its items are worked on one after another."""
+    """Return how many lanes of a loop run at once; empty if it is not parallel."""
     at_once = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
     return "" if at_once is None else f"in lanes, {at_once} at once"
 
 
 def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
-    """Say what a loop goes over, how far it has come, and in how many lanes."""
+    """Return the list, the progress and the lanes of a loop."""
     parts = [lanes] if (lanes := _lanes_words(graph, loop)) else []
     if loop.generator is not None:
         parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
@@ -320,16 +320,16 @@ def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None
 
 
 def _budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
+    """Return the limit of an edge, or its use for the current item or the whole cast (R18)."""
     if used is None:
         return f"max {limit}"
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
 def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> str:
-    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge.
+    """Return the label of a line: order, condition and limit; empty for a single plain edge.
 
-    ``short`` as on the line itself, where there is little room.
+    ``short`` for the chip on the line.
     """
     if link.kind in ("start", "implied"):
         return ""
@@ -351,7 +351,7 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
 
 
 def line_legend() -> str:
-    """Say which conditions have which lines, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
+    """Return the line style of each condition, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
     signs: dict[str, list[str]] = {}
     for condition in DESCRIBED.values():
         pattern = (
@@ -364,7 +364,7 @@ def line_legend() -> str:
 
 
 def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`_budget_words`."""
+    """Return the condition, the target and the limit of an edge."""
     max_traversals = edge.max_traversals
     limit = f" ({_budget_words(max_traversals, used, item=item)})" if max_traversals is not None else ""
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
@@ -377,7 +377,7 @@ def _noted(socket_id: str, marks: Marks) -> str:
 
 
 def state_label(socket_id: str, marks: Marks) -> str:
-    """Say where the cast stands with respect to a socket; empty when nowhere."""
+    """Return the state of a cast at a socket, or an empty text."""
     if socket_id == marks.failed:
         return "✖ failed"
     if noted := _noted(socket_id, marks):
@@ -393,7 +393,7 @@ def state_label(socket_id: str, marks: Marks) -> str:
 
 
 def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
-    """Return the keys that can be reached from ``entry`` over edges and exits."""
+    """Return the keys that are reachable from ``entry`` over edges and exits."""
     out: dict[str, list[str]] = {}
     for link in graph_links:
         out.setdefault(link.source, []).append(link.target)
@@ -401,7 +401,7 @@ def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
 
 
 def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has warnings."""
+    """Return one line about a loadout: name, entry, number of sockets and loops, and warnings."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     text = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
     text += f" · {counted(loops, 'loop')}" if loops else ""
@@ -410,38 +410,38 @@ def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
 
 TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
-"""The size of what is small, where cards say more than their name."""
+"""Font size of secondary text on cards that show more than their name."""
 _LEAST_SIZE: Final = 9.0
-"""Smaller than this no text is seen, as far as it can be helped."""
+"""Minimum font size on the screen."""
 LINE: Final = 16.0
 ICON: Final = 16.0
 PAD: Final = 10.0
-"""Room at the left and right of what stands on a card."""
+"""Padding at the left and right of a card."""
 _CARDS: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
 def card_size(level: int) -> tuple[float, float]:
-    """How large every card is that says its name (1), who answers too (2), and two lines more (3), whatever its name."""
+    """Return the size of cards that show the name (1), also who answers (2), and two more lines (3)."""
     return _CARDS[level]
 
 
 def small_size(level: int) -> float:
-    """How large small text is: that of cards with nothing but a name, which are for seeing from far, as large as the names."""
+    """Return the font size of secondary text; equal to the title size on name-only cards."""
     return TITLE_SIZE if level == 1 else SMALL_SIZE
 
 
 def least_zoom(level: int) -> float:
-    """Return the zoom under which text of a level would be smaller than what can be read."""
+    """Return the smallest zoom at which text of a level is readable."""
     return _LEAST_SIZE / small_size(level)
 
 
 def socket_name(socket: Socket) -> str:
-    """What a card calls a socket: its materia, bounded."""
+    """Return the name of a socket on its card: its materia."""
     return part(socket.materia.label, 80) or part(socket.id)
 
 
 def card_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
-    """Say on two lines of a card what came of a socket last; before that, what it does."""
+    """Return two lines for a card: the last output of the socket, or its purpose before the first output."""
     text = marks.outputs.get(socket.id, "")
     if not text:
         description = socket.materia.raw.get("description")
@@ -454,7 +454,7 @@ _FUNCTION: Final = "the function "
 
 
 def answerer_badge(socket: Socket, marks: Marks) -> str:
-    """Say in a few letters who answers a socket, or that it is pinned; empty when there is nothing to say."""
+    """Return a very short name of who answers a socket, ``pinned``, or an empty text."""
     if socket.id in marks.pins:
         return "pinned"
     who = part(marks.answers.get(socket.id, ""), 60)
@@ -471,7 +471,7 @@ def answerer_badge(socket: Socket, marks: Marks) -> str:
 
 
 def icon_name(socket: Socket, marks: Marks) -> str:
-    """Name the icon of a card: that of who answers, but of what makes the items of a loop its own."""
+    """Return the icon name of a card: generator, utility, or the kind of who answers."""
     if socket.is_generator:
         return "generator"
     if socket.materia.kind == "utility":
@@ -483,12 +483,12 @@ def icon_name(socket: Socket, marks: Marks) -> str:
 
 
 def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
-    """Write the chip of a line for one moment of a cast: when it is taken, how often it may be, which of two has it.
+    """Return the chip text of a line: condition, limit, and in a comparison the side that has it.
 
     Args:
-        links: the link, and the exits that share its line.
+        links: the link and the exits that share its line.
         marks: the moment.
-        stub: whether it only names its target.
+        stub: whether the line only names its target.
     """
     first = links[0]
     if stub:
@@ -502,30 +502,30 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
 
 
 def _stub_label(link: Link) -> str:
-    """Label of a line that only names its target."""
+    """Return the label of a line that only names its target."""
     label = link_label(link, short=True)
     return f"{label} ▸ {part(link.to, 40)}".lstrip()
 
 
 def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
-    """Width and height of the label of a line that only names its target."""
+    """Return the size of the label of a line that only names its target."""
     size = small_size(level)
     return (text_width(_stub_label(link), size) + 14, size + 8)
 
 
 def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
-    """Width and height to keep for the chip of a line; (0, 0) without one. The same in every state of a cast."""
+    """Return the size to reserve for the chip of a line, the same in every state of a cast; (0, 0) without a chip."""
     label = chip_label(links, NO_MARKS, stub=False)
     if not label:
         return (0.0, 0.0)
-    if (limit := links[0].limit) is not None:  # in a cast it says how often it was taken
+    if (limit := links[0].limit) is not None:  # during a cast the chip shows how often the edge was taken
         label = max(label, label.replace(f"max {limit}", f"{limit}/{limit}"), key=len)
     size = small_size(level)
     return (text_width(label, size) + 14, size + 8)
 
 
 def loop_title(graph: Graph, loop: Loop) -> str:
-    """Say what a loop goes over, and in how many lanes, bounded."""
+    """Return the heading of a loop: its list and its lanes."""
     title = part(loop.output or "items") if loop.generator is not None else part(loop.id)
     if loop.generator is not None and loop.generator in graph.sockets:
         title = (
@@ -536,9 +536,9 @@ def loop_title(graph: Graph, loop: Loop) -> str:
 
 
 PROGRESS_ROOM: Final = 92.0
-"""How many pixels of a heading say how far a loop has come."""
+"""Width of the progress in the heading of a loop, in pixels."""
 
 
 def title_size(graph: Graph, loop: Loop, room: float, level: int) -> tuple[float, float]:
-    """Width and height of the heading of a loop, without progress, in so much room."""
+    """Return the size of the heading of a loop, without progress, limited to ``room``."""
     return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON + 8, room), ICON)

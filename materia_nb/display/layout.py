@@ -1,8 +1,8 @@
-"""Where everything in a picture of a graph stands, and how its lines run: deterministic, the same in every state of a cast.
+"""Layout of a graph: deterministic, and the same in every state of a cast.
 
-A card stands where the loadout's ``layout`` says, else where :mod:`~materia_nb.display.ranking` puts it; the frame of a loop goes round its
-members; chips stand where their lines leave; and lines are led round all of that by :mod:`~materia_nb.display.edge_routing`. One picture for canvas,
-designer, grid, page and documentation.
+Cards are placed by the loadout's ``layout``, else by :mod:`~materia_nb.display.ranking`. Frames of loops enclose their
+members, and :mod:`~materia_nb.display.edge_routing` routes the lines. Canvas, designer, pages and documentation use the same
+layout.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from materia_nb.jsonvalue import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
 Direction: TypeAlias = Literal["down", "right"]
-"""Which way the flow runs."""
+"""Direction of the flow."""
 Level: TypeAlias = Literal[1, 2, 3]
-"""How much a card says: its name, who answers too, and what came of it last."""
+"""Level of detail of a card: its name; also who answers; also its last output."""
 MARGIN: Final = 14.0
 _SIGN: Final = 16.0
 _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
-"""The room between two cards of a level, across and down: for a chip, the head of an arrow, the heading of a loop."""
+"""Horizontal and vertical gap between cards, by level: room for chips, arrow heads and headings."""
 _FRAME: Final = 14.0
 _HEADING: Final = 24.0
 _ASIDE: Final = 32.0
-"""What the frame of a loop and its heading take beside its members, and the room that is kept at its sides."""
+"""Room for the frame of a loop, for its heading, and at its sides."""
 _MANY: Final = 30
 _MOST_LINES: Final = 150
-"""Of more long lines than this the others only name their target."""
+"""Maximum number of long lines; further ones only name their target."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A drawn link. ``stub`` means that it ends at its label, which names the target.
+    """A link with its path. A ``stub`` ends at its label, which names the target.
 
-    ``shared`` are the exits whose chip it carries too: they lead from the same socket to the same one.
+    ``shared`` are exits between the same two sockets, which share its chip.
     """
 
     link: Link
@@ -74,17 +74,17 @@ class DrawnLine:
 
     @property
     def d(self) -> str:
-        """Its path as SVG path data, with round corners."""
+        """The path as SVG path data with round corners."""
         return rounded_path(self.points)
 
     @property
     def tip(self) -> Point:
-        """Where it ends."""
+        """The end point."""
         return self.points[-1]
 
     @property
     def heading(self) -> Point:
-        """The unit direction in which it ends."""
+        """Unit vector of the last segment."""
         (x, y), (bx, by) = self.points[-1], self.points[-2]
         length = abs(x - bx) + abs(y - by) or 1.0
         return (x - bx) / length, (y - by) / length
@@ -94,8 +94,8 @@ class DrawnLine:
 class GraphLayout:
     """A layout in pixels.
 
-    ``signs`` are the start and the end; ``detached`` sockets cannot be reached; what stands in a ``folded`` loop has no place.
-    ``bounds`` holds all of it with a margin; ``pitch`` is how many pixels a column and a row take, ``level`` how much a card says.
+    ``signs`` are the start and the end; ``detached`` sockets cannot be reached; members of ``folded`` loops have no box.
+    ``bounds`` encloses everything with a margin; ``pitch`` is the size of a column and a row; ``level`` the level of detail.
     """
 
     nodes: dict[str, Box]
@@ -116,21 +116,21 @@ class GraphLayout:
         return self.bounds.w, self.bounds.h
 
     def scale(self, room: tuple[float, float]) -> float:
-        """How large it can be seen as a whole in so much room; 1 is as it is."""
+        """Return the zoom at which the whole graph fits ``room``; 1 is the original size."""
         return min(room[0] / self.size[0], room[1] / self.size[1])
 
     def grid_position(self, x: float, y: float) -> GridPosition:
-        """Read the centre of a card as a spot of the loadout's ``layout``."""
+        """Convert the centre of a card to a position in the loadout's ``layout``."""
         column, row = x / self.pitch[0], y / self.pitch[1]
         return (column, row) if self.direction == "right" else (row, column)
 
     def grid_positions(self) -> dict[str, GridPosition]:
-        """Where every card stands, as spots."""
+        """Return the grid position of every card."""
         return {key: self.grid_position(box.cx, box.cy) for key, box in self.nodes.items()}
 
 
 def grid_positions(graph: Graph) -> dict[str, GridPosition]:
-    """Return the spot of each socket that its loadout gives one."""
+    """Return the grid positions that the loadout specifies."""
     return {
         socket.id: (x, y)
         for socket in graph.sockets.values()
@@ -153,11 +153,11 @@ def layout_graph(
 
     Args:
         graph: the loadout.
-        direction: which way the flow runs.
+        direction: direction of the flow.
         folded: ids of loops that are drawn as one card.
-        level: how much a card says.
-        positions: where sockets stand; without, as the loadout says.
-        max_length: how many cards a flow that has no spots may be long before it goes on beside itself.
+        level: level of detail of the cards.
+        positions: grid positions of sockets; by default those of the loadout.
+        max_length: maximum length of an automatically placed flow, in cards, before it continues in another band.
     """
     start_positions = grid_positions(graph) if positions is None else positions
     return _Picture(
@@ -177,11 +177,11 @@ def best_layout(
     positions: Mapping[str, GridPosition] | None = None,
     levels: Sequence[Level] = (3, 2, 1),
 ) -> GraphLayout:
-    """Lay out a graph for so much room: cards say as much as can be read there, in the direction that is seen larger.
+    """Lay out a graph for ``room``: as much detail as is readable, in the direction with the larger scale.
 
-    A flow that is too long for its room goes on in another row or column, and if it does not fit even so, nothing stands
-    abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below. Places that
-    the loadout gives are left only where two cards have no room beside each other.
+    A flow that is too long continues in another row or column; if it still does not fit, all cards stand in a single file.
+    If no layout is readable as a whole, it fills the width and continues below. Positions of the loadout are ignored only
+    if two cards do not fit next to each other.
     """
     start_positions = grid_positions(graph) if positions is None else positions
     is_large, graph_links = len(graph.sockets) > _MANY, links(graph)
@@ -227,7 +227,7 @@ def _going_on_below(
     folded: frozenset[str],
     levels: Sequence[Level],
 ) -> GraphLayout:
-    """Lay out what is too large for a room as wide as that, or else as narrow as it can be read."""
+    """Lay out a graph that is too large for ``room``: as wide as the room, or else as narrow as is readable."""
     is_large, graph_links = len(graph.sockets) > _MANY, links(graph)
     level: Level = 1 if is_large and 1 in levels else 2
     small_levels: Sequence[Level] = () if is_large else [one for one in levels if one < 3]
@@ -246,7 +246,7 @@ def _going_on_below(
 
 
 def _longest(room: tuple[float, float], direction: Direction, level: Level) -> float:
-    """How many cards fit into a row or column of a room, if they are as small as can be read."""
+    """Return the number of cards that fit into a row or column at the smallest readable zoom."""
     axis = int(direction == "down")
     pitch = card_size(level)[axis] + _GAPS[level][axis]
     return max(1.0, (room[axis] / least_zoom(level) - 2 * MARGIN - 60) // pitch)
@@ -262,7 +262,7 @@ def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
 
 
 class _Picture:
-    """One layout while it is made."""
+    """A layout under construction."""
 
     def __init__(
         self,
@@ -280,7 +280,7 @@ class _Picture:
         self.direction = direction
         self.level: Level = level
         self.links = graph_links
-        # Loops that overlap others cannot be one card.
+        # Loops that partly overlap others cannot be folded.
         framed_apart = nested_frames(graph, frozenset())[2] if folded else ()
         self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
         self.stand_in = {
@@ -298,7 +298,7 @@ class _Picture:
         self.frames, self.titles = self._frames({}), dict[str, Box]()
 
     def _end(self, key: str) -> str:
-        """What an end of a line is drawn as: a socket, or the folded loop around it."""
+        """Return the key at which a line ends: a socket, or the folded loop around it."""
         return self.stand_in.get(key, key)
 
     def _positions(
@@ -330,14 +330,14 @@ class _Picture:
         return boxes
 
     def scale(self, room: tuple[float, float]) -> float:
-        """How large the whole is seen in so much room, at most as it is, near enough, without its lines."""
+        """Return the approximate zoom at which the graph without its lines fits ``room``, at most 1."""
         bounds = bounding_box([*self.boxes.values(), *self.frames.values()], MARGIN + ARROW_MARGIN / 2)
         return min(room[0] / bounds.w, room[1] / bounds.h, 1.0)
 
     # -- loops -----------------------------------------------------------------------
 
     def _frames(self, chips: Mapping[str, Sequence[Box]]) -> dict[str, Box]:
-        """Frames round the members of loops and their ``chips``, the inner ones first; all chips are those of ``""``."""
+        """Return frames around the members of loops and their ``chips``, inner loops first."""
         frames: dict[str, Box] = {}
         for loop in sorted(self.graph.loops.values(), key=lambda loop: len(loop.sockets)):
             members = [self.boxes[key] for key in map(self._end, loop.sockets) if key in self.boxes]
@@ -352,11 +352,11 @@ class _Picture:
         return frames
 
     def _frame(self, chips: Mapping[str, Sequence[Box]]) -> None:
-        """Put the frames round the loops, each with its heading."""
+        """Compute the frames of all loops and their headings."""
         self.frames, self.titles = self._frames(chips), {}
         for key, frame in self.frames.items():
             loop = self.graph.loops[key]
-            # Where the flow runs down it comes in above the first card: the heading stands left of it, progress right.
+            # A downward flow enters above the first card: the heading stands left of that line, the progress right.
             middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
             wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
             w, h = title_size(self.graph, loop, min(wide, frame.w) - 6, self.level)
@@ -381,7 +381,7 @@ class _Picture:
         self.boxes[END_SIGN] = self._sign_beside(last, (ahead, RIGHT, DOWN, LEFT, UP))
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
-        """Find room for a sign beside a card, outside of loops; if there is none near, beside everything."""
+        """Return a free box for a sign next to a card and outside of loops, or at the edge of the picture."""
         for distance in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]
@@ -398,7 +398,7 @@ class _Picture:
     # -- lines -----------------------------------------------------------------------------
 
     def placed(self) -> GraphLayout:
-        """Lead the lines, and give the whole its bounds."""
+        """Route the lines and return the finished layout."""
         self._frame({})
         lines = self._lines()
         nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
@@ -428,7 +428,7 @@ class _Picture:
         )
 
     def _lines(self) -> list[DrawnLine]:
-        # The frames have room for the chips in them, the signs stand outside of the frames, and chips keep clear of signs.
+        # Frames must enclose their chips, signs stay outside of frames, and chips must avoid signs.
         inside = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
         self._meet(self._led(inside))
         self._put_signs()
@@ -449,11 +449,11 @@ class _Picture:
         return lines
 
     def _meet(self, led: Sequence[RoutedLine]) -> None:
-        """Say where lines meet the cards, and make room for their chips in the loops."""
+        """Attach the lines to the cards and enlarge the frames for their chips."""
         titles = [*self.titles.values()]
 
         def covers(chip: Box, source: str) -> bool:
-            """Whether a chip would lie over something, or leave no room for a line that arrives at another card."""
+            """Return whether a chip would cover something or block a line that arrives at another card."""
             others = (box for key, box in self.boxes.items() if key != source)
             return chip.hits((self.boxes[source], *titles)) or chip.hits(others, ARROW_MARGIN + CLEARANCE)
 
@@ -468,12 +468,12 @@ class _Picture:
         self._frame(chips)
 
     def _led(self, links: Iterable[Link]) -> list[RoutedLine]:
-        """List the lines between what is drawn; exits from the same socket to the same one are one."""
+        """Return the lines to draw; exits between the same two sockets are merged."""
         links_by_ends: dict[tuple[str, ...], list[Link]] = {}
         for link in links:
             source, target = self._end(link.source), self._end(link.target)
             if source == target and source in self.stand_in.values():
-                continue  # inside a folded loop
+                continue  # both ends are in a folded loop
             alike = () if link.kind == "exit" else (link.key,)
             links_by_ends.setdefault((source, target, link.kind, *alike), []).append(link)
         long_distance = 4 * max(self.pitch)
@@ -496,13 +496,13 @@ class _Picture:
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
     def _loops_at(self, line: RoutedLine) -> frozenset[str]:
-        """The loops in which a line may run: those around its ends."""
+        """Return the loops around the ends of a line, in which it may run."""
         ends = {line.links[0].source, line.links[0].target}
         return frozenset(loop.id for loop in self.graph.loops.values() if not ends.isdisjoint(loop.sockets))
 
 
 def _free_title(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
-    """Put a heading elsewhere above its frame where its place is taken, as by that of a loop with the same first card."""
+    """Move a heading up if its place is taken, for example by a loop with the same first card."""
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))
@@ -512,7 +512,7 @@ def _free_title(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
 
 
 def _beyond(line: RoutedLine) -> Point:
-    """Where a line ends that only leads to its chip."""
+    """Return the end point of a line that ends at its chip."""
     assert line.label is not None  # noqa: S101
     return {
         RIGHT: (line.label.x, line.port[1]),

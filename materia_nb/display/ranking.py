@@ -1,7 +1,7 @@
-"""Where cards go by themselves: rank by rank along the flow, a loop as one block, long flows in bands beside each other.
+"""Automatic placement of cards: rank by rank along the flow, each loop as a block, long flows in several bands.
 
-A spot is a column and a row, both counted in cards with the room around them; the first goes along the flow, as in the
-``layout`` of a loadout. So the same spots give a picture that runs to the right, or, with both exchanged, down.
+A grid position counts cards including their gaps: first along the flow, then across, as in the ``layout`` of a loadout. The
+same positions serve a flow to the right and, swapped, a flow down.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from materia_nb.loadout.graph import Graph
 _Arc: TypeAlias = tuple[str, str]
 GridPosition: TypeAlias = tuple[float, float]
 LOOP_KEY: Final = "\x00loop:"
-"""Begins the key of a loop that is drawn as one card."""
+"""Prefix of the key of a folded loop."""
 MAX_ABREAST: Final = 4
-"""Cards beside each other; more than this cannot be read in a notebook's width."""
+"""Maximum number of cards on a rank; more are not readable in the width of a notebook."""
 _Frame: TypeAlias = tuple[float, float, float, float]
-"""The room that the frame of a loop takes, in cards: before and behind its members along the flow, and across it."""
+"""Room for the frame of a loop, in cards: before and after its members along the flow, and at both sides."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """Spots beside each other: how long they are along the flow, and how broad across it."""
+    """Placed cards, with their extent along and across the flow."""
 
     length: float = 1.0
     breadth: float = 1.0
@@ -41,15 +41,15 @@ def arrange(
     max_length: float | None = None,
     max_abreast: int = MAX_ABREAST,
 ) -> dict[str, GridPosition]:
-    """Give every card of a graph a spot; one that is not reachable stands beside the rest.
+    """Return the grid position of every card.
 
     Args:
         graph: the loadout.
-        links: its lines.
-        folded: ids of loops drawn as one card, which has the key :data:`LOOP_KEY` and the id.
-        frame: the room that the frame of a loop takes.
-        max_length: how many cards a flow may be long before it goes on in another band.
-        max_abreast: how many cards stand beside each other at most.
+        links: the lines of the loadout.
+        folded: ids of folded loops, whose card has the key :data:`LOOP_KEY` plus the id.
+        frame: room for the frame of a loop.
+        max_length: maximum length of a flow, in cards, before it continues in another band.
+        max_abreast: maximum number of cards on a rank.
     """
     root, around, _ = nested_frames(graph, frozenset())
     arcs: dict[int, list[_Arc]] = {}
@@ -63,7 +63,7 @@ def arrange(
 
 
 def _meeting(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
-    """Find the innermost region around both ends of a line, and what stands for each end in it."""
+    """Return the innermost frame around both ends of a line, and the key of each end in it."""
     source, target = around[link.source], around[link.target]
     depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
     return source[depth], _stand_in(link.source, source, depth), _stand_in(link.target, target, depth)
@@ -84,7 +84,7 @@ def _block(
     entry: str,
     around: Mapping[str, tuple[Frame, ...]],
 ) -> _Block:
-    """Arrange what stands in a region, from its own corner."""
+    """Place the members of a frame, relative to its corner."""
     blocks: dict[str, _Block] = {}
     for child in region.children:
         key = f"{LOOP_KEY}{child.loop}"
@@ -124,7 +124,7 @@ def _block(
 
 
 def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]]:
-    """Break ranks of these lengths into bands that are not too long."""
+    """Split ranks of these lengths into bands of at most ``max_length``."""
     bands: list[list[int]] = [[]]
     for rank, length in enumerate(lengths):
         if (
@@ -140,7 +140,7 @@ def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]
 def _stacked(
     rows: Sequence[Sequence[str]], sizes: Mapping[str, _Block], before: Mapping[str, Sequence[str]]
 ) -> _Block:
-    """Put ranks behind each other, each card or loop across from where its first line comes from."""
+    """Stack ranks along the flow, each card or loop aligned with its predecessors."""
     along, low, high = 0.0, 0.0, 0.0
     positions: dict[str, GridPosition] = {}
     middles: dict[str, float] = {}
@@ -152,7 +152,7 @@ def _stacked(
             block = sizes[key]
             spine = block.positions[next(iter(block.positions))][
                 1
-            ]  # its first card stands where the line comes from
+            ]  # its first card is aligned with the incoming line
             at = max(free, targets[key] - spine)
             positions |= {inner_key: (along + f, at + c) for inner_key, (f, c) in block.positions.items()}
             middles[key] = at + spine
@@ -163,7 +163,7 @@ def _stacked(
 
 
 def _framed(block: _Block, frame: _Frame) -> _Block:
-    """Give a loop the room for its frame and its heading."""
+    """Add room for the frame and the heading of a loop."""
     before, after, left, right = frame
     return _Block(
         block.length + before + after,
@@ -173,16 +173,16 @@ def _framed(block: _Block, frame: _Frame) -> _Block:
 
 
 def _walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
-    """Walk the arcs depth first, in their order, from ``roots`` and then from whatever was not reached.
+    """Walk the arcs depth first, from ``roots`` and then from unreached items.
 
-    Returns the items in the order in which they were met, and the indices of the arcs that close a cycle.
+    Returns the items in the order of the walk, and the indices of arcs that close a cycle.
     """
     out: dict[str, list[int]] = {item: [] for item in items}
     for index, (tail, _) in enumerate(arcs):
         out[tail].append(index)
     visited: list[str] = []
     back: set[int] = set()
-    state: dict[str, int] = {}  # 1 while on the path, 2 when left
+    state: dict[str, int] = {}  # 1: on the current path, 2: finished
     for root in (*roots, *items):
         if root in state:
             continue
@@ -210,9 +210,9 @@ def _walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> t
 def assign_ranks(
     order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int
 ) -> dict[str, int]:
-    """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
+    """Return a rank for each item after all its predecessors, with at most ``max_per_rank`` items per rank.
 
-    Backward arcs count the other way round.
+    Arcs in ``back`` count in reverse.
     """
     after: dict[str, list[str]] = {item: [] for item in order}
     waiting = dict.fromkeys(order, 0)
@@ -243,9 +243,9 @@ def place_near_neighbours(
     keys: Sequence[str],
     loops: Iterable[Sequence[str]],
 ) -> dict[str, GridPosition]:
-    """Give each of ``keys`` that has no spot one that is free, outside of loops that it is not in; what has one keeps it.
+    """Return positions for all ``keys``: given ones stay, new ones are free and outside of foreign loops.
 
-    It stands ahead of where it is led to from, behind where it leads to, or ahead of the one before it.
+    A new card goes after its predecessor, before its successor, or after the previous key.
     """
     placed = dict(positions)
     links, loops = list(links), list(loops)
@@ -272,7 +272,7 @@ def place_near_neighbours(
 
 
 def _around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
-    """Spots from near to far: ahead, then beside, then behind."""
+    """Yield positions from near to far: ahead, then at the sides, then behind."""
     for distance in range(1, 1000):
         yield column + ahead * distance, row
         for aside in range(1, distance + 1):
@@ -284,7 +284,7 @@ def _around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
 
 
 def _is_free(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
-    """Whether a card can stand there beside areas, each from its first column and row to its last."""
+    """Return whether a card at this position is clear of all areas (left, top, right, bottom)."""
     column, row = position
     return all(
         column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95

@@ -1,4 +1,4 @@
-"""What agents are told, do and hand on, as blocks: layers of a prompt, tool calls, and outputs as their protocol lays them out."""
+"""Prompts, tool calls and outputs as blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ROWS: Final = 100
 
 
 def section_blocks(sections: Iterable[Section]) -> list[Block]:
-    """Say an output as its protocol lays it out; of a long table the beginning, and how much is left out."""
+    """Return an output in the sections of its protocol; long tables are cut with a note."""
     blocks: list[Block] = []
     for section in sections:
         blocks.append(Heading(section.title))
@@ -38,12 +38,12 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
 
 
 def issue_rows(issues: Iterable[Issue]) -> list[tuple[str, str, str]]:
-    """Say what is wrong with an output: where, what, what to do."""
+    """Return the problems of an output: path, message, fix."""
     return [(plain(issue.path), plain(issue.message), plain(issue.fix)) for issue in issues]
 
 
 def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:
-    """Say each part of a prompt under its name and size; what stands before the task is folded unless ``whole``."""
+    """Return the parts of a prompt with name and size; parts before the task are closed unless ``whole``."""
     names = [prompt_part.name for prompt_part in prompt.parts]
     task = names.index("task") if "task" in names else 0
     return [
@@ -55,7 +55,7 @@ def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:
 
 
 def part_title(prompt_part: PromptPart) -> str:
-    """Say which part it is, how long it is, and why something of it is not there."""
+    """Return the title of a prompt part: its name, its size, and a note if it is shortened or omitted."""
     size = (
         f"{len(prompt_part.text):,} characters, some {tokens_of(len(prompt_part.text)):,} tokens"
         if prompt_part.text
@@ -67,15 +67,15 @@ def part_title(prompt_part: PromptPart) -> str:
 
 
 _MAIN: Final = ("command", "path", "pattern", "glob")
-"""The arguments that say best what a call is about, the best first."""
+"""Names of the most telling arguments of a call, the best first."""
 JUDGED: Final = 2**20
-"""How much of a text is shown that a person is to allow: all that a call of a model can have, in characters."""
+"""Characters to show of a text that a person must approve: more than a model's call can have."""
 _JUDGED_IN_WORDS: Final = 2_000
 _LINE_END: Final = " \u23ce "
 
 
 def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
-    """Return each call folded: what the model said beside it, what it was given, what it was told.
+    """Return each call as a fold: the model's text, the arguments, and the result.
 
     Of one that has not run all is told, opened, since a person may have to judge it. Where that is asked for, ``judged``,
     what was said beside it is left to whoever shows it above them.
@@ -98,14 +98,14 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
 
 
 def judged_blocks(text: str, title: str = "") -> list[Block]:
-    """Return a text that a person is to judge, with a warning if it has signs that look like others or are invisible."""
+    """Return a text to approve, with a warning if it contains deceptive or invisible characters."""
     warning = signs_warning(text)
     code = Code(_both_ends(with_visible_signs(text), JUDGED), 2 * JUDGED, title)
     return [*([Line(warning, "warn")] if warning else []), code]
 
 
 def call_words(call: ToolCall) -> str:
-    """Say what a call is about on one line: the tool and its main argument.
+    """Return a call on one line: the tool and its main argument.
 
     Of one that has not run every argument is told whole, since a person may have to judge it: a sign
     stands for each line end, and of more than 2,000 characters the beginning and the end are told.
@@ -121,7 +121,7 @@ def call_words(call: ToolCall) -> str:
 
 
 def _call_outcome(call: ToolCall) -> str:
-    """Say in a word or two what became of a call."""
+    """Return the outcome of a call in a few words."""
     if call.decided == "denied":
         return "not allowed"
     if call.result is None:
@@ -132,13 +132,13 @@ def _call_outcome(call: ToolCall) -> str:
 
 
 def _call_title(call: ToolCall) -> str:
-    """Name a call by its tool and its main argument."""
+    """Return the tool of a call and its main argument."""
     about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
     return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
 
 
 def judged_words(name: str, text: str) -> str:
-    """Tell a text that a person is to judge on one line; of more than 2,000 characters the beginning and the end."""
+    """Return a text to approve on one line; of more than 2,000 characters the beginning and the end."""
     return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
 
 
@@ -147,13 +147,13 @@ def _in_words(text: str) -> str:
 
 
 def _size(text: str) -> str:
-    """Say how many lines a text has, so that none can hide behind empty ones; nothing of a short one."""
+    """Return the number of lines and characters of a long text, so that nothing can hide after empty lines."""
     count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
 
 
 def _both_ends(text: str, limit: int) -> str:
-    """Keep ``limit`` characters, half of them from the end, with what is left out between marked and counted."""
+    """Return the beginning and the end of a text, ``limit`` characters in all, with the size of the gap."""
     gap = len(text) - limit
     if gap <= 0:
         return text
@@ -161,7 +161,7 @@ def _both_ends(text: str, limit: int) -> str:
     return f"{text[:half]}\n{ELLIPSIS} [{gap:,} characters are not shown] {ELLIPSIS}\n{text[half + gap :]}"
 
 
-# -- the statuses that a visit went through ---------------------------------------------------
+# -- the statuses of a visit ------------------------------------------------------------------
 
 _WIDE, _HIGH = 150.0, 34.0
 _HUB: Final = Box(215, 68, _WIDE, _HIGH)
@@ -171,16 +171,16 @@ _APART: Final = 6.0
 
 
 def path_words(path: StatusPath) -> str:
-    """Say which statuses were reported, in order, and which may follow."""
+    """Return the reported statuses in order, and the possible next ones."""
     if not path.taken:
         return "no status yet"
     return f"{' → '.join(path.taken)} (may be followed by {' or '.join(path.may_follow)})"
 
 
 def path_svg(path: StatusPath) -> Html:
-    """Draw the statuses, the ways between them, and the way taken: thick, and numbered in order.
+    """Return a picture of the statuses with the transitions taken, thick and numbered in order.
 
-    A status that was reported and is none of those of the path is skipped.
+    Unknown statuses are ignored.
     """
     hub = path.hub
     boxes = {hub: _HUB, **dict(zip(path.around, _CORNERS, strict=False))}
@@ -210,7 +210,7 @@ def path_svg(path: StatusPath) -> Html:
 
 
 def _way(at: Box, to: Box, *, is_taken: bool) -> str:
-    """Draw the arrow from one status to another; the two directions run beside each other."""
+    """Return the arrow from one status to another; the two directions run in parallel."""
     right = to.x > at.x
     shift = _APART if right else -_APART
     first = (at.right if right else at.x, at.y + _HIGH / 2 + shift)
@@ -219,7 +219,7 @@ def _way(at: Box, to: Box, *, is_taken: bool) -> str:
 
 
 def _again(is_taken: bool) -> str:
-    """Draw the arrow of a status that is reported twice in a row, over the box in the middle."""
+    """Return the arrow for the middle status reported twice in a row."""
     box = _HUB
     left, right = box.x + 50, box.right - 50
     path = f"M{left:g} {box.y:g}C{left:g} {box.y - 36:g} {right:g} {box.y - 36:g} {right:g} {box.y:g}"

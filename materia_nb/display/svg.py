@@ -1,8 +1,8 @@
-"""The picture of a graph as one self-contained SVG, and its parts: colours, icons, cards, loops, signs, chips.
+"""A graph as one self-contained SVG, and its parts: colours, icons, cards, loops, signs and chips.
 
-One renderer draws the parts for still pictures and the live canvas. No script, no style sheet, no external font, and nothing
-that refers to an ``id``, so that several may stand in one page. A picture brings its own ground, so that it can be read on any
-page. Nothing is told by colour alone.
+Still pictures and the live canvas use the same parts. There are no scripts, style sheets, external fonts or references to an
+``id``, so that several pictures can stand in one page. A picture has its own background, so that it is readable on any page.
+No information is conveyed by colour alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from materia_nb.registry import view_registry
 
 ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
-"""A colour by its use, and by nothing but what it means: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and
+"""Colours by role: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and
 ``soft`` text, ``line`` of edges, ``rim`` of cards, each condition by its word, ``loop`` of what makes and takes items, ``now``
 where the cast is, ``bad`` what failed, ``pick`` what is selected, ``aim`` what a new edge would lead to."""
 
@@ -107,34 +107,33 @@ DARK: Final[Colours] = {
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
 COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
-"""A place for each colour, for a page that fills in those of its theme; no escaped text of ours holds an ``@``."""
+"""A placeholder for each colour, to be replaced by the page's theme; escaped text never contains ``@``."""
 
 
 def condition_role(condition: Condition) -> str:
-    """Return the use of the colour of lines that wait for ``condition``: those that wait for nothing are plain."""
+    """Return the colour role of lines with this condition; unconditional lines are plain."""
     return "line" if described(condition).whatever else condition
 
 
 def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Picture:
-    """Return the picture of a graph as a block, whose colours are those of the page that it stands in."""
+    """Return the picture of a graph as a block with colours for light and dark pages."""
     return Picture(graph_svg(graph, marks), text, ON_DARK)
 
 
 ON_DARK: Final = tuple({LIGHT[use]: DARK[use] for use in LIGHT}.items())
-"""The colour on a dark page for each of a light one."""
+"""Pairs of colours: on a light page, on a dark page."""
 
 
 # -- shapes ----------------------------------------------------------------------------------
-# Each returns a piece of SVG for a box and a set of colours, self-contained: no style sheet, no ``id``, nothing
-# that is loaded. Nothing is told by colour alone.
+# Each returns a self-contained piece of SVG for a box and a set of colours.
 
 CARD_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 EDGE: Final = 14.0
-"""Pixels around a card, at each side, that its ring, its tag and its breakpoint may take."""
+"""Pixels around a card for its ring, its tag and its breakpoint."""
 
 
 def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: str = "") -> str:
-    """One line of text, escaped; the sign around the places of colours too."""
+    """Return one line of text, escaped, including the ``@`` of colour placeholders."""
     safe = esc(content).replace("@", "&#64;")
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{safe}</text>'
 
@@ -150,7 +149,7 @@ def svg_pill(
     width: float = 1.0,
     bold: bool = False,
 ) -> str:
-    """A few words on a round plate of their own."""
+    """Return a short text on a rounded background."""
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" '
@@ -160,7 +159,7 @@ def svg_pill(
 
 
 def svg_image(piece: str, w: float, h: float) -> str:
-    """Make a picture of its own of a piece that was drawn from (0, 0)."""
+    """Return a complete SVG of a piece that was drawn from (0, 0)."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
         f'font-family="{CARD_FONT}">{piece}</svg>'
@@ -168,11 +167,11 @@ def svg_image(piece: str, w: float, h: float) -> str:
 
 
 ICONS: Final[Mapping[str, str]] = json.loads((files("materia_nb.display") / "icons.json").read_text("utf-8"))
-"""The icons by name: what stands inside an SVG of 24 x 24 (icons-license.txt beside them)."""
+"""Icons by name: the content of an SVG of 24 x 24 (see icons-license.txt)."""
 
 
 def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
-    """Draw an icon with its upper left corner at a point."""
+    """Return an icon with its upper left corner at a point."""
     return (
         f'<g transform="translate({x:.1f} {y:.1f}) scale({size / 24:.4f})" fill="none" stroke="{colour}" '
         f'stroke-width="2.1" stroke-linecap="round" stroke-linejoin="round">{ICONS[name]}</g>'
@@ -182,7 +181,7 @@ def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> 
 def rounded_rect(
     box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = ""
 ) -> str:
-    """The surface of a card or loop."""
+    """Return the background of a card or loop."""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius:g}" '
         f'fill="{fill}" stroke="{stroke}" stroke-width="{width:g}"{extra}/>'
@@ -190,7 +189,7 @@ def rounded_rect(
 
 
 def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
-    """Say where a cast stands with respect to a socket, and in which colour; empty when nowhere."""
+    """Return the state of a cast at a socket, and its colour role; both may be empty."""
     status = state_label(socket_id, marks).removeprefix("▶ ")
     if status == "current":
         status = "next"
@@ -204,7 +203,7 @@ def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
 
 
 def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
-    """One socket: who answers as an icon, its name, how often it was visited, where a cast stands, what came of it last."""
+    """Return the card of a socket: icon, name, visits, state of the cast, and last output."""
     status, use = status_tag(socket.id, marks)
     failed, noted = use == "bad", status.startswith("⚠")
     ring = bool(status) and use != "line" and not noted
@@ -221,7 +220,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     visits = marks.visits.get(socket.id, 0)
     count = short_count(visits) if visits > 1 else ""
     small = small_size(level)
-    used_width = 0.0  # what stands right of the name
+    used_width = 0.0  # at the right of the name
     if count:
         used_width = text_width(count, small) + 3
         parts.append(svg_text(right, middle + 4, count, small, colours["soft"], end))
@@ -267,7 +266,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
 
 
 def socket_title(socket: Socket, marks: Marks) -> str:
-    """What a card says when the mouse rests on it in a still picture: what it is, what it is pinned to, a breakpoint."""
+    """Return the tooltip of a card: kinds, notes, pinned answer, breakpoint."""
     notes = [", ".join(socket_kinds(socket)), *socket_notes(socket)]
     if socket.id in marks.pins:
         notes.append(answerer_label(socket.id, marks))
@@ -279,7 +278,7 @@ def socket_title(socket: Socket, marks: Marks) -> str:
 def loop_frame(
     graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
 ) -> str:
-    """A loop's frame with its heading, and how far it has come; without a heading, the loop folded into one card."""
+    """Return the frame of a loop with heading and progress, or its card if it is folded (no heading)."""
     done, total = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)
@@ -294,7 +293,7 @@ def loop_frame(
 
 
 def _progress(right: float, y: float, done: int, total: int, size: float, colours: Colours) -> str:
-    """How many items are done, in words and as a bar that ends at ``right``."""
+    """Return the progress as text and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / total), bar.h)
     label = fit_text(f"{_count_of(done)} of {_count_of(total)}", size, PROGRESS_ROOM - 40)
@@ -306,12 +305,12 @@ def _progress(right: float, y: float, done: int, total: int, size: float, colour
 
 
 def _count_of(number: int) -> str:
-    """Write a number in few characters."""
+    """Format a number briefly."""
     return short_count(number)[1:]
 
 
 def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
-    """A loop as one card over another, which says where the cast is in it."""
+    """Return a folded loop as stacked cards."""
     active_member = next((member for member in loop.sockets if member in (marks.current, marks.failed)), None)
     rim = (
         colours["loop-rim"]
@@ -340,7 +339,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
 
 
 def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
-    """The start, a dot, or the end, a dot in a ring that says when it was reached."""
+    """Return the start sign, a dot, or the end sign, a dot in a ring, highlighted once it is reached."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
         return (
@@ -363,9 +362,9 @@ INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 def _placed_for_page(
     graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH
 ) -> GraphLayout:
-    """Lay out a graph for a page, or a cell, that is so wide: of the ways that fit the one that is the least high.
+    """Lay out a graph for a page or cell of this width, with the smallest height.
 
-    Those drawn last are kept: the picture of a cast is drawn anew after each step, and nothing in it has moved.
+    The latest layouts are cached, because a cast is drawn again after each step with the same layout.
     """
     for known_graph, *how, placed in tuple(_kept):
         if known_graph is graph and how == [direction, wide]:
@@ -384,15 +383,15 @@ def graph_svg(
     direction: Direction | None = None,
     colours: Colours | None = None,
 ) -> str:
-    """Draw ``graph``, with ``marks`` laid over it, as SVG text.
+    """Return ``graph`` with ``marks`` as SVG text.
 
     Args:
         graph: the loadout.
-        marks: where a cast stands; none for a bare loadout.
-        placed: its layout, when the caller has it already.
-        theme: of the page that it is for.
-        direction: which way the flow runs; by default to the right where that is not too wide, else down.
-        colours: others than those of a theme.
+        marks: the state of a cast.
+        placed: its layout, if the caller has it.
+        theme: theme of the page.
+        direction: direction of the flow; by default to the right unless that is too wide.
+        colours: colours to use instead of the theme's.
     """
     placed = placed or _placed_for_page(graph, direction)
     colours = colours or THEMES[theme]
@@ -432,7 +431,7 @@ def graph_svg(
 
 
 def _description(graph: Graph, marks: Marks) -> str:
-    """What a screen reader says: every socket with its ways out, bounded."""
+    """Return the description for screen readers: the sockets with their edges, bounded."""
     sentences = []
     out: dict[str, list[str]] = {}
     for link in links(graph):
@@ -460,7 +459,7 @@ def _description(graph: Graph, marks: Marks) -> str:
 
 
 def colour_role(link: Link, marks: Marks) -> str:
-    """Return the use of the colour that a line has at one moment of a cast."""
+    """Return the colour role of a line in the current state of a cast."""
     if link.route is not None:
         if link.route in marks.never:
             return "rim"
@@ -486,7 +485,7 @@ def _line(line: DrawnLine, marks: Marks, colours: Colours) -> str:
         f'<path{named} d="{line.d}" fill="none" stroke="{colours[use]}" '
         f'stroke-width="{3.2 if strong else 1.6}"{dash} stroke-linecap="round"/>'
     )
-    if link.route in marks.break_routes:  # one round dash, a little behind the beginning
+    if link.route in marks.break_routes:  # one round dash shortly after the beginning
         drawn += (
             f'<path d="{line.d}" fill="none" stroke="{colours["break"]}" stroke-width="10" '
             'stroke-dasharray="0.01 99999" stroke-dashoffset="-14" stroke-linecap="round"><title>breakpoint</title></path>'
@@ -495,7 +494,7 @@ def _line(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def _bar(line: DrawnLine, colours: Colours) -> str:
-    """The bar across a line, behind its head: lanes part there, or, where it is hollow, have come together."""
+    """Return the bar across a line behind its arrow head: lanes fork there, or join if the bar is hollow."""
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
     d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
@@ -505,7 +504,7 @@ def _bar(line: DrawnLine, colours: Colours) -> str:
 
 
 def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
-    """The head of a line: hollow for a loop exit, with a bar where lanes part or come together."""
+    """Return the arrow head of a line: hollow for a loop exit, with a bar where lanes fork or join."""
     use = colour_role(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if use == "now" else (9.0, 4.5)
@@ -521,7 +520,7 @@ def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
-    """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.chip_label`."""
+    """Return the chip of a line; see :func:`~materia_nb.display.graph_parts.chip_label`."""
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
     use = next((use for link in (line.link, *line.shared) if (use := colour_role(link, marks)) == "now"), "")
     use = use or colour_role(line.link, marks)
@@ -537,7 +536,7 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphPicture(Shown):
-    """A graph with marks laid over it, to be the value of a cell: SVG, and text where that is not drawn."""
+    """A graph with marks, to be the value of a cell: SVG, or text where SVG is not shown."""
 
     graph: Graph
     marks: Marks = field(default_factory=Marks)

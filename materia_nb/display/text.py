@@ -1,4 +1,4 @@
-"""Plain text for terminals and ``text/plain``: tables, the grid of a graph; and its Mermaid source for documents."""
+"""Plain text for terminals and ``text/plain``: tables and graphs; and graphs as Mermaid source."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import described
 
 WIDTH: Final = 88
-"""The columns of a line of a table."""
-_LONGEST_WORD: Final = 26  # as long as the id of a cast; a longer word is taken apart
-_NARROW: Final = 8  # what is no wider is not folded: a number and its unit stay together
+"""Width of a table, in columns."""
+_LONGEST_WORD: Final = 26  # as long as the id of a cast; longer words are split
+_NARROW: Final = 8  # narrower cells are not wrapped: a number and its unit stay together
 _UNDER: Final = " " * 7
 _ISOLATED: Final = "\u2068"
 _ISOLATES: Final = "\u2068\u2069"
@@ -45,7 +45,7 @@ _ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f
 
 
 def display_width(text: str) -> int:
-    """Columns that one line of text takes in a terminal; wide East Asian letters and emoji take two."""
+    """Return the terminal columns of one line of text; wide East Asian letters and emoji take two."""
     if text.isascii():
         return len(text)
     columns = 0
@@ -70,19 +70,19 @@ def table(
     width: int = WIDTH,
     below: Sequence[Sequence[str]] = (),
 ) -> str:
-    """Align ``rows`` under ``headers``; columns of numbers are aligned to the right.
+    """Return ``rows`` aligned under ``headers``; columns of numbers are right-aligned.
 
-    A line has at most ``width`` columns, as far as that can be: what a notebook that is not trusted, or GitHub,
-    shows without breaking it in the middle of words. Long cells go on in the next line.
+    If possible, lines have at most ``width`` columns, which untrusted notebooks and GitHub show without breaking words.
+    Long cells are wrapped.
 
     Args:
-        rows: cells of any type; None is an empty cell. Short rows are filled up.
-        headers: one a column.
-        limit: the longest cell, in characters.
-        width: the columns of a line.
-        below: for each row, what stands under it, from margin to margin.
+        rows: cells of any type; None is an empty cell. Short rows are padded.
+        headers: one for each column.
+        limit: maximum length of a cell, in characters.
+        width: maximum width of a line, in columns.
+        below: for each row, the lines to print under it, over the full width.
 
-    Columns in which every cell is empty are left out.
+    Empty columns are left out.
     """
     count = len(headers)
     cells = [[_cell(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
@@ -118,7 +118,7 @@ def table(
 
 
 def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
-    """How wide each column is: the widest ones narrower until all have room, words kept whole if that can be."""
+    """Return the width of each column: the widest are narrowed until all fit, keeping words whole if possible."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     min_widths = {
         n: max(
@@ -142,7 +142,7 @@ def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
 
 
 def _folded(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
-    """The lines of one row: each cell folded at spaces, if need be inside a word."""
+    """Yield the lines of one row, its cells wrapped at spaces, or inside words if necessary."""
     folded = {n: _folds(row[n], width) for n, width in widths.items()}
     for index in range(max(map(len, folded.values()), default=0)):
         yield [folded[n][index] if index < len(folded.get(n, ())) else "" for n in range(len(row))]
@@ -152,13 +152,13 @@ def _folds(cell: str, width: int) -> list[str]:
     wide = display_width(cell)
     if wide <= width:
         return [cell]
-    if _ISOLATED in cell:  # taken apart, its letters could reorder what stands beside them
+    if _ISOLATED in cell:  # if split, its directional characters could reorder the text next to them
         return [part(cell.strip(_ISOLATES), width)]
     return textwrap.wrap(cell, width if wide == len(cell) else max(1, width // 2), break_on_hyphens=False)
 
 
 def _edges(socket: Socket, marks: Marks) -> str:
-    """The edges of a socket in evaluation order."""
+    """Return the edges of a socket in evaluation order."""
     descriptions = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
@@ -177,7 +177,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
 
 
 def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """Write ``graph`` as a grid: a line a socket with its edges in order under it, then loops with their exits, then what was derived (R15)."""
+    """Return ``graph`` as a table of sockets with their edges, then loops with their exits, then derived facts (R15)."""
     graph_links = links(graph)
     reachable = reachable_keys(graph.entry, graph_links)
     rows, below = [], []
@@ -209,7 +209,7 @@ def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
 
 
 def _loops(graph: Graph, marks: Marks) -> list[str]:
-    """Each loop with its members, list, cursor and exits."""
+    """Return a paragraph for each loop: members, list, cursor and exits."""
     paragraphs = []
     exits = [link for link in links(graph) if link.kind == "exit"]
     for loop in graph.loops.values():
@@ -234,16 +234,16 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
     return paragraphs
 
 
-# Everything in ASCII that mermaid or the HTML that it makes could read as more than text.
+# All ASCII characters that Mermaid or its HTML could interpret as markup.
 _ENCODED: Final = re.compile(r"[^\w \-.,:/()=\u0080-\U0010ffff]", re.ASCII)
 _LIST: Final = re.compile(r"^(\d*)([.\-)])")
 _BREAK: Final = "<br/>"
 
 
 def mermaid_text(text: object, limit: int = 300) -> str:
-    """Bound ``text`` and encode it for use inside a quoted mermaid label."""
+    """Return ``text``, bounded and encoded for a quoted Mermaid label."""
     encoded = _ENCODED.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
-    # "1. x" and "- x" would be taken for lists.
+    # Mermaid would read "1. x" and "- x" as lists.
     return _LIST.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
 
 
@@ -252,7 +252,7 @@ def _label(*lines: str) -> str:
 
 
 class _Writer:
-    """Writes one graph."""
+    """Writes one graph as Mermaid source."""
 
     def __init__(self, graph: Graph, marks: Marks) -> None:
         self.graph = graph
@@ -262,7 +262,7 @@ class _Writer:
         self.lines = ["flowchart TD"]
 
     def socket(self, key: str, indent: str) -> None:
-        """One socket: rounded for an agent, hexagon for a utility, double-sided for a generator."""
+        """Write a socket: rounded for an agent, hexagon for a utility, double-sided for a generator."""
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
         label = _label(
@@ -279,7 +279,7 @@ class _Writer:
         self.lines.append(f"{indent}{self.ids[key]}{left}{label}{right}")
 
     def region(self, region: Frame, indent: str, counter: list[int]) -> None:
-        """What stands in a region, loops within it as subgraphs."""
+        """Write the members of a frame, nested loops as subgraphs."""
         for key in region.sockets:
             self.socket(key, indent)
         for child in region.children:
@@ -295,7 +295,7 @@ class _Writer:
             self.lines.append(f"{indent}end")
 
     def link(self, link: Link) -> None:
-        """One line: dotted for exits and implied ends, thick where it was taken last."""
+        """Write a line: dotted for exits and implied ends, thick if it was taken last."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
         label = link_label(link, self.marks)
         if link.route is not None and link.route == self.marks.last_route:
@@ -306,7 +306,7 @@ class _Writer:
 
 
 def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """Write ``graph``, with ``marks`` laid over it, as mermaid flowchart source. Ids are our own; every label is encoded."""
+    """Return ``graph`` with ``marks`` as Mermaid flowchart source. Ids are our own; every label is encoded."""
     writer = _Writer(graph, marks)
     root, _, loose = nested_frames(graph, frozenset())
     writer.lines += ['  s0(["start"])', '  e0(["end"])']
