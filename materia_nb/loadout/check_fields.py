@@ -31,50 +31,55 @@ from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
 
 
 def check_fields(
-    findings: Findings, model: type[Model], raw: JSON, here: str = "", *, itself: str | None = None
+    findings: Findings, model: type[Model], raw: JSON, path: str = "", *, itself: str | None = None
 ) -> None:
-    """Note what is wrong with the fields of an object, and of the objects inside it.
+    """Report the problems of the fields of an object and of the objects inside it.
 
-    ``here`` is the path in front of its fields, and ``itself`` its own, where that is another.
+    Args:
+        findings: collects the problems.
+        model: the class that describes the object.
+        raw: the object as written.
+        path: the path before the names of its fields.
+        itself: the path of the object, if that is another one.
     """
     try:
         model.model_validate(raw)
     except ValidationError as error:
-        for one in error.errors(include_url=False):
-            _note(findings, model, one, here, here if itself is None else itself)
+        for fault in error.errors(include_url=False):
+            _report(findings, model, fault, path, path if itself is None else itself)
 
 
-def _note(findings: Findings, model: type[Model], error: ErrorDetails, here: str, itself: str) -> None:
-    """Say an error in the words of the field that it is about, or of the model that an entry is not."""
+def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
+    """Report an error of pydantic in terms of its field, or of the class that an entry does not fit."""
     row: FieldRow | None = None
     whole_entry = True
     for part in error["loc"]:
         if row is not None and row.many and not whole_entry:
-            here, whole_entry = row.entry(here, part), True
+            path, whole_entry = row.entry(path, part), True
             continue
         model = model if row is None or row.part is None else row.part
-        row, whole_entry, here = row_named(model, str(part)), False, field_path(here, str(part))
+        row, whole_entry, path = row_named(model, str(part)), False, field_path(path, str(part))
     if row is None or (whole_entry and row.part is not None):
-        wanted = model if row is None or row.part is None else row.part
-        wrong = f"this is {brief(error['input'])}, not {wanted.words}"
-        findings.problem(wanted.code, here if row else itself, wrong, f"write {wanted.example}")
+        expected = model if row is None or row.part is None else row.part
+        message = f"this is {brief(error['input'])}, not {expected.noun}"
+        findings.problem(expected.code, path if row else itself, message, f"write {expected.example}")
         return
     fault = error.get("ctx", {}).get("error")
     fault = fault if isinstance(fault, Fault) else Fault()
-    what = fault.what or f"{here if whole_entry else row.field} is {brief(error['input'])}"
+    message = fault.what or f"{path if whole_entry else row.field} is {brief(error['input'])}"
     if error["type"] == "missing":
-        what = row.missing or f"{row.field} is missing"
+        message = row.missing or f"{row.field} is missing"
     hint = fault.hint if fault.what or whole_entry else row.write or fault.hint
     fix = _field_fix(findings, row, error, itself)
-    findings.problem(row.code or model.code, here + fault.at, what, hint or _advice(row), fix)
+    findings.problem(row.code or model.code, path + fault.at, message, hint or _advice(row), fix)
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
-    """Return what fixes a wrong condition of an edge, or a field that is missing and has a value to begin with."""
+    """Return the fix of a wrong condition of an edge, or of a missing field that has a first value."""
     match error["loc"]:
-        case ("sockets", str(id_), "edges", int(place), "when"):
+        case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
-            return suggested_fix(f"Make it {condition}", do("change_edge", id_, place, when=condition))
+            return suggested_fix(f"Make it {condition}", do("change_edge", id_, index, when=condition))
         case (str(field),) if error["type"] == "missing" and row.first_value is not None:
             id_ = owner.removeprefix("materia.")
             value = str(row.first_value)
@@ -90,47 +95,49 @@ def _advice(row: FieldRow) -> str:
 
 
 _ARTICLES: Final = {"object": "an ", "list": "a ", "number": "a ", "whole": "a ", "percent": "a "}
-"""What stands before a shape that is one thing, by its first word; others say what can be written."""
+"""The article of a shape, by its first word; other shapes need none."""
 
 
 def check_materia(findings: Findings, name: str, raw: JSON) -> None:
-    """Note what is wrong with the definition of the materia ``name``."""
-    here = f"materia.{name}"
+    """Report the problems of a definition of a materia."""
+    path = f"materia.{name}"
     if is_object(raw) and _is_ambiguous(raw):
-        what = f"the materia {name!r} has both a prompt and something to run, and does not say which it is"
-        findings.problem(INVALID_MATERIA, name, what, 'write "type": "agent" or "type": "utility"')
+        message = f"the materia {name!r} has both a prompt and something to run, and does not say which it is"
+        findings.problem(INVALID_MATERIA, name, message, 'write "type": "agent" or "type": "utility"')
     utility = is_object(raw) and materia_kind(raw) == "utility"
-    check_fields(findings, UtilityMateria if utility else AgentMateria, raw, here)
+    check_fields(findings, UtilityMateria if utility else AgentMateria, raw, path)
     if not is_object(raw):
         return
     for field in ("parallel", "parallelPlanner"):
         if raw.get(field) is True and raw.get("generator") is not True:
-            what = f"materia {name!r} is parallel and no generator, so it has no items to hand to streams"
+            message = (
+                f"materia {name!r} is parallel but not a generator, so it has no items to hand to streams"
+            )
             advice = f'write "generator": true too, or remove {field}'
-            findings.problem(INVALID_MATERIA, f"{here}.{field}", what, advice)
+            findings.problem(INVALID_MATERIA, f"{path}.{field}", message, advice)
     program = next(iter(as_list(raw.get("command"))), None)
     if utility and isinstance(program, str) and program.isspace():
-        what = "the program of the command has no name"
-        findings.problem(INVALID_MATERIA, f"{here}.command[0]", what, "write one, such as python3")
+        message = "the program of the command has no name"
+        findings.problem(INVALID_MATERIA, f"{path}.command[0]", message, "write one, such as python3")
     if utility and raw.get("command") is not None and raw.get("script") is not None:
-        what = f"the utility {name!r} has both a command and a script, and does not say which is run"
-        findings.problem(INVALID_MATERIA, f"{here}.script", what, "remove one of them")
+        message = f"the utility {name!r} has both a command and a script, and does not say which is run"
+        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove one of them")
     if utility and raw.get("command") is None and raw.get("script") is None:
-        _nothing_to_run(findings, here, name, raw.get("utility"))
+        _nothing_to_run(findings, path, name, raw.get("utility"))
 
 
 def _is_ambiguous(raw: Object) -> bool:
-    """Whether it could be an agent as well as a utility: no program may start for want of a field (R38)."""
+    """True if it could be an agent or a utility; a program must not start because a field is missing (R38)."""
     runs = raw.get("command") is not None or raw.get("script") is not None
     return raw.get("type") is None and raw.get("prompt") is not None and runs
 
 
-def _nothing_to_run(findings: Findings, here: str, name: str, alias: JSON) -> None:
+def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> None:
     if isinstance(alias, str) and alias in BUILT_IN:
         return
     findings.problem(
         INVALID_MATERIA,
-        f"{here}.command" if alias is None else f"{here}.utility",
+        f"{path}.command" if alias is None else f"{path}.utility",
         f"the utility {name!r} has nothing to run"
         + ("" if alias is None else f": {brief(alias)} is built into another engine"),
         _LANES
@@ -143,15 +150,16 @@ _LANES: Final = "it works in workspaces of jj: place Git-Spawn, Git-Integrate or
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
-    """Note what is wrong with the MCP servers of a config beside their fields."""
+    """Report the problems of the MCP servers of a config, apart from those of single fields."""
     for name, raw in as_object(servers).items():
-        here, ways = f"mcpServers.{name}", [way for way in ("command", "url") if as_object(raw).get(way)]
+        path = f"mcpServers.{name}"
+        transports = [field for field in ("command", "url") if as_object(raw).get(field)]
         if not _SERVER_NAME.fullmatch(name):
-            what = f"{brief(name)} cannot be the name of a server"
-            findings.problem(INVALID_CONFIG, here, what, "use letters, digits, _ and -")
-        if is_object(raw) and len(ways) != 1:
-            what = "has both a command and a url" if ways else "has neither a command nor a url"
-            findings.problem(INVALID_CONFIG, here, f"the server {name!r} {what}", "write one of them")
+            message = f"{brief(name)} cannot be the name of a server"
+            findings.problem(INVALID_CONFIG, path, message, "use letters, digits, _ and -")
+        if is_object(raw) and len(transports) != 1:
+            message = "has both a command and a url" if transports else "has neither a command nor a url"
+            findings.problem(INVALID_CONFIG, path, f"the server {name!r} {message}", "write one of them")
 
 
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -170,8 +178,8 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     """Hint on the fields of a config; if ``loadout`` names a loadout, only on those of it and its materia."""
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
-        what = "the maximum always stops a cast"
-        findings.hint(NO_EFFECT, "budget.stopAtLimit", what, "leave maxTokens out for no maximum")
+        message = "the maximum always stops a cast"
+        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "leave maxTokens out for no maximum")
     placed: set[str] = set()
     for name, raw in as_object(document.get("loadouts")).items():
         if loadout is None or name == loadout:
@@ -186,47 +194,49 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
             _hint_materia(findings, f"materia.{id_}", as_object(raw))
 
 
-def _hint_materia(findings: Findings, here: str, raw: Object) -> None:
+def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
     model = _MATERIA_MODELS[materia_kind(raw) == "utility"]
-    _hint_fields(findings, model, raw, here)
+    _hint_fields(findings, model, raw, path)
     if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
-        what = "utility has no effect beside what is to be run"
-        findings.hint(NO_EFFECT, f"{here}.utility", what, "remove it")
+        message = "utility has no effect beside what is to be run"
+        findings.hint(NO_EFFECT, f"{path}.utility", message, "remove it")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
         advice = f"write #rrggbb, or a name: {', '.join(NAMED)}"
-        findings.hint(NO_EFFECT, f"{here}.color", "this is not a colour that is understood", advice)
+        findings.hint(NO_EFFECT, f"{path}.color", "this is not a colour that is understood", advice)
 
 
-def _hint_fields(findings: Findings, model: type[Model], raw: Object, here: str = "") -> None:
+def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
     """Hint on the fields of an object and of the objects inside it."""
-    for part, owner, path in objects(model, raw, here):
+    for part, owner, part_path in objects(model, raw, path):
         rows = part.rows
         for field, value in owner.items():
             row = rows.get(field) or row_named(part, field)
             if row is None:
-                _hint_unknown(findings, part, owner, field, path)
+                _hint_unknown(findings, part, owner, field, part_path)
             elif row.ignored is not None and _is_set(value):
-                fix = without_field(path, field) if part is models.SocketFields else None
-                findings.hint(NO_EFFECT, field_path(path, field), f"{field} has no effect", row.ignored, fix)
+                fix = without_field(part_path, field) if part is models.SocketFields else None
+                findings.hint(
+                    NO_EFFECT, field_path(part_path, field), f"{field} has no effect", row.ignored, fix
+                )
 
 
-def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, here: str) -> None:
+def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:
     if field.startswith("x-"):  # reserved for other programs
         return
-    source, in_socket = field_path(here, field), model is models.SocketFields
+    source, in_socket = field_path(path, field), model is models.SocketFields
     elsewhere = _elsewhere(model, owner, field)
     if elsewhere is not None:
-        what = f"{field} has no effect here: {elsewhere}"
-        fix = without_field(here, field) if in_socket else None
-        findings.hint(NO_EFFECT, source, what, "move it, or remove it", fix)
+        message = f"{field} has no effect here: {elsewhere}"
+        fix = without_field(path, field) if in_socket else None
+        findings.hint(NO_EFFECT, source, message, "move it, or remove it", fix)
         return
     near = close_match(field, model.rows)
     advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
     fix = None
     if near is not None and near not in owner and in_socket:
-        fix = safe_fix(f"Call it {near}", do("rename_field", here, field, near))
-    findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.words}", advice, fix)
+        fix = safe_fix(f"Call it {near}", do("rename_field", path, field, near))
+    findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.noun}", advice, fix)
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
@@ -241,7 +251,7 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
         named = owner.get("materia")
         return f"it belongs to materia.{named}" if isinstance(named, str) else "it belongs to the materia"
     assigns = model is models.AgentMateria and "assign" in owner
-    return f"this materia is {model.words}{'; assign of an agent goes on its socket' * assigns}"
+    return f"this materia is {model.noun}{'; assign of an agent goes on its socket' * assigns}"
 
 
 def _is_set(value: JSON) -> bool:

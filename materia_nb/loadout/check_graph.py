@@ -80,8 +80,8 @@ def renumber(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
     """Return the fix that gives a socket a canonical id and keeps its old id as its label."""
     old, new = socket.id, next_socket_id(facts.raw)
     label = () if socket.raw.get("label") else (do("set_socket", new, "label", old),)
-    words = f"renamed {old} to {new}, with its label"
-    return safe_fix(f"Call it {new}, labelled {old}", do("rename_socket", old, new), *label, words=words)
+    summary = f"renamed {old} to {new}, with its label"
+    return safe_fix(f"Call it {new}, labelled {old}", do("rename_socket", old, new), *label, summary=summary)
 
 
 def _check_endpoint(
@@ -102,8 +102,8 @@ def _check_endpoint(
     if value is None or value == "":
         if required:
             allowed = "a socket id or end" if end else "a socket id"
-            what = f"nothing is named at {source}"
-            findings.problem(MISSING_ENDPOINT, source, what, f"write {allowed}", fix_for(None))
+            message = f"nothing is named at {source}"
+            findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed}", fix_for(None))
         return not required
     if isinstance(value, str) and (value in facts.ids or (end and value == END)):
         return True
@@ -124,10 +124,10 @@ def _first_entry(facts: LoadoutFacts) -> Fix | None:
     return suggested_fix(f"Start at {first}", do("set_entry", first)) if first is not None else None
 
 
-def _check_done(findings: Findings, facts: LoadoutFacts, here: str, spec: Object | None) -> None:
+def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
     """Report a ``done`` of older loadouts that leads nowhere."""
     if spec is not None and "done" in spec:
-        _check_endpoint(findings, facts, spec["done"], f"{here}.done", required=False)
+        _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
 
 
 def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
@@ -144,10 +144,10 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
 
 def _check_sources(findings: Findings, socket: SocketFacts) -> None:
     """Check that the sources of an agent's assignments can be read; those of a utility's socket never are (R4)."""
-    for here, _, source in socket.assignments:
+    for path, _, source in socket.assignments:
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:
-            findings.problem(INVALID_SOCKET, here, *fault)
+            findings.problem(INVALID_SOCKET, path, *fault)
 
 
 def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
@@ -172,12 +172,12 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
     id_ = socket.id
     unconditional: int | None = None  # the first edge that matches every output
     for place, edge in enumerate(as_list(socket.raw.get("edges"))):
-        here, when = f"{id_}.edges[{place}]", as_object(edge).get("when")
+        path, when = f"{id_}.edges[{place}]", as_object(edge).get("when")
         condition = described(when) if is_condition(when) else None
         if unconditional is not None and not (condition and condition.without_output):
             findings.problem(
                 UNREACHABLE_EDGE,
-                here,
+                path,
                 f"edge {place + 1} is never looked at, because edge {unconditional + 1} always matches",
                 "put guarded edges before the always edge, or remove this one",
                 safe_fix("Remove it", do("remove_edge", id_, place))
@@ -186,7 +186,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
             )
         if not isinstance(edge, dict):
             continue
-        _check_endpoint(findings, facts, edge.get("to"), f"{here}.to", fix_for=partial(_lead_to, id_, place))
+        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_lead_to, id_, place))
         if condition and condition.whatever and unconditional is None:
             unconditional = place
 
@@ -200,27 +200,27 @@ def _lead_to(id_: str, place: int, near: str | None) -> Fix:
 
 def _check_agent_generator(findings: Findings, socket: SocketFacts) -> None:
     if socket.parse == "text":
-        what = "the agent here is a generator, whose output is always json"
+        message = "the agent here is a generator, whose output is always json"
         advice = "remove parse, or place a materia that is not a generator"
         fix = suggested_fix("Remove parse", do("set_socket", socket.id, "parse", None))
-        findings.problem(INVALID_GENERATOR, f"{socket.id}.parse", what, advice, fix)
-    for here, target, source in socket.assignments:
+        findings.problem(INVALID_GENERATOR, f"{socket.id}.parse", message, advice, fix)
+    for path, target, source in socket.assignments:
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
-            what = f"the work items of a generator come from $.workItems, not from {brief(source)}"
+            message = f"the work items of a generator come from $.workItems, not from {brief(source)}"
             advice = "remove this assignment, or assign to another name"
-            findings.problem(INVALID_GENERATOR, here, what, advice)
+            findings.problem(INVALID_GENERATOR, path, message, advice)
 
 
 def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts, raw: Object) -> None:
-    here = f"{socket.id}.advance"
+    path = f"{socket.id}.advance"
     for field in ("cursor", "items"):
         if raw.get(field) is None and socket.iterator is None:
-            what = f"advance names no {field}, and the socket has no iterator to take it from"
+            message = f"advance names no {field}, and the socket has no iterator to take it from"
             advice = (
                 f"write {field}, give the socket a foreach, or list it in a loop that consumes work items"
             )
-            findings.problem(INVALID_SOCKET, f"{here}.{field}", what, advice)
-    _check_done(findings, facts, here, raw)
+            findings.problem(INVALID_SOCKET, f"{path}.{field}", message, advice)
+    _check_done(findings, facts, path, raw)
 
 
 # -- loop regions ----------------------------------------------------------------------------
@@ -243,16 +243,16 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
     for socket_id, first, second in derive(facts).conflicts:
-        what = f"the exits of loops {first!r} and {second!r} each derive an advance of {socket_id!r}, and only one can count"
+        message = f"the exits of loops {first!r} and {second!r} each derive an advance of {socket_id!r}, and only one can count"
         advice = f"start the exit of {second!r} at another of its sockets, or remove one of the loops"
-        findings.problem(AMBIGUOUS_ADVANCE, f"{socket_id}.advance", what, advice)
+        findings.problem(AMBIGUOUS_ADVANCE, f"{socket_id}.advance", message, advice)
     _check_cursors(findings, facts)
 
 
 def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _Inbound, loop: LoopFacts) -> None:
-    here = f"loops.{loop.id}"
-    members_known = _check_members(findings, facts, loop, here)
-    _check_done(findings, facts, f"{here}.iterator", loop.iterator)
+    path = f"loops.{loop.id}"
+    members_known = _check_members(findings, facts, loop, path)
+    _check_done(findings, facts, f"{path}.iterator", loop.iterator)
     if loop.consumes is not None:
         _check_consumes(findings, facts, inbound, loop, loop.consumes, members_known=members_known)
     if loop.legacy is not None:
@@ -260,10 +260,10 @@ def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _Inbound, loop
     _check_exits(findings, facts, loop)
 
 
-def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, here: str) -> bool:
+def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, path: str) -> bool:
     """Return True if the list of members is well formed and every member exists."""
     known = [
-        _check_endpoint(findings, facts, member, f"{here}.sockets[{place}]", end=False)
+        _check_endpoint(findings, facts, member, f"{path}.sockets[{place}]", end=False)
         for place, member in enumerate(as_list(loop.raw.get("sockets")))
     ]
     return bool(known) and all(known)
@@ -278,8 +278,8 @@ def _check_consumes(
     *,
     members_known: bool,
 ) -> None:
-    here = f"loops.{loop.id}.consumes"
-    _check_done(findings, facts, here, consumes)
+    path = f"loops.{loop.id}.consumes"
+    _check_done(findings, facts, path, consumes)
     members = set(loop.members)
     entering = [(source, to) for source, to in inbound if to in members and source not in members]
     advice, source = None, consumes.get("from")
@@ -287,7 +287,7 @@ def _check_consumes(
         advice = f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
     fix_for = partial(_likely_source, facts, loop)
     known = _check_endpoint(
-        findings, facts, source, f"{here}.from", end=False, advice=advice, fix_for=fix_for
+        findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for
     )
     if not members_known:
         return
@@ -331,12 +331,14 @@ def _check_source(
     findings: Findings, facts: LoadoutFacts, entering: list[tuple[str, str]], loop: LoopFacts, source: JSON
 ) -> None:
     """Check that exactly one edge from a generator leads into the loop, from the socket that is named (R27)."""
-    here = f"loops.{loop.id}.consumes"
+    path = f"loops.{loop.id}.consumes"
     for place, member in enumerate(loop.members):
         if _is_generator(facts, member) and member != source:
-            what = f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
+            message = (
+                f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
+            )
             advice = "place it before the loop, or give it a loop of its own"
-            findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{place}]", what, advice)
+            findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{place}]", message, advice)
     if source in loop.members:
         why = f"{source!r} is a member of the loop that consumes it"
     elif source is not None and not _is_generator(facts, str(source)):
@@ -348,36 +350,36 @@ def _check_source(
         known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if known:
             advice += f", such as one from {known[0]!r}"
-        what = why or "no edge of a generator leads into the loop"
+        message = why or "no edge of a generator leads into the loop"
     elif len(entering) > 1:
         ways = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
-        what = f"{counted(len(entering), 'edge')} of generators lead into the loop: {ways}"
+        message = f"{counted(len(entering), 'edge')} of generators lead into the loop: {ways}"
     elif source is not None and entering[0][0] != source:
-        here, what = f"{here}.from", why or f"no edge leads from {source!r} into the loop"
+        path, message = f"{path}.from", why or f"no edge leads from {source!r} into the loop"
         advice = f"name {entering[0][0]!r}, the generator whose edge leads into it"
     else:
         return
-    findings.problem(INVALID_LOOP, here, what, advice, _likely_source(facts, loop))
+    findings.problem(INVALID_LOOP, path, message, advice, _likely_source(facts, loop))
 
 
 def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, legacy: ExitFacts) -> None:
-    here = f"loops.{loop.id}.exit"
-    source = _exit_source(findings, facts, loop, legacy.raw.get("from"), f"{here}.from")
-    _check_endpoint(findings, facts, legacy.raw.get("to"), f"{here}.to")
+    path = f"loops.{loop.id}.exit"
+    source = _exit_source(findings, facts, loop, legacy.raw.get("from"), f"{path}.from")
+    _check_endpoint(findings, facts, legacy.raw.get("to"), f"{path}.to")
     when = legacy.condition
     if source is None or when is None or loop.consumes is None:
         return
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse == "text":
-        what = f"{source!r} is parsed as text, but loop {loop.id!r} is left from it when it is {when}"
+        message = f"{source!r} is parsed as text, but loop {loop.id!r} is left from it when it is {when}"
         advice = 'write "parse": "json", or let the exit be "always"'
-        findings.problem(INVALID_LOOP, f"{source}.parse", what, advice)
+        findings.problem(INVALID_LOOP, f"{source}.parse", message, advice)
     _check_legacy_advance(findings, loop, socket, when)
     back = [edge.when for edge in socket.edges if edge.to in loop.members]
     if all(condition == when and when != "always" for condition in back):
-        what = f"{source!r} has no way back into loop {loop.id!r} while items are left"
+        message = f"{source!r} has no way back into loop {loop.id!r} while items are left"
         advice = f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}'
-        findings.problem(INVALID_LOOP, f"{source}.edges", what, advice)
+        findings.problem(INVALID_LOOP, f"{source}.edges", message, advice)
 
 
 def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFacts, when: Condition) -> None:
@@ -393,9 +395,9 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     }
     for field, value in derived.items():
         if authored[field] != value:
-            what = f"{field} is {brief(authored[field])}, but the exit of loop {loop.id!r} needs {value!r}"
+            message = f"{field} is {brief(authored[field])}, but the exit of loop {loop.id!r} needs {value!r}"
             advice = f"write {value!r}, or remove advance: the exit derives it"
-            findings.problem(INVALID_LOOP, f"{socket.id}.advance.{field}", what, advice)
+            findings.problem(INVALID_LOOP, f"{socket.id}.advance.{field}", message, advice)
 
 
 def _exit_source(
@@ -403,17 +405,17 @@ def _exit_source(
     facts: LoadoutFacts,
     loop: LoopFacts,
     source: JSON,
-    here: str,
+    path: str,
     fix_for: _FixFor = _no_fix,
 ) -> str | None:
     """Check where a way out starts; its socket when that is a member."""
-    known = _check_endpoint(findings, facts, source, here, end=False, fix_for=fix_for)
+    known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
     if not known or not isinstance(source, str):
         return None
     if source in loop.members:
         return source if source in facts.sockets else None
     advice = findings.near(source, loop.members) if loop.members else "list its members first"
-    findings.problem(INVALID_LOOP, here, f"{source!r} is not a member of loop {loop.id!r}", advice)
+    findings.problem(INVALID_LOOP, path, f"{source!r} is not a member of loop {loop.id!r}", advice)
     return None
 
 
@@ -425,23 +427,23 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
     ids: set[str] = set()
     conditions: set[tuple[str, Condition]] = set()
     for exit_ in loop.exits:
-        here = f"loops.{loop.id}.exits[{exit_.place}]"
+        path = f"loops.{loop.id}.exits[{exit_.place}]"
         remove = partial(_remove_exit, loop.id, exit_.place)
         id_ = exit_.raw.get("id")
         if is_text(id_):
             if id_ in ids:
-                what = f"another route has the id {id_!r}"
-                findings.problem(INVALID_LOOP, f"{here}.id", what, "make ids unique")
+                message = f"another route has the id {id_!r}"
+                findings.problem(INVALID_LOOP, f"{path}.id", message, "make ids unique")
             ids.add(id_)
-        _exit_source(findings, facts, loop, exit_.raw.get("from"), f"{here}.from", remove)
+        _exit_source(findings, facts, loop, exit_.raw.get("from"), f"{path}.from", remove)
         if is_text(exit_.source) and exit_.condition is not None:
             if (exit_.source, exit_.condition) in conditions:
-                what = f"another route already leaves from {exit_.source!r} when {exit_.condition}"
+                message = f"another route already leaves from {exit_.source!r} when {exit_.condition}"
                 advice = "keep one route for each source and condition"
-                findings.problem(INVALID_LOOP, f"{here}.condition", what, advice)
+                findings.problem(INVALID_LOOP, f"{path}.condition", message, advice)
             conditions.add((exit_.source, exit_.condition))
         target = exit_.raw.get("targetSocketId")
-        _check_endpoint(findings, facts, target, f"{here}.targetSocketId", fix_for=remove)
+        _check_endpoint(findings, facts, target, f"{path}.targetSocketId", fix_for=remove)
 
 
 def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text, thawed
-from materia_nb.loadout.design.document import renamed_at, with_names
+from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.resolve import build_graph
@@ -297,8 +297,8 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
             f"There is no loadout or materia {name!r}.", hint=did_you_mean(name, known), kind="unknown_part"
         )
     if len(kinds) > 1:
-        what = f"{name!r} is the name of a loadout and of a materia."
-        raise MateriaError(what, hint=f"write loadout:{name} or materia:{name}", kind="ambiguous_part")
+        message = f"{name!r} is the name of a loadout and of a materia."
+        raise MateriaError(message, hint=f"write loadout:{name} or materia:{name}", kind="ambiguous_part")
     if kinds == ["materia"]:
         return name, {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}}
     raw = groups["loadout"][name]
@@ -309,7 +309,7 @@ def _renamed(whole: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> Link
     """Return the sockets and loops of a part under their new names."""
     cursors = _cursors(whole, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
-    made = renamed_at(with_names(raw, ids), _CURSORS, cursors)
+    made = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
     sockets = {id_: _socket(whole, facts, one, cursors) for id_, one in made["sockets"].items()}
     loops: Object = {}
     for id_, loop in as_object(made.get("loops")).items():

@@ -38,9 +38,9 @@ _MAX_REASON: Final = 200
 class ParseError(Exception):
     """A text that is not of its format. ``line`` and ``column`` count from 1; 0 when they are not known."""
 
-    def __init__(self, what: str, hint: str, line: int = 0, column: int = 0) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.what = message
         self.hint = hint
         self.line = line
         self.column = column
@@ -60,8 +60,8 @@ def _parse_json(text: str) -> JSON:
     try:
         document = json.loads(text, object_pairs_hook=pairs, parse_float=_finite, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        what = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise ParseError(what, _advice(text, error), error.lineno, error.colno) from error
+        message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:  # a number with thousands of digits
@@ -121,17 +121,17 @@ def parse_yaml(text: str) -> JSON:
         document = reader.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
-        what = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
-        twice = "duplicate key" in what
+        message = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
+        twice = "duplicate key" in message
         hint = "keep one of the two keys" if twice else "check indentation, colons and quotes there"
         place = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
-        raise ParseError(f"this is not YAML: {what}", hint, *place) from error
+        raise ParseError(f"this is not YAML: {message}", hint, *place) from error
     except RecursionError as error:
         raise ParseError("the YAML is nested too deeply", "a config has a few levels only") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library lets errors of its constructors through, such as that of an impossible date
-        what = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
-        raise ParseError(f"this is not YAML: {what}", "put unusual values into quotes") from error
+        message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
+        raise ParseError(f"this is not YAML: {message}", "put unusual values into quotes") from error
     _bounded_json(document, _MAX_YAML_VALUES)
     if _NO_BREAK_SPACE in text:
         _check_indentation(document)
@@ -143,8 +143,8 @@ def _check_indentation(document: JSON) -> None:
     for keys, value in _walk(document):
         for key in value if isinstance(value, dict) else ():
             if key.lstrip(" ").startswith(_NO_BREAK_SPACE):
-                what = f"the key {key.strip()!r} in {_path(keys)} is indented with no-break spaces"
-                raise ParseError(what, "replace each no-break space (U+00A0) by a space")
+                message = f"the key {key.strip()!r} in {_path(keys)} is indented with no-break spaces"
+                raise ParseError(message, "replace each no-break space (U+00A0) by a space")
 
 
 @cache
@@ -187,8 +187,8 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
         elif isinstance(value, float) and not math.isfinite(value):
             raise ParseError(f"{_path(keys)} is {value}, which JSON does not have", "write a finite number")
         elif value is not None and not isinstance(value, list | bool | int | float):
-            what = f"{_path(keys)} is a {type(value).__name__}, which JSON does not have"
-            raise ParseError(what, f"put it into quotes to make it text: {str(value)[:_MAX_REASON]!r}")
+            message = f"{_path(keys)} is a {type(value).__name__}, which JSON does not have"
+            raise ParseError(message, f"put it into quotes to make it text: {str(value)[:_MAX_REASON]!r}")
         if count >= max_values or characters > _MAX_TEXT:
             bound = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT:,} characters"
             hint = "remove the aliases (*name) if there are any: each of them counts as a copy"
@@ -246,8 +246,8 @@ def _joined(value: JSON) -> JSON:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, dict):
-        return {_joined(key): _joined(one) for key, one in value.items()}
-    return [_joined(one) for one in value] if isinstance(value, list) else value
+        return {_joined(key): _joined(entry) for key, entry in value.items()}
+    return [_joined(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _finite(digits: str) -> float:
@@ -279,19 +279,19 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     return "look at this place and just before it"
 
 
-def _json5_error(message: str) -> ParseError:
-    place = re.match(r"<string>:(\d+) (.*?)(?: at column (\d+))?$", message, re.DOTALL)
+def _json5_error(text: str) -> ParseError:
+    place = re.match(r"<string>:(\d+) (.*?)(?: at column (\d+))?$", text, re.DOTALL)
     if place is None:
-        twice = re.search(r'Duplicate key "(.*)" found', message)
+        twice = re.search(r'Duplicate key "(.*)" found', text)
         if twice:
             return ParseError(
                 f"the key {twice.group(1)!r} is there twice in one object",
                 "keep one of the two: of equal keys, all but the last would be lost",
             )
-        return ParseError(f"this is not JSON: {message}", "look for what is not closed")
-    line, what, column = place.groups()
-    what = f"this is not JSON: {what[:1].lower()}{what[1:]}"
-    return ParseError(what, "look at this place and just before it", int(line), int(column or 1))
+        return ParseError(f"this is not JSON: {text}", "look for what is not closed")
+    line, reason, column = place.groups()
+    reason = f"this is not JSON: {reason[:1].lower()}{reason[1:]}"
+    return ParseError(reason, "look at this place and just before it", int(line), int(column or 1))
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
@@ -356,7 +356,7 @@ def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
     fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
     if not fits:
         return None, None, path
-    key, value = max(fits, key=lambda one: len(one[0].value))
+    key, value = max(fits, key=lambda member: len(member[0].value))
     return key, value, path[len(key.value) :]
 
 
@@ -373,9 +373,9 @@ _MAX_CONFIG_BYTES: Final = 50_000_000
 _CONFIG_KIND: Final = "config"
 
 
-def config_error(what: str, where: str | Path | None, hint: str) -> MateriaError:
+def config_error(message: str, where: str | Path | None, hint: str) -> MateriaError:
     """Make the error of a config that cannot be read, written or used."""
-    return MateriaError(what, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)
+    return MateriaError(message, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)
 
 
 def read_config(path: str | Path) -> JSON:
@@ -389,8 +389,8 @@ def read_config(path: str | Path) -> JSON:
     _check_plain(path)
     format_ = ENDINGS.get(path.suffix.lower())
     if format_ is None:
-        what = f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not"
-        raise config_error(what, path, "rename the file")
+        message = f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not"
+        raise config_error(message, path, "rename the file")
     return read_text(_text_of(path), format_, where=str(path))
 
 
@@ -513,8 +513,8 @@ def _text_of(path: Path) -> str:
         data = read_plain(path, _MAX_CONFIG_BYTES, follow=True)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            what = f"the file has more than {_MAX_CONFIG_BYTES:,} bytes"
-            raise config_error(what, path, "a config is much smaller: is it the right file?") from error
+            message = f"the file has more than {_MAX_CONFIG_BYTES:,} bytes"
+            raise config_error(message, path, "a config is much smaller: is it the right file?") from error
         raise _os_error("read", path, error) from error
     try:
         return data.decode("utf-8-sig")
@@ -536,8 +536,8 @@ def _near_file(path: Path) -> str:
     """Say which config file nearby was probably meant."""
     folder = path.parent
     try:
-        there = (one for one in folder.iterdir() if one.suffix.lower() in ENDINGS and one.exists())
-        names = sorted(one.name for one in there)
+        files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]
+        names = sorted(file.name for file in files)
     except OSError:
         return f"there is no directory {str(folder)!r} to read: start from {str(Path.cwd())!r}"
     match = close_match(path.name, names)

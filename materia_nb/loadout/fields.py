@@ -43,9 +43,9 @@ class Fault(ValueError):
         at: the place inside the value, such as ``[1]``.
     """
 
-    def __init__(self, what: str | None = None, hint: str | None = None, at: str = "") -> None:
+    def __init__(self, message: str | None = None, hint: str | None = None, at: str = "") -> None:
         super().__init__()  # without the message: pydantic cannot encode half a surrogate pair
-        self.what, self.hint, self.at = what, hint, at
+        self.what, self.hint, self.at = message, hint, at
 
 
 def _accept_any(_value: JSON) -> bool:
@@ -205,8 +205,8 @@ def is_context(value: JSON) -> bool:
     for name, part in value.items():
         kind = _CONTEXT_PARTS.get(name)
         if kind is None:
-            what = f"there is no part {name!r} of what an agent is told"
-            raise Fault(what, f"write one of {', '.join(_CONTEXT_PARTS)}", f".{name}")
+            message = f"there is no part {name!r} of what an agent is told"
+            raise Fault(message, f"write one of {', '.join(_CONTEXT_PARTS)}", f".{name}")
         if not kind.accepts(part):
             raise Fault(hint=f"write {kind.shape}", at=f".{name}")
     return True
@@ -373,11 +373,11 @@ class FieldRow:
     prose: bool = False
     apart: bool = False
 
-    def entry(self, here: str, key: JSON) -> str:
-        """Return the path of an entry of this field, whose own path is ``here``."""
+    def entry(self, path: str, key: JSON) -> str:
+        """Return the path of an entry of this field, whose own path is ``path``."""
         if self.bare:
             return str(key)
-        return f"{here}[{key}]" if isinstance(key, int) else f"{here}.{key}"
+        return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"
 
     def __call__(self, schema: dict[str, JSON]) -> None:
         """Put the description into the JSON Schema that pydantic makes of the field."""
@@ -418,14 +418,14 @@ class Model(BaseModel):
     """An object of the config. Unknown fields are accepted here and reported as hints (R28).
 
     Attributes:
-        words: its name with an article.
+        noun: its name with an article.
         example: an example in JSON.
         code: the code of its problems (R26).
         rows: its fields by their names in the config, in the order of the documentation.
         parts: those of its fields that hold other objects.
     """
 
-    words: ClassVar[str]
+    noun: ClassVar[str]
     example: ClassVar[str] = "{ ... }"
     code: ClassVar[str] = INVALID_CONFIG
     rows: ClassVar[Mapping[str, FieldRow]] = {}
@@ -479,21 +479,21 @@ def _inner_kind(kind: Any) -> tuple[type | None, Any]:
     return _inner_kind(written)
 
 
-def objects(model: type[Model], raw: Object, here: str = "") -> Iterator[tuple[type[Model], Object, str]]:
+def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[type[Model], Object, str]]:
     """Yield an object of the config and, in their order, the objects inside it, each with its class and path."""
-    yield model, raw, here
+    yield model, raw, path
     for row in model.parts:
         value = raw.get(row.field)
         if not value or row.part is None:
             continue
-        source = field_path(here, row.field)
+        source = field_path(path, row.field)
         entries = [(source, value)]
         if row.many is not None:
             keyed = as_object(value).items() if row.many is dict else enumerate(as_list(value))
             entries = [(row.entry(source, key), entry) for key, entry in keyed]
-        for path, entry in entries:
+        for entry_path, entry in entries:
             if isinstance(entry, dict):
-                yield from objects(row.part, entry, path)
+                yield from objects(row.part, entry, entry_path)
 
 
 def row_named(model: type[Model], name: str) -> FieldRow | None:
@@ -502,6 +502,6 @@ def row_named(model: type[Model], name: str) -> FieldRow | None:
     return model.rows.get(name) or model.rows.get(spelt)
 
 
-def field_path(here: str, name: str) -> str:
+def field_path(path: str, name: str) -> str:
     """Return the path of a field."""
-    return f"{here}.{name}" if here else name
+    return f"{path}.{name}" if path else name

@@ -304,5 +304,5 @@ class Graph:
 
     def needs_socket(self, id_: str) -> None:
         """Raise MateriaError (``unknown_socket``) unless the loadout has a socket of this id."""
-        what = f"The loadout {self.name!r} has no socket {id_!r}."
-        needs_one_of(id_, self.sockets, what, "unknown_socket")
+        message = f"The loadout {self.name!r} has no socket {id_!r}."
+        needs_one_of(id_, self.sockets, message, "unknown_socket")

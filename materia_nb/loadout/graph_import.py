@@ -116,7 +116,7 @@ def _fold_tools(flow: Flow) -> None:
 
 def _listed(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     value = document.get(name)
-    if not isinstance(value, Sequence) or not all(isinstance(one, Mapping) for one in value):
+    if not isinstance(value, Sequence) or not all(isinstance(entry, Mapping) for entry in value):
         raise _bad(f"A graph has a list of {name}.", "each is an object", where=name)
     return value
 
@@ -128,8 +128,8 @@ def _text(value: Mapping[str, Any], name: str) -> str:
     return str(text)
 
 
-def _bad(what: str, hint: str | None = None, *, where: str | None = None) -> MateriaError:
-    return MateriaError(what, where=where, hint=hint, kind="bad_graph")
+def _bad(message: str, hint: str | None = None, *, where: str | None = None) -> MateriaError:
+    return MateriaError(message, where=where, hint=hint, kind="bad_graph")
 
 
 def read_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Flow:
@@ -246,8 +246,8 @@ def _read_text(text: str, where: str, suffix: str) -> Flow:
         return read_mermaid(text, where=where)
     charts = list(_FENCE.finditer(text))
     if len(charts) != 1:
-        what = f"The document has {len(charts)} Mermaid blocks."
-        raise _bad(what, "give a document with one, or the text of one chart", where=where or None)
+        message = f"The document has {len(charts)} Mermaid blocks."
+        raise _bad(message, "give a document with one, or the text of one chart", where=where or None)
     first_line = len(text[: charts[0].start("chart")].splitlines()) + 1
     return read_mermaid(charts[0]["chart"], where=where, first_line=first_line)
 
@@ -321,11 +321,13 @@ class _Placing:
         if len(targets) > 1:
             after = [{way.target for way in self.flow.out_of(target)} for target in targets]
             titles = [self.flow.steps[target].title for target in targets]
-            if all(one == after[0] and len(one) == 1 for one in after):
+            if all(target == after[0] and len(target) == 1 for target in after):
                 joint = next(iter(after[0]))
-                for one, following in pairwise(targets):
+                for target, following in pairwise(targets):
                     self.flow.ways = [
-                        way._replace(target=following) if way.source == one and way.target == joint else way
+                        way._replace(target=following)
+                        if way.source == target and way.target == joint
+                        else way
                         for way in self.flow.ways
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} begin side by side; here one follows the other")

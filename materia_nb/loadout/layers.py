@@ -131,7 +131,7 @@ class LayeredConfig:
 
     def below(self, kind: Literal["loadout", "materia"], name: str, layer: LayerName) -> Object:
         """Return a loadout or a materia as it would be without ``layer`` and the layers above it."""
-        return self._merged(kind, name, takewhile(lambda one: one.name != layer, self.layers))[0]
+        return self._merged(kind, name, takewhile(lambda lower: lower.name != layer, self.layers))[0]
 
     def _merged(
         self, kind: Literal["loadout", "materia"], name: str, layers: Iterable[Layer]
@@ -222,7 +222,12 @@ def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Obj
 def _profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the config file of the user's profile, else that of the reference engine's; None when there is none."""
     directories = (profile_directory(env), pi_profile_directory(env))
-    candidates = (one / f"config{ending}" for one in directories if one is not None for ending in ENDINGS)
+    candidates = (
+        directory / f"config{ending}"
+        for directory in directories
+        if directory is not None
+        for ending in ENDINGS
+    )
     return next((path for path in candidates if _is_there(path)), None)
 
 
@@ -283,12 +288,12 @@ class _Merge:
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
         """Put a document on top."""
         if not is_object(document):
-            what = f"a config is an object, and this is {brief(document)}"
-            raise config_error(what, label, 'write {"loadouts": { ... }, "materia": { ... }}')
+            message = f"a config is an object, and this is {brief(document)}"
+            raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
-                what = f"{group} is {brief(document[group])}"
-                raise config_error(what, f"{label}: {group}", "write an object")
+                message = f"{group} is {brief(document[group])}"
+                raise config_error(message, f"{label}: {group}", "write an object")
         loadouts, materia = _names(document.get("loadouts")), _names(document.get("materia"))
         self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
         self._merge(document, path)
@@ -367,16 +372,16 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     there = {group: _group(document, group, path) for group in ("loadouts", "materia")}
     for name in loadouts:
         if name in there["loadouts"]:
-            what = f"the file has a loadout {name!r} already"
-            raise config_error(what, f"{path}: loadouts", "choose another name, or edit that one")
+            message = f"the file has a loadout {name!r} already"
+            raise config_error(message, f"{path}: loadouts", "choose another name, or edit that one")
     merged: Object = {**document, "loadouts": {**there["loadouts"], **loadouts}}
     if materia:
         merged["materia"] = {**materia, **there["materia"]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        what = f"the directory cannot be made: {error.strerror or error}"
-        raise config_error(what, path.parent, "make the project writable") from error
+        message = f"the directory cannot be made: {error.strerror or error}"
+        raise config_error(message, path.parent, "make the project writable") from error
     write_config(path, merged)
 
 
@@ -397,5 +402,5 @@ def _group(document: Object, group: str, path: Path) -> Object:
     return value
 
 
-def _no_config(where: str, what: str, value: JSON) -> MateriaError:
-    return config_error(f"{what} is {brief(value)}, not an object", where, "correct the file")
+def _no_config(where: str, message: str, value: JSON) -> MateriaError:
+    return config_error(f"{message} is {brief(value)}, not an object", where, "correct the file")

@@ -372,8 +372,8 @@ class _Parser:
                     else f"has the subgraph {title!r} as an end, which {role} at {len(candidates)} nodes"
                     + (f": {', '.join(candidates[:5])}" if candidates else "")
                 )
-                what = f"The link between {link.source!r} and {link.target!r} {reason}."
-                raise self._error(what, "draw the link to one node of the subgraph", line=link.line)
+                message = f"The link between {link.source!r} and {link.target!r} {reason}."
+                raise self._error(message, "draw the link to one node of the subgraph", line=link.line)
             (node,) = candidates
             self.links[number] = (
                 link._replace(source=node) if link.source == id_ else link._replace(target=node)
@@ -389,18 +389,18 @@ class _Parser:
         self._skip(_SPACE)
         reserved = _RESERVED.match(self.text, self.at)
         if reserved:
-            what, hint = (
+            message, hint = (
                 f"{reserved[0]!r} is a word of Mermaid, so no node has this id.",
                 "choose another id, such as End",
             )
-            return self._error(what, hint)
+            return self._error(message, hint)
         hint = "write nodes such as A[Plan] and links such as A -->|yes| B; write spaces around &"
         return self._error(f"The flowchart cannot be read at {self._rest()!r}.", hint)
 
-    def _error(self, what: str, hint: str | None = None, *, line: int | None = None) -> MateriaError:
+    def _error(self, message: str, hint: str | None = None, *, line: int | None = None) -> MateriaError:
         number = self._line() if line is None else line
         where = f"{self.where}:{number}" if self.where else f"line {number}"
-        return MateriaError(what, where=where, hint=hint, kind="bad_graph")
+        return MateriaError(message, where=where, hint=hint, kind="bad_graph")
 
 
 def _plain(text: str) -> str:

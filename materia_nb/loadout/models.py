@@ -34,7 +34,7 @@ _TASK_PROTOCOLS: Final = ", ".join(
 class BudgetFields(Model):
     """How much a cast may use."""
 
-    words = "a budget"
+    noun = "a budget"
 
     max_tokens: fields.Count | None = config_field(
         "Tokens, input and output together, after which the cast stops.", "R20"
@@ -58,7 +58,7 @@ class BudgetFields(Model):
 class PriceFields(Model):
     """What a model costs."""
 
-    words = "a price"
+    noun = "a price"
     example = '{"input": 1.25, "output": 10}'
 
     input: fields.Amount = config_field("US dollars for a million tokens of input.", "R56", required=True)
@@ -75,7 +75,7 @@ class PriceFields(Model):
 class LimitsFields(Model):
     """Bounds of a cast."""
 
-    words = "limits"
+    noun = "limits"
 
     repair_attempts: fields.Count = config_field(
         "Repair turns after an invalid agent output.", "R19", default=_LIMITS.repair_attempts
@@ -99,7 +99,7 @@ class LimitsFields(Model):
 class McpServer(Model):
     """A server of tools for models, by the Model Context Protocol; ``${NAME}`` in a text is read from the environment."""
 
-    words = "a server"
+    noun = "a server"
     example = '{"command": "mcp-server-time", "args": []}'
 
     command: fields.NonBlankText | None = config_field("The program, which speaks on stdin and stdout.")
@@ -117,7 +117,7 @@ class McpServer(Model):
 class Parallel(Model):
     """How many lanes run at once."""
 
-    words = "a parallel"
+    noun = "a parallel"
     example = '{"maxConcurrency": 4}'
     code = INVALID_LOOP
 
@@ -136,7 +136,7 @@ class Parallelism(Parallel):
 class Config(Model):
     """A config file."""
 
-    words = "a config"
+    noun = "a config"
     example = '{"loadouts": { ... }, "materia": { ... }}'
 
     schema_: object = config_field(
@@ -205,7 +205,7 @@ class Config(Model):
 class EdgeFields(Model):
     """An ordinary way from a socket to the next. Edges are tried in order; the first that matches is taken."""
 
-    words = "an edge"
+    noun = "an edge"
     example = '{"when": "always", "to": "Socket-2"}'
     code = INVALID_EDGE
 
@@ -226,7 +226,7 @@ class EdgeFields(Model):
 class AdvanceFields(Model):
     """Moves a cursor to the next item once the socket completes."""
 
-    words = "an advance"
+    noun = "an advance"
     example = '{"when": "satisfied"}'
     code = INVALID_SOCKET
 
@@ -248,7 +248,7 @@ class AdvanceFields(Model):
 class Foreach(Model):
     """Gives a socket one item of a list at a time."""
 
-    words = "a foreach"
+    noun = "a foreach"
     example = '{"items": "state.rows"}'
     code = INVALID_SOCKET
 
@@ -270,7 +270,7 @@ class Foreach(Model):
 class Assignment(TwoSpellings):
     """What an agent is told of its task, by protocols that hand it an envelope before its turn."""
 
-    words = "an assignment"
+    noun = "an assignment"
     example = '{"goal": "..."}'
     code = INVALID_SOCKET
 
@@ -291,7 +291,7 @@ class Assignment(TwoSpellings):
 class SocketLimits(Model):
     """Bounds that other versions kept for each socket."""
 
-    words = "the limits of a socket"
+    noun = "the limits of a socket"
     code = INVALID_SOCKET
 
     max_visits: object = config_field(
@@ -309,7 +309,7 @@ class SocketLimits(Model):
 class SocketFields(Model):
     """A materia placed in the graph."""
 
-    words = "a socket"
+    noun = "a socket"
     example = '{"materia": "..."}'
     code = INVALID_SOCKET
 
@@ -367,7 +367,7 @@ class SocketFields(Model):
 class Consumes(Model):
     """Gives all members of a loop the work items of a generator."""
 
-    words = "consumes"
+    noun = "consumes"
     example = '{"from": "Socket-1"}'
     code = INVALID_LOOP
 
@@ -396,14 +396,14 @@ class Consumes(Model):
 class IteratorFields(Foreach):
     """Gives all members of a loop the items of a list that no generator made."""
 
-    words = "an iterator"
+    noun = "an iterator"
     code = INVALID_LOOP
 
 
 class ExitRouteFields(Model):
     """A way out of a loop, taken once its list is exhausted."""
 
-    words = "an exit route"
+    noun = "an exit route"
     example = '{"id": "...", "from": "...", "condition": "...", "targetSocketId": "..."}'
     code = INVALID_LOOP
 
@@ -428,7 +428,7 @@ class ExitRouteFields(Model):
 class LegacyExit(Model):
     """The older form of a way out of a loop; `exits` says the same and more."""
 
-    words = "an exit"
+    noun = "an exit"
     example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'
     code = INVALID_LOOP
 
@@ -445,7 +445,7 @@ class LegacyExit(Model):
 class LoopFields(Model):
     """A region of sockets that work on one item after another."""
 
-    words = "a loop"
+    noun = "a loop"
     example = '{"sockets": [...], ...}'
     code = INVALID_LOOP
 
@@ -475,7 +475,7 @@ class LoopFields(Model):
 class Loadout(Model):
     """A workflow: sockets, the edges between them, and loop regions."""
 
-    words = "a loadout"
+    noun = "a loadout"
     example = '{"entry": "Socket-1", "sockets": { ... }}'
 
     entry: fields.Reference | None = config_field(
@@ -545,7 +545,7 @@ class MateriaFields(Model):
 class AgentMateria(MateriaFields):
     """A materia that a model, a person or a function answers for."""
 
-    words = "an agent"
+    noun = "an agent"
 
     prompt: fields.NonBlankText = config_field(
         "Its task, with `{{...}}` variables. Required.", "R26", "R31", required=True,
@@ -571,7 +571,7 @@ class AgentMateria(MateriaFields):
 class Script(Model):
     """A script that is shipped with this package."""
 
-    words = "a script"
+    noun = "a script"
     example = '{"kind": "shippedUtility", "name": "detect-vcs.py"}'
     code = INVALID_MATERIA
 
@@ -588,7 +588,7 @@ class Script(Model):
 class UtilityMateria(MateriaFields):
     """A materia that is a process."""
 
-    words = "a utility"
+    noun = "a utility"
 
     command: list[fields.CommandPart] | None = config_field(
         "The program and its arguments. No shell is used. Either this or `script` is required.", "R23", "R24",

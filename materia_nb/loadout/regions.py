@@ -86,10 +86,10 @@ def _consumers(facts: LoadoutFacts, generator: str) -> list[LoopFacts]:
 
 def _exits(loop: LoopFacts) -> Iterator[tuple[str, str]]:
     """Yield the path and the target of each exit of a loop."""
-    here = f"loops.{loop.id}"
-    exits = [(f"{here}.exits[{exit_.place}]", exit_.target) for exit_ in loop.exits]
+    path = f"loops.{loop.id}"
+    exits = [(f"{path}.exits[{exit_.place}]", exit_.target) for exit_ in loop.exits]
     if loop.legacy is not None:
-        exits.append((f"{here}.exit", loop.legacy.target))
+        exits.append((f"{path}.exit", loop.legacy.target))
     yield from ((source, to) for source, to in exits if to is not None)
 
 
@@ -110,9 +110,9 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
         socket = facts.sockets[generator]
         handoff = socket.handoff
         if handoff != DEFAULT_HANDOFF and not socket.is_utility:
-            what = f"{generator!r} hands its items to streams, which the protocol {handoff!r} cannot say"
+            message = f"{generator!r} hands its items to streams, which the protocol {handoff!r} cannot say"
             advice = f'write "handoff": "{DEFAULT_HANDOFF}" here'
-            findings.problem(INVALID_SOCKET, f"{generator}.handoff", what, advice)
+            findings.problem(INVALID_SOCKET, f"{generator}.handoff", message, advice)
         _check_prelude(findings, facts, generator)
         region = regions.get(generator)
         if region is None:
@@ -120,9 +120,9 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
         for socket_id in (generator, *region.sockets):
             other = owners.setdefault(socket_id, generator)
             if other != generator:
-                what = f"{socket_id!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
+                message = f"{socket_id!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
                 advice = "let each parallel generator lead into a loop of its own"
-                findings.problem(INVALID_LOOP, f"loops.{region.loop}", what, advice)
+                findings.problem(INVALID_LOOP, f"loops.{region.loop}", message, advice)
                 break
         _check_borders(findings, facts, region)
         _check_exit(findings, facts, region)
@@ -136,31 +136,33 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
         consumers = (
             f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
         )
-        what = f"{generator!r} hands its items to streams, but {consumers}"
+        message = f"{generator!r} hands its items to streams, but {consumers}"
         source = f"loops.{loops[1].id}.consumes.from" if loops else f"{generator}.edges"
         advice = f'let exactly one loop have "consumes": {{"from": "{generator}"}}'
-        findings.problem(INVALID_LOOP, source, what, advice)
+        findings.problem(INVALID_LOOP, source, message, advice)
     elif prelude.member is None:
-        what = f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {prelude.last!r}"
+        message = f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {prelude.last!r}"
         advice = (
             f"lead it on to {loops[0].members[0]!r}" if loops[0].members else "list the members of the loop"
         )
-        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", what, advice)
+        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", message, advice)
     elif prelude.member not in loops[0].members:
-        what = f"the way from {generator!r} leads into another loop than {loops[0].id!r}, which consumes its items"
+        message = f"the way from {generator!r} leads into another loop than {loops[0].id!r}, which consumes its items"
         advice = "let one way, without loops in between, lead to the loop that consumes the items"
-        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", what, advice)
+        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", message, advice)
     for id_ in (generator, *prelude.sockets):
         for edge in facts.sockets[id_].edges:
             if edge.when != "always" or edge.place:
-                what = f"edge {edge.place + 1} of {id_!r} leads another way than the one unconditional one to the lanes of {generator!r}"
+                message = f"edge {edge.place + 1} of {id_!r} leads another way than the one unconditional one to the lanes of {generator!r}"
                 advice = "leave one edge that is always taken, and let a member of the loop decide"
                 fix = suggested_fix("Remove the edge", do("remove_edge", id_, edge.place))
-                findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.place}]", what, advice, fix)
+                findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.place}]", message, advice, fix)
     for id_ in prelude.sockets:
         if facts.sockets[id_].is_generator:
-            what = f"{id_!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
-            findings.problem(INVALID_LOOP, f"{id_}.materia", what, "place it before the parallel generator")
+            message = f"{id_!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
+            findings.problem(
+                INVALID_LOOP, f"{id_}.materia", message, "place it before the parallel generator"
+            )
 
 
 def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
@@ -168,15 +170,15 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
     before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:
-        what = f"a cast starts at {brief(facts.entry)}, inside the lanes of {region.generator!r}"
-        findings.problem(INVALID_LOOP, "entry", what, f"start at {region.generator!r} or before it")
+        message = f"a cast starts at {brief(facts.entry)}, inside the lanes of {region.generator!r}"
+        findings.problem(INVALID_LOOP, "entry", message, f"start at {region.generator!r} or before it")
     outside = [
         (f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)
     ]
     for source, target in outside:
         if target in region.sockets:
-            what = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
-            findings.problem(INVALID_LOOP, source, what, f"lead it to {region.generator!r}")
+            message = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
+            findings.problem(INVALID_LOOP, source, message, f"lead it to {region.generator!r}")
     for id_, socket in facts.sockets.items():
         for edge in socket.edges:
             if edge.to in region.prelude:
@@ -193,10 +195,12 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
 def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     """Return the message and the advice for an edge that crosses the border of a region."""
     if socket in region.sockets and to not in region.sockets:
-        what = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, past the barrier"
-        return what, f"leave by the exits of loop {region.loop!r}"
-    what = f"this leads to {brief(to)} round the one way from {region.generator!r} into its lanes"
-    return what, f"lead it to {region.generator!r}, or out of the lanes"
+        message = (
+            f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, past the barrier"
+        )
+        return message, f"leave by the exits of loop {region.loop!r}"
+    message = f"this leads to {brief(to)} round the one way from {region.generator!r} into its lanes"
+    return message, f"lead it to {region.generator!r}, or out of the lanes"
 
 
 def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
@@ -204,16 +208,16 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
     for source, to in _exits(loop):
         if to in region.sockets:
-            what = f"this way out leads to {to!r}, which is in the lanes itself"
-            findings.problem(INVALID_LOOP, source, what, "lead it to what comes behind the barrier")
+            message = f"this way out leads to {to!r}, which is in the lanes itself"
+            findings.problem(INVALID_LOOP, source, message, "lead it to what comes behind the barrier")
         elif to != next(target for _, target in _exits(loop)):
-            what = (
+            message = (
                 f"the lanes of {region.generator!r} have one continuation, and this way out leads elsewhere"
             )
             advice = (
                 "lead all ways out of the loop to one socket, which decides on what the lanes handed over"
             )
-            findings.problem(INVALID_LOOP, source, what, advice)
+            findings.problem(INVALID_LOOP, source, message, advice)
 
 
 def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
@@ -225,9 +229,9 @@ def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None
             continue
         lanes = f"works in the lanes of {region.generator!r} (loop {region.loop!r})"
         if raw.get("parallelSafe") is not True:
-            what = f"materia {materia!r} {lanes} and does not say that it may"
+            message = f"materia {materia!r} {lanes} and does not say that it may"
             advice = 'write "parallelSafe": true if it disturbs nobody who works beside it'
-            findings.problem(INVALID_MATERIA, f"materia.{materia}.parallelSafe", what, advice)
+            findings.problem(INVALID_MATERIA, f"materia.{materia}.parallelSafe", message, advice)
         if raw.get("multiTurn") is True:
-            what = f"materia {materia!r} {lanes}, where drafts are not refined"
-            findings.problem(INVALID_MATERIA, f"materia.{materia}.multiTurn", what, "remove multiTurn")
+            message = f"materia {materia!r} {lanes}, where drafts are not refined"
+            findings.problem(INVALID_MATERIA, f"materia.{materia}.multiTurn", message, "remove multiTurn")

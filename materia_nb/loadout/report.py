@@ -77,17 +77,17 @@ class Fix:
     label: str
     steps: tuple[FixStep, ...]
     suggestion: bool = False
-    words: str = ""
+    summary: str = ""
 
 
-def safe_fix(label: str, *steps: FixStep, words: str = "") -> Fix:
+def safe_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
     """Fix a finding in the only way that there is."""
-    return Fix(label, steps, words=words)
+    return Fix(label, steps, summary=summary)
 
 
-def suggested_fix(label: str, *steps: FixStep, words: str = "") -> Fix:
+def suggested_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
     """Fix a finding in one of several ways, when a person says so."""
-    return Fix(label, steps, suggestion=True, words=words)
+    return Fix(label, steps, suggestion=True, summary=summary)
 
 
 def without_field(id_: str, field: str) -> Fix:
@@ -155,8 +155,8 @@ class Report:
 
     def strict(self) -> Report:
         """Return the same report with every unknown field as a problem."""
-        unknown = [replace(one, severity="problem") for one in self.hints if one.code == UNKNOWN_FIELD]
-        hints = tuple(one for one in self.hints if one.code != UNKNOWN_FIELD)
+        unknown = [replace(hint, severity="problem") for hint in self.hints if hint.code == UNKNOWN_FIELD]
+        hints = tuple(hint for hint in self.hints if hint.code != UNKNOWN_FIELD)
         return Report((*self.problems, *unknown), hints)
 
     def __str__(self) -> str:

@@ -131,8 +131,8 @@ def _check_named(findings: Findings, document: Object, loadout: str | None) -> N
     active = document.get("activeLoadout")
     named = loadout is None and active is not None and is_object(document.get("loadouts"))
     if named and not (isinstance(active, str) and active in loadouts):
-        what = f"there is no loadout {brief(active)}"
-        findings.problem(INVALID_CONFIG, "activeLoadout", what, findings.near(str(active), loadouts))
+        message = f"there is no loadout {brief(active)}"
+        findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.near(str(active), loadouts))
 
 
 def build_graph(

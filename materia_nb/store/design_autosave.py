@@ -107,15 +107,15 @@ class KeptDraft:
         if not same or any(
             exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was
         ):
-            what = f"this step builds on what is not there: {step.words}"
+            what = f"this step builds on what is not there: {step.summary}"
             raise design_error(what, "draft", "it builds on a step that was refused, or you changed the same")
         known = {(one.code, one.source) for one in design.report.problems}
-        words = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.words, edited))
+        words = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.summary, edited))
         for one in design.report.problems:
             if one.code in _LOST and (one.code, one.source) not in known:
                 design.undo()
                 raise design_error(
-                    f"{step.words}, but {one.message}", "draft", "it builds on a step that was refused"
+                    f"{step.summary}, but {one.message}", "draft", "it builds on a step that was refused"
                 )
         return words
 
@@ -320,7 +320,7 @@ class _Keeper:
 
     def _next(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         now = _text_of(change, originals)
-        made = {"words": change.words, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
+        made = {"words": change.summary, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
         self._text = now
         self._steps.append(change)
         return made

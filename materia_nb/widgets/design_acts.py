@@ -198,7 +198,7 @@ def move(
     """Put sockets somewhere: each at a column and a row."""
     spots = _spots({**as_object(places), str(id_): [x, y]} if id_ is not None else places)
     moved = f"moved {id_ if id_ is not None else ', '.join(spots)}"
-    return session.design.apply(replace(place_sockets(session.design.document, spots), words=moved))
+    return session.design.apply(replace(place_sockets(session.design.document, spots), summary=moved))
 
 
 def _spots(places: JSON) -> dict[str, tuple[float, float]]:
@@ -226,7 +226,7 @@ def tidy(session: DesignState) -> str:
     if not places:
         return "tidied up: all cards are placed automatically"
     change = place_sockets(session.design.document, places)
-    return session.design.apply(replace(change, words="tidied up"))
+    return session.design.apply(replace(change, summary="tidied up"))
 
 
 @act
@@ -499,7 +499,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     ordered = [*first, *(id_ for id_ in members if id_ not in first)]
     change = make_loop(session.design.document, ordered, consumes=source)
     [made] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
-    words = change.words
+    words = change.summary
     if source is not None:
         words += f", over the work items of {source}"
         with_them, turned = with_exits(change, made)
@@ -510,7 +510,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
             change = with_them
             words += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
     session.marked, session.selected = [], ("loop", made)
-    return session.design.apply(replace(change, words=words))
+    return session.design.apply(replace(change, summary=words))
 
 
 def _ask_for_exits(session: DesignState, ways: list[str], again: Values) -> None:

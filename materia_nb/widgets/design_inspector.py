@@ -154,7 +154,7 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
     named = raw.get("materia")
     definition = facts.sockets[id_].materia.raw
     label = definition.get("label")
-    gone = operations.remove_socket(design.document, id_).words.removeprefix("removed ")
+    gone = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
     made: DesignSlice = {
         "kind": "socket",
         "title": part(raw.get("label") or (label if is_text(label) else named) or "no materia"),

@@ -336,7 +336,7 @@ def _ask_to_keep(
 ) -> None:
     asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
-    words = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].words}. {'; '.join(left)}"
+    words = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}. {'; '.join(left)}"
     choices = tuple((label, {**asked, "verdict": verdict}) for label, verdict in answers.items())
     session.question = DesignQuestion(words.strip(), choices)
 

@@ -538,7 +538,7 @@ def test_the_exits_that_a_loop_would_skip_are_made_of_its_edges():
         ("Socket-3", "always", "end"),
     ]
     assert made.document["sockets"]["Socket-3"]["edges"] == sockets["Socket-3"]["edges"][:2]
-    assert made.words == change.words
+    assert made.summary == change.summary
 
 
 def test_a_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, monkeypatch):

@@ -96,7 +96,7 @@ def test_what_only_a_person_can_decide_is_refused():
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [one for one in design.report.hints if one.code == "unreachable-socket"]
     assert hint not in design.fixes()
-    with pytest.raises(MateriaError, match="without you"):
+    with pytest.raises(MateriaError, match="fixed automatically"):
         design.fix(hint)
 
 
@@ -169,7 +169,7 @@ def test_a_finding_is_fixed_by_the_change_that_its_hint_speaks_of(code):
     found = next(one for one in (*design.report.problems, *design.report.hints) if one.code == code)
     how = design.fix_of(found)
     assert (how.label, how.suggestion) == (label, code == "unknown-endpoint")
-    assert design.fix(found) == how.words
+    assert design.fix(found) == how.summary
     assert holds(design.document)
 
 

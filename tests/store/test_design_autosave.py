@@ -140,7 +140,7 @@ def test_what_was_undone_before_another_act_is_gone(project):
     design.add_socket("Build")
     design.keep = None
     [draft] = drafts_in(project / ".pi" / "pi-materia")
-    assert [one.words for one in draft.steps] == ["added Socket-1 (Build) as the entry"]
+    assert [step.summary for step in draft.steps] == ["added Socket-1 (Build) as the entry"]
     assert draft.undone == ()
 
 
@@ -159,7 +159,7 @@ def test_what_a_crash_cut_off_is_left_out_and_the_acts_before_it_are_there(proje
     for torn in (b"".join(lines[:3]) + lines[3][:20], b"".join(lines[:3]), b"".join([*lines[:3], lines[4]])):
         left.write_bytes(torn)
         [draft] = drafts_in(project / ".pi" / "pi-materia")
-        assert [one.words for one in draft.steps] == [
+        assert [step.summary for step in draft.steps] == [
             "added Socket-1 (Plan) as the entry",
             "added Socket-2 (Build)",
         ]

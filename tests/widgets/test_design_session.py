@@ -278,7 +278,7 @@ def test_the_order_of_edges_is_changed_and_the_same_edge_stays_selected(session)
         "Socket-2",
         "Socket-4",
     ]
-    assert "there is no place" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
+    assert "there is no position" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
     assert "only edges and exits" in refused(session, "order", of=["socket", "Socket-3"], by=1)
     assert "cannot be another exit" in refused(session, "turn", of=["socket", "Socket-3"])
 

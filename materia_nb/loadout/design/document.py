@@ -1,4 +1,4 @@
-"""What the operations on a design share: their table, looking parts up and putting them back.
+"""The table of operations on designs, and functions that find parts of a document and replace them.
 
 A document is a raw loadout as written. It is never changed in place: an operation returns a new one that shares
 every untouched part with the old, so unknown fields, spelling and the order of keys survive (R28).
@@ -26,19 +26,22 @@ DESIGN_KIND = "design"
 
 @dataclass(frozen=True, slots=True)
 class DesignChange:
-    """What an operation makes of a document, and what it did in words.
+    """The result of an operation.
 
-    ``materia`` are the definitions that it changes or makes, whole, by id; None stands for one that is not there.
+    Attributes:
+        document: the changed document.
+        summary: the change in words, for undo.
+        materia: the changed and new definitions, whole, by id; None for a removed definition.
     """
 
     document: Object
-    words: str
+    summary: str
     materia: Mapping[str, Object | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that can be done to a design: a function of its document, and of the definitions of its materia if it needs them."""
+    """An operation on designs: a function of the document, and of the definitions of the materia if it needs them."""
 
     name: str
     function: Callable[..., DesignChange]
@@ -46,20 +49,20 @@ class Operation:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """What it is given beside the design, by name."""
+        """Its parameters apart from the document and the definitions, by name."""
         named = list(signature(self.function).parameters.items())
         return dict(named[2 if self.on_materia else 1 :])
 
     @property
     def about(self) -> str:
-        """What it does, in one line: that of its docstring, without what it raises."""
+        """The first line of its docstring, without the errors that it raises."""
         line = (self.function.__doc__ or "").splitlines()[0]
         return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
     def __call__(
         self, document: Object, definitions: Object, *arguments: Any, **options: Any
     ) -> DesignChange:
-        """Return what it makes of a document; raises MateriaError when it cannot be done, or an argument has a wrong type."""
+        """Return the change; raises MateriaError if it is not possible or an argument has a wrong type."""
         owners = (document, definitions) if self.on_materia else (document,)
         bound = signature(self.function).bind(*owners, *arguments, **options)
         for name, parameter in self.parameters.items():
@@ -68,17 +71,17 @@ class Operation:
 
 
 def check_argument(parameter: Parameter, value: object, owner: str) -> None:
-    """Raise MateriaError when a value does not fit the type of a parameter of an operation or act; ``owner`` is its name."""
+    """Raise MateriaError if a value does not fit the type of a parameter; ``owner`` names the operation or the act."""
     type_ = parameter.annotation.removesuffix(" | None")
-    fits, words = _ARGUMENT_TYPES.get(type_, (None, ""))
+    fits, expected = _ARGUMENT_TYPES.get(type_, (None, ""))
     if fits and not fits(value) and (value is not None or type_ == parameter.annotation):
-        what = f"{parameter.name.strip('_')} of {owner} is {brief(value)}, not {words}"
-        raise design_error(what, "design", f"give {words}")
+        message = f"{parameter.name.strip('_')} of {owner} is {brief(value)}, not {expected}"
+        raise design_error(message, "design", f"give {expected}")
 
 
 def _are_texts(value: object) -> bool:
     if isinstance(value, Collection):
-        return not isinstance(value, str) and all(isinstance(one, str) for one in value)
+        return not isinstance(value, str) and all(isinstance(entry, str) for entry in value)
     return isinstance(value, Iterable)
 
 
@@ -93,42 +96,42 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "Mapping[str, JSON]": (is_object, "an object"),
     "tuple[float, float]": (_is_spot, "a column and a row"),
     "Mapping[str, tuple[float, float] | None]": (
-        lambda value: is_object(value) and all(one is None or _is_spot(one) for one in value.values()),
+        lambda value: is_object(value) and all(spot is None or _is_spot(spot) for spot in value.values()),
         "an object with a column and a row for each socket",
     ),
 }
-"""Check of an argument and what it must be in words, by the parameter's type; an argument of another type is checked by its operation."""
+"""The check of an argument and its expected type in words, by the type of the parameter; operations check other types."""
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""Every operation by its name. Methods of designs, steps of fixes and messages of the panel are made from these rows."""
+"""All operations by name. The methods of designs, the steps of fixes and the messages of the panel follow from it."""
 
 
 def operation(function: _Operation) -> _Operation:
-    """Make an operation of a function of a document."""
+    """Register a function of a document as an operation."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function)
     return function
 
 
 def materia_operation(function: _Operation) -> _Operation:
-    """Make an operation of a function of a document and of the definitions of the materia."""
+    """Register a function of a document and of the definitions of the materia as an operation."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function, on_materia=True)
     return function
 
 
-def design_error(what: str, where: str, hint: str) -> MateriaError:
-    """Make the error of an operation that cannot be done; nothing was changed."""
-    return MateriaError(what, where=where, hint=hint, kind=DESIGN_KIND)
+def design_error(message: str, where: str, hint: str) -> MateriaError:
+    """Return the error of an operation that is not possible; nothing was changed."""
+    return MateriaError(message, where=where, hint=hint, kind=DESIGN_KIND)
 
 
 def exact(value: JSON) -> str:
-    """Write a value so that two texts are equal only if value, spelling and order of keys are."""
+    """Return a text that is equal for two values only if their types and the order of their keys are equal too."""
     return json.dumps(value, ensure_ascii=True)
 
 
 def as_json(value: JSON, where: str) -> JSON:
-    """Return a copy of ``value`` that nobody else holds; raises MateriaError when it is not JSON."""
+    """Return a deep copy of ``value``; raises MateriaError if it is not JSON."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -138,7 +141,7 @@ def as_json(value: JSON, where: str) -> JSON:
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:
-    """Return ``owner`` with a field set; None, an empty list or an empty object takes it away."""
+    """Return ``owner`` with a field set; None, an empty list or an empty object removes the field."""
     if value is None or value in ([], {}):
         return without(owner, name)
     return {**owner, name: value}
@@ -150,21 +153,21 @@ def without(owner: Object, name: str) -> Object:
 
 
 def renamed(owner: Object, old: str, new: str) -> Object:
-    """Return ``owner`` with one key spelled anew, in its place."""
+    """Return ``owner`` with a renamed key in the same position."""
     return {new if key == old else key: value for key, value in owner.items()}
 
 
 def objects_in(document: Object, name: str) -> Object:
-    """Return ``sockets``, ``loops`` or ``layout`` of a document; one that is absent is empty.
+    """Return ``sockets``, ``loops`` or ``layout`` of a document, empty if it is absent.
 
     Raises:
-        MateriaError: it is there and no object, so nothing can be put into it.
+        MateriaError: it is not an object.
     """
     return _object(document.get(name), name)
 
 
 def list_in(owner: Object, name: str, where: str) -> list[JSON]:
-    """Return a list of a socket or loop, empty when it is absent; raises MateriaError when it is none."""
+    """Return a list of a socket or loop, empty if it is absent; raises MateriaError if it is not a list."""
     value = owner.get(name)
     if value is None:
         return []
@@ -189,40 +192,40 @@ def _part_in(document: Object, kind: str, id_: str) -> Object:
 
 
 def socket_in(document: Object, id_: str) -> Object:
-    """Return a socket; raises MateriaError when there is no such socket or it is not an object."""
+    """Return a socket; raises MateriaError if it does not exist or is not an object."""
     return _part_in(document, "socket", id_)
 
 
 def with_socket(document: Object, id_: str, socket: Object) -> Object:
-    """Return the document with a socket put in."""
+    """Return the document with a new or replaced socket."""
     return {**document, "sockets": {**objects_in(document, "sockets"), id_: socket}}
 
 
 def loop_in(document: Object, id_: str) -> Object:
-    """Return a loop; raises MateriaError when there is no such loop or it is not an object."""
+    """Return a loop; raises MateriaError if it does not exist or is not an object."""
     return _part_in(document, "loop", id_)
 
 
 def with_loop(document: Object, id_: str, loop: Object) -> Object:
-    """Return the document with a loop put in."""
+    """Return the document with a new or replaced loop."""
     return {**document, "loops": {**objects_in(document, "loops"), id_: loop}}
 
 
 def check_when(when: JSON, where: str) -> None:
-    """Raise MateriaError when a condition is not canonical (R3)."""
+    """Raise MateriaError if a condition is not canonical (R3)."""
     if not is_condition(when):
         raise design_error(f"the condition is {brief(when)}", where, CONDITION_ADVICE)
 
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
-    """Raise MateriaError when a reference leads neither to a socket nor, where allowed, to ``end``."""
+    """Raise MateriaError if a reference leads neither to a socket nor, if allowed, to ``end``."""
     known = [*objects_in(document, "sockets"), *([END] if end else [])]
     if to not in known:
         raise design_error(f"there is no socket {brief(to)}", where, did_you_mean(str(to), known))
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
-    """Raise MateriaError when a socket cannot be called so, or another one is (R26)."""
+    """Raise MateriaError if an id is not allowed or is taken (R26)."""
     if not is_socket_id(id_):
         raise design_error(
             f"{brief(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved"
@@ -232,18 +235,16 @@ def check_new_id(document: Object, id_: JSON) -> None:
 
 
 def counted_words(*counts: tuple[int, str]) -> str:
-    """Put what goes with something into words: ``, with 2 edges and 1 exit``; empty when nothing does."""
-    counted_nouns = [counted(count, noun) for count, noun in counts if count]
-    if not counted_nouns:
-        return ""
-    return f", with {' and '.join([', '.join(counted_nouns[:-1]), counted_nouns[-1]] if len(counted_nouns) > 1 else counted_nouns)}"
+    """Return counts in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
+    *others, last = [counted(count, noun) for count, noun in counts if count] or [""]
+    return f", with {', '.join(others)} and {last}" if others else f", with {last}" if last else ""
 
 
 # -- references to sockets --------------------------------------------------------------------
 
-_PLACES: Final = tuple(
-    tuple(place.split("."))
-    for place in (
+_REFERENCES: Final = tuple(
+    tuple(path.split("."))
+    for path in (
         "entry",
         "sockets.*.edges!.*!.to",
         "sockets.*.advance.done",
@@ -258,67 +259,70 @@ _PLACES: Final = tuple(
         "loops.*.exits!.*!.targetSocketId",
     )
 )
-"""``*`` is each entry. What is marked with ``!`` goes with what follows it: an edge with its ``to``, a list with its last entry."""
-_GONE: Final = object()
+"""Paths of the references to sockets; ``*`` stands for each entry.
+
+A part marked with ``!`` is removed with the part after it: an edge with its ``to``, a list with its last entry.
+"""
+_REMOVED: Final = object()
 
 
-def with_names(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a loadout in which sockets are called otherwise: wherever they are named, in ``sockets`` and in its layout.
+def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
+    """Return a loadout with renamed sockets: in ``sockets``, in its layout, and in each reference to them.
 
-    What names none of them is shared with the old document.
+    Parts without a reference are shared with the old document.
     """
-    changed = renamed_at(document, _PLACES, new)
+    changed = renamed_at(document, _REFERENCES, new)
     for keys in (("sockets",), ("layout", "sockets")):
         changed = _changed(changed, keys, lambda entries: _with_keys(entries, new))
     return changed
 
 
-def renamed_at(document: Object, places: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
-    """Return a loadout with the names at some places changed, such as ``("sockets", "*", "advance", "cursor")``."""
-    for place in places:
+def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
+    """Return a loadout with renamed values at some paths, such as ``("sockets", "*", "advance", "cursor")``."""
+    for path in paths:
         document = _changed(
-            document, place, lambda name: new.get(name, name) if isinstance(name, str) else name
+            document, path, lambda name: new.get(name, name) if isinstance(name, str) else name
         )
     return document
 
 
 def without_socket(document: Object, id_: str) -> Object:
-    """Return a loadout without a socket and without what named it: edges to it, exits from and to it, its place in loops.
+    """Return a loadout without a socket, the edges to it, the exits from and to it, and its membership in loops.
 
-    A loop that has no member left goes too.
+    A loop without a remaining member is removed too.
     """
-    for place in _PLACES:
-        document = _changed(document, place, lambda name: _GONE if name == id_ else name)
+    for path in _REFERENCES:
+        document = _changed(document, path, lambda name: _REMOVED if name == id_ else name)
     for keys in (("sockets", id_), ("layout", "sockets", id_)):
-        document = _changed(document, keys, lambda _: _GONE)
+        document = _changed(document, keys, lambda _: _REMOVED)
     return document
 
 
 def _with_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
     if not any(old in as_object(entries) for old in new):
         return entries
-    return {new.get(key, key): one for key, one in entries.items()}
+    return {new.get(key, key): entry for key, entry in entries.items()}
 
 
 def _changed(
-    value: JSON, place: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False
+    value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False
 ) -> JSON:
-    """Return ``value`` with what stands at ``place`` changed; the same object when nothing is.
+    """Return ``value`` with the values at ``path`` changed; the same object if no value changes.
 
-    ``marked`` says that ``value`` goes with what follows it; see the table above.
+    If ``marked`` is set, ``value`` is removed with the part after it, as in :data:`_REFERENCES`.
     """
-    if not place:
+    if not path:
         return change(value)
-    name, rest = place[0].removesuffix("!"), place[1:]
+    name, rest = path[0].removesuffix("!"), path[1:]
     entries: dict[Any, JSON] = dict(enumerate(value)) if isinstance(value, list) else as_object(value)
-    made = {
-        key: _changed(one, rest, change, marked=place[0].endswith("!"))
-        for key, one in entries.items()
+    changed = {
+        key: _changed(entry, rest, change, marked=path[0].endswith("!"))
+        for key, entry in entries.items()
         if name in ("*", key)
     }
-    if all(one is entries[key] for key, one in made.items()):
+    if all(entry is entries[key] for key, entry in changed.items()):
         return value
-    left = {key: one for key, one in {**entries, **made}.items() if one is not _GONE}
-    if marked and (not left if name == "*" else name not in left):
-        return _GONE
-    return [*left.values()] if isinstance(value, list) else left
+    kept = {key: entry for key, entry in {**entries, **changed}.items() if entry is not _REMOVED}
+    if marked and (not kept if name == "*" else name not in kept):
+        return _REMOVED
+    return [*kept.values()] if isinstance(value, list) else kept

@@ -34,59 +34,59 @@ from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, is_condition
 
 @dataclass(frozen=True, slots=True)
 class EdgeList:
-    """The edges of a socket, or the exits of a loop, in their order; ``owner`` is the id of the socket or loop."""
+    """The edges of a socket, or the exits of a loop, in their order. ``owner`` is the id of the socket or loop."""
 
     document: Object
     kind: Literal["edge", "exit"]
     owner: str
 
     @property
-    def here(self) -> str:
-        """Their path."""
+    def path(self) -> str:
+        """The path of the list."""
         return f"{self.owner}.edges" if self.kind == "edge" else f"loops.{self.owner}.exits"
 
     @property
-    def whose(self) -> str:
-        """The owner in words."""
+    def owner_name(self) -> str:
+        """The owner with its kind, for messages."""
         return self.owner if self.kind == "edge" else f"loop {self.owner}"
 
     @property
     def entries(self) -> list[JSON]:
-        """All of them, well formed or not; raises MateriaError when there is no such socket or loop."""
-        return list_in(self._raw, f"{self.kind}s", self.here)
+        """All entries, well formed or not; raises MateriaError if the owner does not exist."""
+        return list_in(self._raw, f"{self.kind}s", self.path)
 
     @property
     def _raw(self) -> Object:
         return (socket_in if self.kind == "edge" else loop_in)(self.document, self.owner)
 
     def check_place(self, place: int) -> None:
-        """Raise MateriaError when there is no such place; the first is 0."""
+        """Raise MateriaError if there is no entry at a position; the first position is 0."""
         last = len(self.entries) - 1
         if not 0 <= place <= last:
-            hint = f"choose one from 0 to {last}" if last >= 0 else "there is nothing in it yet"
-            raise design_error(f"there is no place {place!r}", self.here, hint)
+            hint = f"choose a position from 0 to {last}" if last >= 0 else "add an entry first"
+            raise design_error(f"there is no position {place!r}", self.path, hint)
 
     def at(self, place: int) -> Object:
-        """Return one; raises MateriaError when there is none or it is not an object."""
+        """Return an entry; raises MateriaError if it does not exist or is not an object."""
         self.check_place(place)
         entry = self.entries[place]
         if not is_object(entry):
-            what = f"the {self.kind} is {brief(entry)}, not an object"
-            raise design_error(what, f"{self.here}[{place}]", "remove it and create it again")
+            message = f"the {self.kind} is {brief(entry)}, not an object"
+            raise design_error(message, f"{self.path}[{place}]", "remove it and create it again")
         return entry
 
     def others(self, place: int) -> list[JSON]:
-        """Return all but one; raises MateriaError when there is none at that place."""
+        """Return all entries but the one at a position; raises MateriaError if that does not exist."""
         self.check_place(place)
         return [*self.entries[:place], *self.entries[place + 1 :]]
 
     def replaced(self, entries: list[JSON]) -> Object:
-        """Return the document with others in their place."""
-        put = with_socket if self.kind == "edge" else with_loop
-        return put(self.document, self.owner, with_field(self._raw, f"{self.kind}s", entries))
+        """Return the document with other entries in this list."""
+        with_owner = with_socket if self.kind == "edge" else with_loop
+        return with_owner(self.document, self.owner, with_field(self._raw, f"{self.kind}s", entries))
 
     def changed(self, place: int, entry: Object) -> Object:
-        """Return the document with another one at a place."""
+        """Return the document with another entry at a position."""
         return self.replaced([*self.entries[:place], entry, *self.entries[place + 1 :]])
 
 
@@ -94,14 +94,14 @@ def _moved(edges: EdgeList, place: int, to: int) -> DesignChange:
     rest = edges.others(place)
     edges.check_place(to)
     document = edges.replaced([*rest[:to], edges.entries[place], *rest[to:]])
-    return DesignChange(document, f"moved {edges.kind} {place + 1} of {edges.whose} to place {to + 1}")
+    return DesignChange(document, f"moved {edges.kind} {place + 1} of {edges.owner_name} to place {to + 1}")
 
 
 def _removed(edges: EdgeList, place: int) -> DesignChange:
-    words = f"removed {edges.kind} {place + 1} of {edges.whose}"
+    summary = f"removed {edges.kind} {place + 1} of {edges.owner_name}"
     document = edges.replaced(edges.others(place))
     to = as_object(edges.entries[place]).get("to")
-    return DesignChange(document, f"{words} to {to}" if isinstance(to, str) else words)
+    return DesignChange(document, f"{summary} to {to}" if isinstance(to, str) else summary)
 
 
 # -- edges -----------------------------------------------------------------------------------
@@ -132,11 +132,11 @@ def add_edge(
     """
     edges = EdgeList(document, "edge", source)
     entries = edges.entries
-    check_when(when, edges.here)
-    check_target(document, to, edges.here)
+    check_when(when, edges.path)
+    check_target(document, to, edges.path)
     edge: Object = {"when": when, "to": to}
     if max_traversals is not None:
-        edge["maxTraversals"] = _limit(max_traversals, edges.here)
+        edge["maxTraversals"] = _limit(max_traversals, edges.path)
     if place is None:
         first_always = (at for at, edge in enumerate(entries) if as_object(edge).get("when") == "always")
         place = len(entries) if when == "always" else next(first_always, len(entries))
@@ -150,18 +150,18 @@ def add_edge(
 def change_edge(
     document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
 ) -> DesignChange:
-    """Change condition or target of an edge; what is None stays, and so do its other fields.
+    """Change the condition or the target of an edge; an argument that is None keeps its value.
 
     Raises:
         MateriaError: there is no such edge or socket, or the condition is not canonical.
     """
     edges = EdgeList(document, "edge", source)
-    edge, here = edges.at(place), f"{edges.here}[{place}]"
+    edge, path = edges.at(place), f"{edges.path}[{place}]"
     if when is not None:
-        check_when(when, f"{here}.when")
+        check_when(when, f"{path}.when")
         edge = {**edge, "when": when}
     if to is not None:
-        check_target(document, to, f"{here}.to")
+        check_target(document, to, f"{path}.to")
         edge = {**edge, "to": to}
     ends = f"{brief(edge.get('when'))} to {brief(edge.get('to'))}".replace('"', "")
     return DesignChange(edges.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
@@ -169,35 +169,35 @@ def change_edge(
 
 @operation
 def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> DesignChange:
-    """Say how often an edge may be taken (R18); None takes the limit away.
+    """Set how often an edge may be taken (R18); None removes the limit.
 
     Raises:
         MateriaError: there is no such edge, or the number is not a whole one from 1 up.
     """
     edges = EdgeList(document, "edge", source)
-    edge, here = edges.at(place), f"{edges.here}[{place}].maxTraversals"
-    most = None if max_traversals is None else _limit(max_traversals, here)
-    limit = "has no limit of its own" if most is None else f"may be taken {counted(most, 'time')}"
-    changed = edges.changed(place, with_field(edge, "maxTraversals", most))
+    edge, path = edges.at(place), f"{edges.path}[{place}].maxTraversals"
+    maximum = None if max_traversals is None else _limit(max_traversals, path)
+    limit = "has no limit of its own" if maximum is None else f"may be taken {counted(maximum, 'time')}"
+    changed = edges.changed(place, with_field(edge, "maxTraversals", maximum))
     return DesignChange(changed, f"edge {place + 1} of {source} {limit}")
 
 
 @operation
 def move_edge(document: Object, source: str, place: int, to: int) -> DesignChange:
-    """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
+    """Move an edge to another position in its socket; raises MateriaError if there is no edge."""
     return _moved(EdgeList(document, "edge", source), place, to)
 
 
 @operation
 def remove_edge(document: Object, source: str, place: int) -> DesignChange:
-    """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
+    """Remove an edge, well formed or not; raises MateriaError if it does not exist."""
     return _removed(EdgeList(document, "edge", source), place)
 
 
-def _limit(most: JSON, where: str) -> int:
-    number = whole_number(most)
+def _limit(value: JSON, where: str) -> int:
+    number = whole_number(value)
     if number is None or number < 1:
-        raise design_error(f"maxTraversals is {brief(most)}", where, "give a whole number from 1 up")
+        raise design_error(f"maxTraversals is {brief(value)}", where, "give a whole number from 1 up")
     return number
 
 
@@ -208,7 +208,7 @@ def _limit(most: JSON, where: str) -> int:
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> DesignChange:
-    """Add a way out of a loop, taken once its list is exhausted.
+    """Add an exit to a loop, taken once its list is exhausted.
 
     Args:
         document: the loadout.
@@ -242,29 +242,29 @@ def change_exit(
     target: str | None = None,
     id_: str | None = None,
 ) -> DesignChange:
-    """Change an exit route; what is None stays, its id too, which is a stable name.
+    """Change an exit route; an argument that is None keeps its value, the id too, which is a stable name.
 
     Raises:
         MateriaError: there is no such route, a new value is not allowed, or another route has the same.
     """
     edges = EdgeList(document, "exit", loop)
-    given = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
-    given = {key: value for key, value in given.items() if value is not None}
-    route = {**edges.at(place), **given}
-    _check_route(edges, given, route, edges.others(place))
-    words = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
-    return DesignChange(edges.changed(place, route), f"exit {place + 1} of loop {loop} is {words}")
+    fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
+    changes = {key: value for key, value in fields.items() if value is not None}
+    route = {**edges.at(place), **changes}
+    _check_route(edges, changes, route, edges.others(place))
+    summary = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
+    return DesignChange(edges.changed(place, route), f"exit {place + 1} of loop {loop} is {summary}")
 
 
 @operation
 def move_exit(document: Object, loop: str, place: int, to: int) -> DesignChange:
-    """Put an exit route at another place; raises MateriaError when there is none there."""
+    """Move an exit route to another position; raises MateriaError if there is no exit route."""
     return _moved(EdgeList(document, "exit", loop), place, to)
 
 
 @operation
 def remove_exit(document: Object, loop: str, place: int) -> DesignChange:
-    """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
+    """Remove an exit route, well formed or not; raises MateriaError if it does not exist."""
     return _removed(EdgeList(document, "exit", loop), place)
 
 
@@ -272,61 +272,63 @@ def _ids(routes: Iterable[JSON]) -> list[JSON]:
     return [as_object(route).get("id") for route in routes]
 
 
-def _check_route(edges: EdgeList, given: Object, route: Object, others: list[JSON]) -> None:
-    """Check what is given of a route: a member, a condition, a target, an id; and that no other has the same."""
-    here = edges.here
-    source, condition, id_ = given.get("from"), given.get("condition"), given.get("id")
+def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[JSON]) -> None:
+    """Check the changed fields of a route, and that no other route has the same id, or the same source and condition."""
+    path = edges.path
+    source, condition, id_ = changes.get("from"), changes.get("condition"), changes.get("id")
     members = [
-        one for one in as_list(loop_in(edges.document, edges.owner).get("sockets")) if isinstance(one, str)
+        other
+        for other in as_list(loop_in(edges.document, edges.owner).get("sockets"))
+        if isinstance(other, str)
     ]
-    if "from" in given and source not in members:
+    if "from" in changes and source not in members:
         hint = did_you_mean(str(source), members)
-        raise design_error(f"{brief(source)} is not a member of loop {edges.owner!r}", f"{here}.from", hint)
-    if "condition" in given:
-        check_when(condition, f"{here}.condition")
-    if "targetSocketId" in given:
-        check_target(edges.document, given["targetSocketId"], f"{here}.targetSocketId")
-    if "id" in given and (not is_text(id_) or id_ in _ids(others)):
-        what = f"the id is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
-        raise design_error(what, here, "choose an id that is unique in the loop")
+        raise design_error(f"{brief(source)} is not a member of loop {edges.owner!r}", f"{path}.from", hint)
+    if "condition" in changes:
+        check_when(condition, f"{path}.condition")
+    if "targetSocketId" in changes:
+        check_target(edges.document, changes["targetSocketId"], f"{path}.targetSocketId")
+    if "id" in changes and (not is_text(id_) or id_ in _ids(others)):
+        message = f"the id is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
+        raise design_error(message, path, "choose an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
-    if given.keys() & {"from", "condition"} and start in [
-        (as_object(one).get("from"), as_object(one).get("condition")) for one in others
+    if changes.keys() & {"from", "condition"} and start in [
+        (as_object(other).get("from"), as_object(other).get("condition")) for other in others
     ]:
-        what = f"another exit leaves from {start[0]!r} when {start[1]}"
-        raise design_error(what, here, "change that one, or choose another condition")
+        message = f"another exit leaves from {start[0]!r} when {start[1]}"
+        raise design_error(message, path, "change that one, or choose another condition")
 
 
 @operation
 def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> DesignChange:
-    """Make an exit route of an edge: out of the loop once its list is done, and not before.
+    """Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before.
 
     Raises:
         MateriaError: there is such an exit already, or no such edge or loop.
     """
     edge = EdgeList(document, "edge", socket).at(place)
     rest = remove_edge(document, socket, place).document
-    made = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
-    return DesignChange(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
+    change = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
+    return DesignChange(change.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
 
 
 @operation
 def exit_to_edge(document: Object, loop: str, place: int) -> DesignChange:
-    """Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none."""
+    """Turn an exit route into an edge, which leaves the loop at any item; raises MateriaError if it does not exist."""
     route = EdgeList(document, "exit", loop).at(place)
     rest = remove_exit(document, loop, place).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
-    made = add_edge(rest, source, to, when)
-    return DesignChange(made.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
+    change = add_edge(rest, source, to, when)
+    return DesignChange(change.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
 
 
 def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
-    """Make exits of the edges that lead on out of a loop, where they would skip items; those that send back to before it stay.
+    """Turn the edges that leave a loop into exits, since they would skip items; edges that send work back to before it stay.
 
     Returns:
-        The change, and which edges these were, in words.
+        The change, and the edges that became exits, in words.
     """
-    document, turned = change.document, list[str]()
+    document, new_exits = change.document, list[str]()
     members = as_list(loop_in(document, loop).get("sockets"))
     sockets = objects_in(document, "sockets")
     targets = {
@@ -343,8 +345,8 @@ def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]
                 continue
             with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
                 document = edge_to_exit(document, member, place, loop).document
-                turned.append(f"{member} → {to}")
-    return replace(change, document=document), turned
+                new_exits.append(f"{member} → {to}")
+    return replace(change, document=document), new_exits
 
 
 _ListSource = Literal["consumes", "iterator"]
@@ -360,7 +362,7 @@ def make_loop(
     consumes: str | Mapping[str, JSON] | None = None,
     iterator: Mapping[str, JSON] | None = None,
 ) -> DesignChange:
-    """Make a loop region of sockets.
+    """Make a loop region from sockets.
 
     Args:
         document: the loadout.
@@ -372,21 +374,21 @@ def make_loop(
     Raises:
         MateriaError: there are no members, one does not exist, or the name is taken.
     """
-    made = free_name("items", objects_in(document, "loops")) if id_ is None else id_
-    _check_new_name(document, made)
-    members = _members(document, sockets, made)
+    new = free_name("items", objects_in(document, "loops")) if id_ is None else id_
+    _check_new_name(document, new)
+    members = _members(document, sockets, new)
     loop: Object = {"sockets": members}
     if consumes is not None:
-        given = {"from": consumes, "output": WORK_ITEMS} if isinstance(consumes, str) else dict(consumes)
-        loop["consumes"] = as_json(given, f"loops.{made}.consumes")
+        source = {"from": consumes, "output": WORK_ITEMS} if isinstance(consumes, str) else dict(consumes)
+        loop["consumes"] = as_json(source, f"loops.{new}.consumes")
     if iterator is not None:
-        loop["iterator"] = as_json(dict(iterator), f"loops.{made}.iterator")
-    return DesignChange(with_loop(document, made, loop), f"made loop {made} of {', '.join(members)}")
+        loop["iterator"] = as_json(dict(iterator), f"loops.{new}.iterator")
+    return DesignChange(with_loop(document, new, loop), f"made loop {new} of {', '.join(members)}")
 
 
 @operation
 def rename_loop(document: Object, old: str, new: str) -> DesignChange:
-    """Give a loop another name; raises MateriaError when there is no such loop or the name is taken."""
+    """Rename a loop; raises MateriaError if it does not exist or the name is taken."""
     loop_in(document, old)
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
@@ -397,24 +399,24 @@ def rename_loop(document: Object, old: str, new: str) -> DesignChange:
 
 @operation
 def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignChange:
-    """Choose the members of a loop; the exits of a socket that is not a member any more go with it.
+    """Set the members of a loop, and remove the exits of sockets that are no longer members.
 
     Raises:
         MateriaError: there is no such loop or socket, or no member is named.
     """
     loop = loop_in(document, id_)
     members = _members(document, sockets, id_)
-    dropped = [one for one in as_list(loop.get("sockets")) if one not in members]
+    dropped = [member for member in as_list(loop.get("sockets")) if member not in members]
     changed: Object = {**loop, "sockets": members}
     exits = as_list(loop.get("exits"))
-    kept = [route for route in exits if as_object(route).get("from") not in dropped]
-    gone = len(exits) - len(kept)
-    if gone:
-        changed = with_field(changed, "exits", kept)
+    remaining = [route for route in exits if as_object(route).get("from") not in dropped]
+    removed = len(exits) - len(remaining)
+    if removed:
+        changed = with_field(changed, "exits", remaining)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
-        changed, gone = without(changed, "exit"), gone + 1
-    words = f"loop {id_} is made of {', '.join(members)}"
-    sentence = f"{words}; {counted(gone, 'exit')} of dropped members went" if gone else words
+        changed, removed = without(changed, "exit"), removed + 1
+    summary = f"loop {id_} is made of {', '.join(members)}"
+    sentence = f"{summary}; {counted(removed, 'exit')} of dropped members went" if removed else summary
     return DesignChange(with_loop(document, id_, changed), sentence)
 
 
@@ -430,7 +432,7 @@ def set_source(
     as_: JSON = MISSING,
     cursor: JSON = MISSING,
 ) -> DesignChange:
-    """Say what a loop goes over; the other kind of source goes, and fields that are not given stay.
+    """Set the list that a loop iterates over; its other kind of source is removed, and omitted fields keep their values.
 
     Args:
         document: the loadout.
@@ -440,34 +442,34 @@ def set_source(
         items: where the list is, such as ``state.rows`` (``iterator``).
         output: what is consumed, ``workItems`` (``consumes``).
         as_: the name of the current item.
-        cursor: the name of the cursor. Of all these None takes a field away.
+        cursor: the name of the cursor. None removes a field.
 
     Raises:
         MateriaError: there is no such loop, kind or field, or the generator's socket does not exist.
     """
     loop = loop_in(document, id_)
     if source is None:
-        left = {key: value for key, value in loop.items() if key not in SOURCES}
-        return DesignChange(with_loop(document, id_, left), f"loop {id_} goes over nothing")
+        rest = {key: value for key, value in loop.items() if key not in SOURCES}
+        return DesignChange(with_loop(document, id_, rest), f"loop {id_} goes over nothing")
     if source not in SOURCES:
         raise design_error(f"a loop has no {source!r}", f"loops.{id_}", did_you_mean(str(source), SOURCES))
-    here = f"loops.{id_}.{source}"
+    path = f"loops.{id_}.{source}"
     allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
-    given = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}
+    fields = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}
     spec = as_object(loop.get(source))
-    for key, value in given.items():
+    for key, value in fields.items():
         if value is MISSING:
             continue
         if key not in allowed:
-            raise design_error(f"{source} has no {key}", here, f"it has {', '.join(allowed)}")
+            raise design_error(f"{source} has no {key}", path, f"it has {', '.join(allowed)}")
         if key == "from" and value is not None:
-            check_target(document, value, f"{here}.from", end=False)
-        spec = without(spec, key) if value is None else {**spec, key: as_json(value, f"{here}.{key}")}
+            check_target(document, value, f"{path}.from", end=False)
+        spec = without(spec, key) if value is None else {**spec, key: as_json(value, f"{path}.{key}")}
     if source == "consumes" and source not in loop and output is MISSING:
         spec = {**spec, "output": WORK_ITEMS}
     other = SOURCES[1 - SOURCES.index(source)]
-    made = without(loop, other) if source in loop else renamed(loop, other, source)
-    changed = with_loop(document, id_, {**made, source: spec})
+    rest = without(loop, other) if source in loop else renamed(loop, other, source)
+    changed = with_loop(document, id_, {**rest, source: spec})
     if source == "consumes":
         over = f"the work items of {spec['from']}" if "from" in spec else "work items, of no generator yet"
     else:
@@ -477,7 +479,7 @@ def set_source(
 
 @operation
 def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away.
+    """Set ``label`` of a loop or remove it with None; ``exit``, the older form of exits, can only be removed.
 
     Raises:
         MateriaError: there is no such loop or field, or the value is not JSON.
@@ -491,13 +493,13 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChang
         return DesignChange(
             with_loop(document, id_, without(loop, field)), f"removed {field} from loop {id_}"
         )
-    made = as_json(value, f"loops.{id_}.{field}")
-    return DesignChange(with_loop(document, id_, {**loop, field: made}), f"set {field} of loop {id_}")
+    value = as_json(value, f"loops.{id_}.{field}")
+    return DesignChange(with_loop(document, id_, {**loop, field: value}), f"set {field} of loop {id_}")
 
 
 @operation
 def delete_loop(document: Object, id_: str) -> DesignChange:
-    """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop."""
+    """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError if the loop does not exist."""
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
     changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))

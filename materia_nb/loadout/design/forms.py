@@ -84,7 +84,7 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     """
     row = model.rows.get(name)
     if row is None or row.apart:
-        raise design_error(f"{model.words} has no field {name!r}", name, "choose a field of the form")
+        raise design_error(f"{model.noun} has no field {name!r}", name, "choose a field of the form")
     schema = _schema(model, name)
     input_ = _input(row, schema, typed)
     label = row.label or name
@@ -115,10 +115,10 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
     elif input_ in ("reference", "text"):
         options = tuple((word, word) for word in names.get(row.field, names.get(row.shape, ())))
     if input_ == "lines" and isinstance(value, list):
-        typed = "\n".join(str(one) for one in value)
+        typed = "\n".join(str(entry) for entry in value)
     if input_ == "scope" and not isinstance(value, str) and value is not None:
         listed = value.get("tools") if is_object(value) else value
-        typed = ", ".join(str(one) for one in as_list(listed))
+        typed = ", ".join(str(entry) for entry in as_list(listed))
     return FormField(
         row.field,
         row.label or row.field,
@@ -154,7 +154,7 @@ def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
 
 
 def _on_lines(entries: list[JSON]) -> bool:
-    return all(isinstance(one, str) and "\n" not in one for one in entries)
+    return all(isinstance(entry, str) and "\n" not in entry for entry in entries)
 
 
 @functools.cache

@@ -104,7 +104,9 @@ def _scan(text: str, at: int) -> _Node:
 
 def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
     """Align two lists: which slice of the old one each slice of the new one is the same as, or takes the place of."""
-    matcher = SequenceMatcher(None, [exact(one) for one in old], [exact(one) for one in new], autojunk=False)
+    matcher = SequenceMatcher(
+        None, [exact(entry) for entry in old], [exact(entry) for entry in new], autojunk=False
+    )
     return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
 
 
@@ -128,7 +130,7 @@ class _Writer:
         self.eol = "\r\n" if "\r\n" in text else "\n"
         self.padded = '{ "' in text
         self.single = "\n" not in text.strip()
-        self.compact = self.single or any(one.parts and self._inline(one) for one in root.walk())
+        self.compact = self.single or any(node.parts and self._inline(node) for node in root.walk())
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
         """Write ``new`` where ``node`` stands in a line that starts with ``indent``."""
@@ -194,8 +196,8 @@ class _Writer:
     def _in_place(self, node: _Node, starts: list[int], made: list[str]) -> str:
         """Put parts in the place of the old ones, with everything between them as it was."""
         pieces, following = [self.text[node.start : starts[0]]], [*starts[1:], node.end]
-        for one, part, after in zip(made, node.parts, following, strict=True):
-            pieces += [one, self.text[part.end : after]]
+        for piece, part, after in zip(made, node.parts, following, strict=True):
+            pieces += [piece, self.text[part.end : after]]
         return "".join(pieces)
 
     def _laid_out(self, node: _Node, made: list[str], indent: str) -> str:
@@ -207,7 +209,7 @@ class _Writer:
             if self.single or (len(indent) + len(line) <= _LONGEST_LINE and "\n" not in line):
                 return line
         inner = self._inner(node, indent)
-        lines = f",{self.eol}".join(inner + one for one in made)
+        lines = f",{self.eol}".join(inner + part for part in made)
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool | None:
@@ -227,19 +229,17 @@ class _Writer:
             return line
         inner = indent + self.unit
         if isinstance(value, dict):
-            parts = [f"{dumps(key)}: {self._fresh(one, inner)}" for key, one in value.items()]
+            parts = [f"{dumps(key)}: {self._fresh(entry, inner)}" for key, entry in value.items()]
         else:
-            parts = [self._fresh(one, inner) for one in value]
+            parts = [self._fresh(entry, inner) for entry in value]
         opening, closing = "{}" if isinstance(value, dict) else "[]"
-        lines = f",{self.eol}".join(inner + one for one in parts)
+        lines = f",{self.eol}".join(inner + entry for entry in parts)
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _line(self, value: JSON) -> str:
         if is_object(value) and value:
             pad = " " if self.padded else ""
-            return (
-                f"{{{pad}{', '.join(f'{dumps(key)}: {self._line(one)}' for key, one in value.items())}{pad}}}"
-            )
+            return f"{{{pad}{', '.join(f'{dumps(key)}: {self._line(entry)}' for key, entry in value.items())}{pad}}}"
         return f"[{', '.join(map(self._line, value))}]" if isinstance(value, list) else dumps(value)
 
 
@@ -268,10 +268,10 @@ def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
     yaml.dump(document, out)
     made = out.getvalue()
     if not _says(made, new):
-        what = (
+        message = (
             "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
         )
-        raise design_error(what, where, "save under another name, or put the shown changes in by hand")
+        raise design_error(message, where, "save under another name, or put the shown changes in by hand")
     return made
 
 
@@ -344,11 +344,11 @@ def _fresh(value: JSON) -> Any:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
     if isinstance(value, list):
-        return CommentedSeq([_fresh(one) for one in value])
+        return CommentedSeq([_fresh(entry) for entry in value])
     if not is_object(value):
         return value
-    made = CommentedMap({key: _fresh(one) for key, one in value.items()})
-    if not any(isinstance(one, dict | list) for one in value.values()):
+    made = CommentedMap({key: _fresh(entry) for key, entry in value.items()})
+    if not any(isinstance(entry, dict | list) for entry in value.values()):
         made.fa.set_flow_style()
     return made
 
@@ -366,8 +366,8 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
-        what = f"The loadout is {brief(document)}, not an object."
-        raise design_error(what, name, "correct it in its file, or begin a new one")
+        message = f"The loadout is {brief(document)}, not an object."
+        raise design_error(message, name, "correct it in its file, or begin a new one")
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
     if layer.path is None:
@@ -458,7 +458,7 @@ def save_design(
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
     """Return the materia that a saved design uses and that no file holds: other notebooks will not have them."""
-    used = {as_object(one).get("materia") for one in as_object(design.document.get("sockets")).values()}
+    used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]
 

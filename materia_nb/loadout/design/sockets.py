@@ -21,7 +21,7 @@ from materia_nb.loadout.design.document import (
     renamed_at,
     socket_in,
     with_field,
-    with_names,
+    with_renamed_sockets,
     with_socket,
     without,
     without_socket,
@@ -45,29 +45,29 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Design
 
     Args:
         document: the loadout.
-        materia: the id of the materia; whether it exists is for the report to say.
+        materia: the id of the materia; the report says if it does not exist.
         id_: the socket's id; None takes the next ``Socket-N``.
 
     Raises:
         MateriaError: the id cannot be used, or no materia is named.
     """
-    made = next_socket_id(document) if id_ is None else id_
-    check_new_id(document, made)
+    new = next_socket_id(document) if id_ is None else id_
+    check_new_id(document, new)
     if not is_text(materia):
-        raise design_error("no materia is named", made, "say which materia works in the new socket")
+        raise design_error("no materia is named", new, "name the materia of the new socket")
     first = not objects_in(document, "sockets") and not document.get("entry")
-    changed = with_socket(document, made, {"materia": materia})
+    changed = with_socket(document, new, {"materia": materia})
     if first:
-        changed = {"entry": made, **without(changed, "entry")}
-    return DesignChange(changed, f"added {made} ({materia}){' as the entry' if first else ''}")
+        changed = {"entry": new, **without(changed, "entry")}
+    return DesignChange(changed, f"added {new} ({materia}){' as the entry' if first else ''}")
 
 
 @operation
 def rename_socket(document: Object, old: str, new: str) -> DesignChange:
     """Give a socket another id and change every reference to it: entry, edges, loops, exits, layout.
 
-    The ids of exit routes stay, since they are stable names. A cursor that was named after the socket
-    (``<id>Index``, R13) is followed in the ``advance`` of other sockets.
+    The ids of exit routes stay, since they are stable names. A cursor that is named after the socket
+    (``<id>Index``, R13) is renamed in the ``advance`` of other sockets too.
 
     Raises:
         MateriaError: there is no such socket, or the new id cannot be used.
@@ -83,9 +83,8 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
 def remove_socket(document: Object, id_: str) -> DesignChange:
     """Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it.
 
-    A loop that has no member left goes too; a loop that consumed its items is left without a source, and the
-    loadout without an entry if it was that: the report says what to put in place. The words of the change say
-    all of it, so they can be shown before it is done.
+    A loop without a remaining member is removed too. A loop that consumed its items keeps no source, and a loadout
+    that started there keeps no entry. The summary of the change names all this, so that it can be shown beforehand.
 
     Raises:
         MateriaError: there is no such socket.
@@ -93,29 +92,25 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
     socket_in(document, id_)
     changed = without_socket(document, id_)
     before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
-    gone = [
-        (old - new, what)
-        for old, new, what in zip(
-            _counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True
-        )
-    ]
-    words = [f"removed {id_}{counted_words(*gone)}"]
-    words += [f"loop {loop} goes, having no member left" for loop in before if loop not in after]
-    words += [
+    counts = zip(_counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True)
+    summary = [f"removed {id_}{counted_words(*[(old - new, noun) for old, new, noun in counts])}"]
+    summary += [f"loop {loop} goes, having no member left" for loop in before if loop not in after]
+    summary += [
         f"loop {loop} has no source of items now"
         for loop in after
         if _source(before[loop]) == id_ and _source(after[loop]) is None
     ]
-    words += ["the loadout has no entry now"] if "entry" in document and "entry" not in changed else []
-    return DesignChange(changed, "; ".join(words))
+    summary += ["the loadout has no entry now"] if "entry" in document and "entry" not in changed else []
+    return DesignChange(changed, "; ".join(summary))
 
 
 def _counts(document: Object) -> tuple[int, int, int]:
-    """How many edges, exits and members of loops a loadout has."""
-    sockets, loops = (as_object(document.get(name)).values() for name in ("sockets", "loops"))
-    exits = sum(len(as_list(as_object(one).get("exits"))) + ("exit" in as_object(one)) for one in loops)
-    members = sum(len(as_list(as_object(one).get("sockets"))) for one in loops)
-    return sum(len(as_list(as_object(one).get("edges"))) for one in sockets), exits, members
+    """Return the numbers of edges, exits and members of loops of a loadout."""
+    sockets = [as_object(socket) for socket in as_object(document.get("sockets")).values()]
+    loops = [as_object(loop) for loop in as_object(document.get("loops")).values()]
+    exits = sum(len(as_list(loop.get("exits"))) + ("exit" in loop) for loop in loops)
+    members = sum(len(as_list(loop.get("sockets"))) for loop in loops)
+    return sum(len(as_list(socket.get("edges"))) for socket in sockets), exits, members
 
 
 def _source(loop: JSON) -> JSON:
@@ -125,19 +120,18 @@ def _source(loop: JSON) -> JSON:
 @operation
 def remove_sockets(document: Object, ids: Iterable[str]) -> DesignChange:
     """Remove several sockets at once; see :func:`remove_socket`."""
-    changed, words = document, []
+    change, summaries = DesignChange(document, ""), []
     for id_ in dict.fromkeys(ids):
-        one = remove_socket(changed, id_)
-        changed = one.document
-        words.append(one.words)
-    if not words:
-        raise design_error("no socket is selected", "sockets", "select one first")
-    return DesignChange(changed, "; ".join(words))
+        change = remove_socket(change.document, id_)
+        summaries.append(change.summary)
+    if not summaries:
+        raise design_error("no socket is selected", "sockets", "select a socket first")
+    return DesignChange(change.document, "; ".join(summaries))
 
 
 @operation
 def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set a field of a socket, or take it away with None.
+    """Set a field of a socket, or remove it with None.
 
     Args:
         document: the loadout.
@@ -151,23 +145,27 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
     socket = socket_in(document, id_)
     if field == "edges":
         raise design_error(
-            "edges are changed one by one", f"{id_}.edges", "use add_edge, change_edge, remove_edge"
+            "set_socket does not change edges", f"{id_}.edges", "use add_edge, change_edge, remove_edge"
         )
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise design_error(
             f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS)
         )
     if value is None:
-        words = f"removed {field} from {id_}" if field in socket else f"{id_} has no {field}"
-        return DesignChange(with_socket(document, id_, without(socket, field)), words)
-    made = as_json(value, f"{id_}.{field}")
-    to = f" to {made}" if isinstance(made, str) else ""
-    return DesignChange(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{to}")
+        summary = f"removed {field} from {id_}" if field in socket else f"{id_} has no {field}"
+        return DesignChange(with_socket(document, id_, without(socket, field)), summary)
+    value = as_json(value, f"{id_}.{field}")
+    to = f" to {value}" if isinstance(value, str) else ""
+    return DesignChange(with_socket(document, id_, {**socket, field: value}), f"set {field} of {id_}{to}")
 
 
 @operation
 def rename_field(document: Object, id_: str, old: str, new: str) -> DesignChange:
-    """Spell a field of a socket as another one; raises MateriaError when it has no such field, or the other one too."""
+    """Rename a field of a socket.
+
+    Raises:
+        MateriaError: the socket does not have the field, or has a field of the new name.
+    """
     socket = socket_in(document, id_)
     if old not in socket or new in socket:
         raise design_error(f"{old!r} cannot become {new!r}", f"{id_}.{old}", "set the other field instead")
@@ -176,28 +174,28 @@ def rename_field(document: Object, id_: str, old: str, new: str) -> DesignChange
 
 @operation
 def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> DesignChange:
-    """Say where a socket is drawn, as column and row in the loadout's layout; None takes that away.
+    """Set where a socket is drawn, as column and row in the layout of the loadout; None removes it.
 
     Raises:
         MateriaError: there is no such socket, or the layout is not an object.
     """
     socket_in(document, id_)
     layout = objects_in(document, "layout")
-    spots = objects_in(layout, "sockets")
+    positions = objects_in(layout, "sockets")
     if place is None:
-        if id_ not in spots:
+        if id_ not in positions:
             return DesignChange(document, f"{id_} has no place")
-        rest = with_field(layout, "sockets", without(spots, id_))
+        rest = with_field(layout, "sockets", without(positions, id_))
         return DesignChange(with_field(document, "layout", rest), f"{id_} has no place of its own now")
-    old = as_object(spots.get(id_))
-    spot = as_json({**old, "x": place[0], "y": place[1]}, f"layout.sockets.{id_}")
-    changed = {**document, "layout": {**layout, "sockets": {**spots, id_: spot}}}
+    old = as_object(positions.get(id_))
+    position = as_json({**old, "x": place[0], "y": place[1]}, f"layout.sockets.{id_}")
+    changed = {**document, "layout": {**layout, "sockets": {**positions, id_: position}}}
     return DesignChange(changed, f"placed {id_} at {place[0]}, {place[1]}")
 
 
 @operation
 def place_sockets(document: Object, places: Mapping[str, tuple[float, float] | None]) -> DesignChange:
-    """Say where several sockets are drawn, as one step; see :func:`place_socket`."""
+    """Set where several sockets are drawn, as one step; see :func:`place_socket`."""
     changed = document
     for id_, place in places.items():
         changed = place_socket(changed, id_, place).document
@@ -206,14 +204,14 @@ def place_sockets(document: Object, places: Mapping[str, tuple[float, float] | N
 
 @operation
 def set_entry(document: Object, id_: str) -> DesignChange:
-    """Choose the socket where a cast starts; raises MateriaError when there is no such socket."""
+    """Set the socket where a cast starts; raises MateriaError if it does not exist."""
     check_target(document, id_, "entry", end=False)
     return DesignChange({**document, "entry": id_}, f"{id_} is the entry")
 
 
 @operation
 def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
-    """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None.
+    """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or remove it with None.
 
     Raises:
         MateriaError: there is no such field, or the value is not JSON.
@@ -227,29 +225,29 @@ def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
 
 # -- copies ----------------------------------------------------------------------------------
 
-_BESIDE: Final = 1
-"""How many rows below its original a copy is drawn."""
+_ROWS_BELOW: Final = 1
+"""Number of rows between a socket and its copy."""
 
 
 def clip_of(document: Object, sockets: Iterable[str]) -> Object:
-    """Return a loadout of these sockets alone: with the edges between them and to the end, and where they are drawn.
+    """Return a loadout of some sockets only, with the edges between them and to the end, and with their positions.
 
     Raises:
-        MateriaError: one does not exist, or none is named.
+        MateriaError: a socket does not exist, or no socket is named.
     """
     ids = list(dict.fromkeys(sockets))
     if not ids:
-        raise design_error("no socket is selected", "sockets", "select one first")
-    kept = {id_: _inside(socket_in(document, id_), ids) for id_ in ids}
-    spots = as_object(as_object(document.get("layout")).get("sockets"))
-    placed = {id_: spots[id_] for id_ in ids if id_ in spots}
-    clip: Object = {"sockets": kept, **({"layout": {"sockets": placed}} if placed else {})}
+        raise design_error("no socket is selected", "sockets", "select a socket first")
+    copies = {id_: _with_edges_among(socket_in(document, id_), ids) for id_ in ids}
+    positions = as_object(as_object(document.get("layout")).get("sockets"))
+    placed = {id_: positions[id_] for id_ in ids if id_ in positions}
+    clip: Object = {"sockets": copies, **({"layout": {"sockets": placed}} if placed else {})}
     for outside in set(objects_in(document, "sockets")).difference(ids):
         clip = without_socket(clip, outside)
     return clip
 
 
-def _inside(socket: Object, ids: list[str]) -> Object:
+def _with_edges_among(socket: Object, ids: list[str]) -> Object:
     edges = socket.get("edges")
     if not isinstance(edges, list):
         return socket
@@ -259,36 +257,37 @@ def _inside(socket: Object, ids: list[str]) -> Object:
 
 @operation
 def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
-    """Put the sockets of a clip in, under the next free ids and one row lower; what was copied stays as it is.
+    """Insert the sockets of a clip under the next free ids, one row lower than the originals.
 
     Raises:
         MateriaError: the clip holds no sockets.
     """
-    made = as_json(dict(clip), "the copy")
-    ids = [id_ for id_, raw in as_object(made.get("sockets")).items() if is_object(raw) and is_socket_id(id_)]
+    copy = as_json(dict(clip), "the copy")
+    ids = [id_ for id_, raw in as_object(copy.get("sockets")).items() if is_object(raw) and is_socket_id(id_)]
     if not ids:
-        raise design_error("there are no sockets in what was copied", "paste", "copy some sockets first")
-    taken = dict(objects_in(document, "sockets"))
-    known, news = {**taken, **made["sockets"]}, dict[str, str]()
+        raise design_error("the copy holds no sockets", "paste", "copy some sockets first")
+    sockets = dict(objects_in(document, "sockets"))
+    used, new_ids = {**sockets, **copy["sockets"]}, dict[str, str]()
     for id_ in ids:
-        news[id_] = next_socket_id({"sockets": known})
-        known[news[id_]] = None
-    made = _renamed(made, news)
+        new_ids[id_] = next_socket_id({"sockets": used})
+        used[new_ids[id_]] = None
+    copy = _renamed(copy, new_ids)
     layout = objects_in(document, "layout")
-    spots = {
-        id_: _lower(spot) for id_, spot in as_object(as_object(made.get("layout")).get("sockets")).items()
+    positions = {
+        id_: _lower(position)
+        for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
     }
-    added = {new: as_object(made["sockets"])[new] for new in news.values()}
-    changed: Object = {**document, "sockets": {**taken, **added}}
-    if not taken and not document.get("entry"):
+    added = {new: as_object(copy["sockets"])[new] for new in new_ids.values()}
+    changed: Object = {**document, "sockets": {**sockets, **added}}
+    if not sockets and not document.get("entry"):
         changed = {"entry": next(iter(added)), **changed}
-    if spots:
-        changed["layout"] = {**layout, "sockets": {**objects_in(layout, "sockets"), **spots}}
-    return DesignChange(changed, f"copied {', '.join(news)} as {', '.join(news.values())}")
+    if positions:
+        changed["layout"] = {**layout, "sockets": {**objects_in(layout, "sockets"), **positions}}
+    return DesignChange(changed, f"copied {', '.join(new_ids)} as {', '.join(new_ids.values())}")
 
 
 def _renamed(document: Object, new: Mapping[str, str]) -> Object:
-    """Call sockets otherwise wherever they are named, and the cursors that are called after them (R13)."""
+    """Return a loadout with renamed sockets, and with the cursors that are named after them (R13)."""
     facts = parse_loadout("", document, {})
     cursors = {}
     for old, id_ in new.items():
@@ -299,16 +298,16 @@ def _renamed(document: Object, new: Mapping[str, str]) -> Object:
         iterator = socket.foreach or (loop.iterator if loop is not None else None)
         if iterator is not None and not is_text(iterator.get("cursor")):
             cursors[f"{old}Index"] = f"{id_}Index"
-    return renamed_at(with_names(document, new), [("sockets", "*", "advance", "cursor")], cursors)
+    return renamed_at(with_renamed_sockets(document, new), [("sockets", "*", "advance", "cursor")], cursors)
 
 
-def _lower(spot: JSON) -> JSON:
-    place = as_object(spot)
-    return {**place, "y": place["y"] + _BESIDE} if is_number(place.get("y")) else spot
+def _lower(position: JSON) -> JSON:
+    y = as_object(position).get("y")
+    return {**position, "y": y + _ROWS_BELOW} if is_number(y) else position
 
 
 def new_sockets(before: Object, after: Object) -> list[str]:
-    """Return the sockets of ``after`` that ``before`` had not, in order."""
+    """Return the ids of the sockets of ``after`` that ``before`` does not have, in order."""
     old = as_object(before.get("sockets"))
     return [id_ for id_ in as_object(after.get("sockets")) if id_ not in old]
 
@@ -316,15 +315,15 @@ def new_sockets(before: Object, after: Object) -> list[str]:
 # -- materia ---------------------------------------------------------------------------------
 
 _LONGEST_ID: Final = 100
-_BEGUN: Final[dict[str, Object]] = {
-    "agent": {"prompt": "Say here what it is to do.", "tools": "none"},
+_TEMPLATES: Final[dict[str, Object]] = {
+    "agent": {"prompt": "Describe the task here.", "tools": "none"},
     "utility": {
         "type": "utility",
         "command": ["python3", "-c", "import json; print(json.dumps({'satisfied': True}))"],
         "parse": "json",
     },
 }
-"""What a new materia is at first: as little as can be cast."""
+"""The definition of a new materia by its kind: the least that can be cast."""
 
 
 def materia_model(definition: Object) -> type[Model]:
@@ -334,7 +333,7 @@ def materia_model(definition: Object) -> type[Model]:
 
 @materia_operation
 def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set a field of a materia, or take it away with None; every loadout that places it will have it so.
+    """Set a field of a materia, or remove it with None, for every loadout that places the materia.
 
     Raises:
         MateriaError: there is no such materia or field, or the value is not JSON.
@@ -345,27 +344,27 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
     model = materia_model(raw)
     if row_named(model, field) is None:
         hint = did_you_mean(field, model.rows)
-        raise design_error(f"{model.words} has no field {field!r}", f"materia.{id_}.{field}", hint)
+        raise design_error(f"{model.noun} has no field {field!r}", f"materia.{id_}.{field}", hint)
     if value is None:
-        words = f"removed {field} from {id_}" if field in raw else f"{id_} has no {field}"
-        return DesignChange(document, words, {id_: without(raw, field)})
-    made = as_json(value, f"materia.{id_}.{field}")
-    words = f"set {field} of {id_}" + (f" to {made}" if isinstance(made, str) and len(made) < 40 else "")
-    return DesignChange(document, words, {id_: {**raw, field: made}})
+        summary = f"removed {field} from {id_}" if field in raw else f"{id_} has no {field}"
+        return DesignChange(document, summary, {id_: without(raw, field)})
+    value = as_json(value, f"materia.{id_}.{field}")
+    summary = f"set {field} of {id_}" + (f" to {value}" if isinstance(value, str) and len(value) < 40 else "")
+    return DesignChange(document, summary, {id_: {**raw, field: value}})
 
 
 @materia_operation
 def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> DesignChange:
-    """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
-    if kind not in _BEGUN:
+    """Define a new ``agent`` or ``utility`` from a template; raises MateriaError if the id cannot be used."""
+    if kind not in _TEMPLATES:
         raise design_error(
-            f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _BEGUN)
+            f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES)
         )
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
-        hint = f"use some text on one line, at most {_LONGEST_ID} characters"
+        hint = f"write text on one line, at most {_LONGEST_ID} characters"
         raise design_error(f"{brief(id_)} cannot be the name of a materia", "materia", hint)
     if id_ in definitions:
         raise design_error(
             f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one"
         )
-    return DesignChange(document, f"made the {kind} {id_}", {id_: dict(_BEGUN[kind])})
+    return DesignChange(document, f"made the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})

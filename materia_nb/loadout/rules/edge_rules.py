@@ -92,7 +92,7 @@ def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             safe_fix(
                 f"One cursor for all: {cursor}",
                 do("set_source", loop.id, "iterator", cursor=cursor),
-                words=f"the members of loop {loop.id} share the cursor {cursor}",
+                summary=f"the members of loop {loop.id} share the cursor {cursor}",
             ),
         )
 
@@ -102,9 +102,9 @@ def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not _advancing(facts, loop) and not (exits and loop.consumes is not None):
-        what = "no member moves on to the next item, so the first item is worked on again and again"
+        message = "no member moves on to the next item, so the first item is worked on again and again"
         advice = "add exits (they derive an advance), or an advance on the last member"
-        yield Hint(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
+        yield Hint(f"loops.{loop.id}", message, advice, _move_on(facts, loop))
 
 
 def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
@@ -157,9 +157,11 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     for id_, when in _advancing(facts, loop).items():
         for edge in _edges(facts, id_):
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
-                what = "this edge is also taken when the item is done, which counts against the item's budget"
+                message = (
+                    "this edge is also taken when the item is done, which counts against the item's budget"
+                )
                 advice = "put the budget on an edge of its own that only a retry takes"
-                yield Hint(f"{id_}.edges[{edge.place}].maxTraversals", what, advice)
+                yield Hint(f"{id_}.edges[{edge.place}].maxTraversals", message, advice)
 
 
 @rule(EDGE_RULES, "loop", "idle-route")
@@ -199,10 +201,10 @@ def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
             continue
         moves = "and has no edge" if when == "always" else f"when it is {when} and has no edge for that"
-        what = f"{id_!r} moves on {moves}: with items left, the cast ends"
+        message = f"{id_!r} moves on {moves}: with items left, the cast ends"
         advice = f"add an edge for {when} to the member that begins the next item"
         fix = suggested_fix(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
-        yield Hint(f"{id_}.edges", what, advice, fix)
+        yield Hint(f"{id_}.edges", message, advice, fix)
 
 
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
@@ -210,7 +212,7 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
     """A member that may end the last item with a result that no exit waits for (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
-    words = " and ".join(f"{id_} {when}" for id_, when in results)
+    summary = " and ".join(f"{id_} {when}" for id_, when in results)
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
     for id_, conditions in missing.items():
         if conditions:
@@ -220,7 +222,9 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
                 "the cast ends as complete",
                 f"give {id_!r} an exit for {' and '.join(conditions)}, or for always",
                 suggested_fix(
-                    f"{words} → end", *ends, words=f"loop {loop.id} ends after the last item when {words}"
+                    f"{summary} → end",
+                    *ends,
+                    summary=f"loop {loop.id} ends after the last item when {summary}",
                 ),
             )
 
@@ -237,9 +241,9 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     source = exits[0].raw.get("from")
     when = _advancing(facts, loop).get(str(source), "satisfied")
     never = " and ".join(dict.fromkeys(following))
-    what = f"with an empty list the cast ends as complete, and {never} never runs"
+    message = f"with an empty list the cast ends as complete, and {never} never runs"
     advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
-    yield Hint(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
+    yield Hint(f"loops.{loop.id}.exits", message, advice, _when_empty_too(facts, loop))
 
 
 def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
@@ -252,9 +256,9 @@ def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     if source is None or when is None or (source.advance or {}).get("when", when) != when:
         return None
     steps = (advance_when(source, when), do("add_exit", loop.id, source.id, "always", to))
-    words = f"loop {loop.id} leads to {to} when its list is empty too"
+    summary = f"loop {loop.id} leads to {to} when its list is empty too"
     make = suggested_fix if len(loop.exits) > 1 else safe_fix
-    return make(f"always → {to} too", *steps, words=words)
+    return make(f"always → {to} too", *steps, summary=summary)
 
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
@@ -362,18 +366,18 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         when, place = edge.when, edge.place
         if when is None:
             continue
-        what = advice = ""
+        message = advice = ""
         if when in seen and when != "always":
-            what = (
+            message = (
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             )
             advice = "remove it, or let one of them wait for something else"
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_judge(facts, socket):
-            what = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"
+            message = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"
             advice = "remove it, or one of the two before it"
-        if what:
+        if message:
             remove = safe_fix("Remove it", do("remove_edge", socket.id, place))
-            yield Hint(f"{socket.id}.edges[{place}]", what, advice, remove)
+            yield Hint(f"{socket.id}.edges[{place}]", message, advice, remove)
         seen.setdefault(when, place)
 
 
@@ -398,9 +402,9 @@ def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_MAX_NAMES])) + (", …" if len(lost) > _MAX_NAMES else "")
-        what = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
+        message = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
         advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
-        yield Hint(f"{lost[0]}.edges", what, advice)
+        yield Hint(f"{lost[0]}.edges", message, advice)
 
 
 def _may_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
@@ -434,10 +438,10 @@ def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
             noted.add(where)
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
-            what = "is put into itself" if itself else "comes back into itself by way of other assignments"
+            message = "is put into itself" if itself else "comes back into itself by way of other assignments"
             yield Hint(
                 where,
-                f"{name} {what}, so the state doubles each time that a cast comes back here",
+                f"{name} {message}, so the state doubles each time that a cast comes back here",
                 "assign the part that is needed, such as state.plan",
             )
 
@@ -445,9 +449,9 @@ def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
 def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
     """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
     for id_, socket in facts.sockets.items():
-        for here, target, source in socket.assignments:
+        for path, target, source in socket.assignments:
             if isinstance(source, str) and (source == "state" or source.startswith("state.")):
-                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), here
+                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), path
 
 
 def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:

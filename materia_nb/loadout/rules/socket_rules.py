@@ -53,9 +53,9 @@ def _missing_entry(facts: LoadoutFacts) -> Iterator[Hint]:
     """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
-        what = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
+        message = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
         advice = f'write "entry": "{facts.entry}"'
-        yield Hint("entry", what, advice, safe_fix(f"Start at {first}", do("set_entry", first)))
+        yield Hint("entry", message, advice, safe_fix(f"Start at {first}", do("set_entry", first)))
 
 
 @rule(SOCKET_RULES, "socket", "socket-id")
@@ -74,8 +74,8 @@ def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
     reached = visited(facts, targets_of(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
-            what = "no edge and no exit route leads here from the entry"
-            yield Hint(id_, what, "lead an edge to it, or remove it")
+            message = "no edge and no exit route leads here from the entry"
+            yield Hint(id_, message, "lead an edge to it, or remove it")
 
 
 @rule(SOCKET_RULES, "loadout", "never-advances")
@@ -96,22 +96,22 @@ def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "assign-target")
 def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A target that names nothing: the cast will fail there."""
-    for here, target, _ in socket.assignments:
+    for path, target, _ in socket.assignments:
         if not split_path(target):
-            what = f"the target {brief(target)} names nothing, so the cast will fail here"
-            yield Hint(here, what, "name where the value goes, such as plan.steps")
+            message = f"the target {brief(target)} names nothing, so the cast will fail here"
+            yield Hint(path, message, "name where the value goes, such as plan.steps")
 
 
 @rule(SOCKET_RULES, "socket", "assign-on-text")
 def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment from a field of a text output, which has none."""
-    for here, target, source in socket.assignments if socket.id in facts.texts else ():
+    for path, target, source in socket.assignments if socket.id in facts.texts else ():
         if is_text(source) and source.startswith("$") and source != "$":
-            what = f"the output of {socket.id!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
+            message = f"the output of {socket.id!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
             advice = (
-                f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text'
+                f'write "parse": "json" at {path.partition(".assign")[0]}, or assign $, which is the text'
             )
-            yield Hint(here, what, advice, read_as_json(socket))
+            yield Hint(path, message, advice, read_as_json(socket))
 
 
 @rule(SOCKET_RULES, "socket", "obsolete-field")
@@ -119,12 +119,12 @@ def _obsolete_field(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
     """An assignment from an earlier name of a handoff field."""
     if socket.is_utility:
         return
-    for here, target, source in socket.assignments:
+    for path, target, source in socket.assignments:
         head = first_field(source) if isinstance(source, str) else None
         if head in _OBSOLETE:
-            what = f"agents hand over {_OBSOLETE[head]}, not {head}"
+            message = f"agents hand over {_OBSOLETE[head]}, not {head}"
             advice = f"read $.{_OBSOLETE[head]} instead"
-            yield Hint(here, what, advice, _newer_source(socket, target, str(source)))
+            yield Hint(path, message, advice, _newer_source(socket, target, str(source)))
 
 
 def _newer_source(socket: SocketFacts, target: str, source: str) -> Fix | None:
@@ -133,8 +133,8 @@ def _newer_source(socket: SocketFacts, target: str, source: str) -> Fix | None:
         return None
     newer = f"$.{_OBSOLETE[head[1]]}{source[head.end() :]}"
     assign = {**as_object(socket.raw.get("assign")), target: newer}
-    words = f"{socket.id} assigns {target} from {newer}"
-    return safe_fix(f"Read {newer}", do("set_socket", socket.id, "assign", assign), words=words)
+    summary = f"{socket.id} assigns {target} from {newer}"
+    return safe_fix(f"Read {newer}", do("set_socket", socket.id, "assign", assign), summary=summary)
 
 
 @rule(SOCKET_RULES, "socket", "guard-on-text")
@@ -159,9 +159,9 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     owner = f"materia.{socket.materia.id}" if socket.is_utility else id_
     for source, guard, effect in guards:
         if guard in GUARDS:
-            what = f"the output of {id_!r} is text, so {effect.format(guard)}"
+            message = f"the output of {id_!r} is text, so {effect.format(guard)}"
             advice = f'write "parse": "json" at {owner}, or use always'
-            yield Hint(source, what, advice, read_as_json(socket))
+            yield Hint(source, message, advice, read_as_json(socket))
 
 
 @rule(SOCKET_RULES, "socket", "shared-parse")
@@ -171,9 +171,9 @@ def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         return
     sharing = [facts.sockets[id_] for id_ in facts.sharing(socket)]
     source, materia = next(other.id for other in sharing if other.is_guarded_exit), socket.materia.id
-    what = f"the output of {socket.id!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
+    message = f"the output of {socket.id!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
     advice = f'write "parse": "json" at materia.{materia}, or place another materia here'
-    yield Hint(f"{socket.id}.materia", what, advice)
+    yield Hint(f"{socket.id}.materia", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "told-nothing")
@@ -201,8 +201,8 @@ def _unknown_script(id_: str, raw: Object) -> Iterator[Hint]:
     """A shipped script that does not come with the package (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
-        what = f"no script {name!r} comes with the package, so it runs only where the profile has one"
-        yield Hint(f"materia.{id_}.script.name", what, did_you_mean(name, SHIPPED_SCRIPTS))
+        message = f"no script {name!r} comes with the package, so it runs only where the profile has one"
+        yield Hint(f"materia.{id_}.script.name", message, did_you_mean(name, SHIPPED_SCRIPTS))
 
 
 @rule(SOCKET_RULES, "config", "active-loadout")
@@ -210,8 +210,8 @@ def _active_loadout(document: Object) -> Iterator[Hint]:
     """Several loadouts and none of them active."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
-        what = f"no loadout is active, so {loadouts[0]!r}, the first, is cast"
-        yield Hint("activeLoadout", what, 'write "activeLoadout"')
+        message = f"no loadout is active, so {loadouts[0]!r}, the first, is cast"
+        yield Hint("activeLoadout", message, 'write "activeLoadout"')
 
 
 @rule(SOCKET_RULES, "config", "unused-materia")
@@ -241,16 +241,18 @@ def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
-            what = f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
-            yield Hint(source, what, did_you_mean(name, names))
+            message = (
+                f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
+            )
+            yield Hint(source, message, did_you_mean(name, names))
 
 
 @rule(SOCKET_RULES, "socket", NO_EFFECT)
 def _idle_fields(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """What a socket says that whoever answers there has no use for (R4)."""
     idle = _idle_at_a_utility(socket) if socket.is_utility else _idle_at_an_agent(facts, socket)
-    for field, what, advice in idle:
-        yield Hint(f"{socket.id}.{field}", what, advice, without_field(socket.id, field))
+    for field, message, advice in idle:
+        yield Hint(f"{socket.id}.{field}", message, advice, without_field(socket.id, field))
 
 
 def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
@@ -258,8 +260,8 @@ def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
-            what = f"a utility works here, so the {field} of the socket has no effect"
-            yield field, what, f"write {field} at materia.{raw.get('materia')}"
+            message = f"a utility works here, so the {field} of the socket has no effect"
+            yield field, message, f"write {field} at materia.{raw.get('materia')}"
     if is_text(raw.get("handoff")) and raw["handoff"] != DEFAULT_HANDOFF:
         yield "handoff", f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}", "remove it"
     if as_object(raw.get("assignment")):
@@ -281,8 +283,10 @@ def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tupl
     if raw.get("finalize") is True and text:
         yield "finalize", f"the output of {id_!r} is text, so there is no handoff to ask for", json_instead
     elif raw.get("finalize") is True and socket.materia.raw.get("multiTurn") is True:
-        what = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
-        yield "finalize", what, "remove it"
+        message = (
+            "the agent here is asked for its final result when its drafts are accepted, whatever this says"
+        )
+        yield "finalize", message, "remove it"
     if text and is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
         yield "handoff", f"the output of {id_!r} is text, which is taken whatever the protocol", json_instead
 
@@ -293,9 +297,9 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     name = socket.handoff
     written = is_text(socket.raw.get("handoff"))
     if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
-        what = f"the output of {socket.id!r} is text, so it hands over nothing in the protocol {name} of this loadout"
+        message = f"the output of {socket.id!r} is text, so it hands over nothing in the protocol {name} of this loadout"
         advice = 'write "parse": "json", or "handoff": "sparse" where text is meant'
-        yield Hint(f"{socket.id}.parse", what, advice)
+        yield Hint(f"{socket.id}.parse", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "not-finalized")
@@ -306,8 +310,8 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         return
     if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true, so that it is asked for that when the work is done, or false'
-        what = f"{socket.id!r} does its work and writes its {name} in one turn"
-        yield Hint(f"{socket.id}.finalize", what, advice)
+        message = f"{socket.id!r} does its work and writes its {name} in one turn"
+        yield Hint(f"{socket.id}.finalize", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
@@ -316,18 +320,20 @@ def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if socket.is_utility or socket.id in facts.texts:
         return
-    for here, _, source in socket.assignments:
+    for path, _, source in socket.assignments:
         if not isinstance(source, str) or not source.startswith("$") or source == "$":
             continue
         head = first_field(source)
         if head is None and own is not _FOREIGN:
-            what = f"{brief(source)} begins with no field, so the agent is not asked for one"
-            yield Hint(here, what, "begin with a field, such as $.plan, and search inside it: $.plan..name")
+            message = f"{brief(source)} begins with no field, so the agent is not asked for one"
+            yield Hint(
+                path, message, "begin with a field, such as $.plan, and search inside it: $.plan..name"
+            )
         elif own.fields is None:
             continue
         elif head not in own.fields and not (head == WORK_ITEMS and socket.is_generator):
             yield Hint(
-                here,
+                path,
                 f"the agent is not asked for {head} in the protocol {name}, so an output without it is refused",
                 f"assign one of its fields, such as $.{own.fields[1]}; satisfied, context and workItems reach the graph "
                 "by themselves",
@@ -342,9 +348,9 @@ def _critic_not_asked(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint
         return
     # Work that goes to the end is not sent back.
     if any(edge.when in SENDING_BACK and edge.raw.get("to") != END for edge in socket.edges):
-        what = f"{socket.id!r} sends work back, and its prompt does not say when another round can help"
+        message = f"{socket.id!r} sends work back, and its prompt does not say when another round can help"
         advice = f"say in the prompt when {field} is true and when it is false"
-        yield Hint(f"materia.{socket.materia.id}.prompt", what, advice)
+        yield Hint(f"materia.{socket.materia.id}.prompt", message, advice)
 
 
 @rule(SOCKET_RULES, "loadout", "mixed-protocols")
@@ -358,8 +364,8 @@ def _mixed_protocols(facts: LoadoutFacts) -> Iterator[Hint]:
         formats = "; ".join(
             f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items()
         )
-        what = f"the agents of this loadout hand over in {len(spoken)} formats ({formats})"
-        yield Hint("handoff", what, 'write "handoff" once, at the loadout, unless this is meant')
+        message = f"the agents of this loadout hand over in {len(spoken)} formats ({formats})"
+        yield Hint("handoff", message, 'write "handoff" once, at the loadout, unless this is meant')
 
 
 STATE_RULES: Final[list[HintRule]] = []
@@ -536,9 +542,9 @@ def _reads(socket: SocketFacts) -> Iterator[_Read]:
                 "the prompt then holds nothing there",
                 shared=True,
             )
-    for here, _, source in socket.assignments:
+    for where, _, source in socket.assignments:
         if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
-            yield _Read(here, path, "then nothing is assigned")
+            yield _Read(where, path, "then nothing is assigned")
     iterator = socket.iterator
     if iterator and iterator.items and (path := _path(iterator.items)) is not None:
         where = f"{socket.id}.foreach.items" if iterator.loop is None else f"loops.{iterator.loop}"

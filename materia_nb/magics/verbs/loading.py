@@ -145,7 +145,7 @@ def _check(
         nothing = "Nothing can be fixed automatically: check --fix shows your choices, check what is left."
         return Text("\n".join(done or [nothing]))
     rows = [
-        (one.code, one.source, how.words, "in the designer" if how.suggestion else "--save")
+        (one.code, one.source, how.summary, "in the designer" if how.suggestion else "--save")
         for one, how in design.fixes().items()
     ]
     empty = "no single change fixes anything: check shows what is left"

@@ -234,7 +234,7 @@ export interface ToDesign {
   add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: string | null };
   /** Connect two sockets, or a socket with the end */
   add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
-  /** Add a way out of a loop, taken once its list is exhausted */
+  /** Add an exit to a loop, taken once its list is exhausted */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
@@ -242,9 +242,9 @@ export interface ToDesign {
   answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
   cast: { design: string; request: string };
-  /** Change condition or target of an edge; what is None stays, and so do its other fields */
+  /** Change the condition or the target of an edge; an argument that is None keeps its value */
   change_edge: { source: string; place: unknown; when?: string | null; to?: string | null };
-  /** Change an exit route; what is None stays, its id too, which is a stable name */
+  /** Change an exit route; an argument that is None keeps its value, the id too, which is a stable name */
   change_exit: { loop: string; place: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
   /** Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit. */
   connect: { from: string; to: string; when?: string | null; most?: unknown };
@@ -260,7 +260,7 @@ export interface ToDesign {
   draft: { file: string; discard?: boolean };
   /** Copy what is chosen, and put it in at once; what was copied before stays. */
   duplicate: {};
-  /** Make an exit route of an edge: out of the loop once its list is done, and not before */
+  /** Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before */
   edge_to_exit: { socket: string; place: unknown; loop: string };
   /** Let casts start at a socket. */
   entry: { id: string };
@@ -268,7 +268,7 @@ export interface ToDesign {
   estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
-  /** Make a plain edge of an exit route: it leaves the loop at any item */
+  /** Turn an exit route into an edge, which leaves the loop at any item */
   exit_to_edge: { loop: string; place: unknown };
   /** Look at everything that can happen. */
   explore: {};
@@ -278,15 +278,15 @@ export interface ToDesign {
   forget: { of: [string, string]; field: string };
   /** Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike. */
   judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
-  /** Say how often an edge may be taken (R18); None takes the limit away */
+  /** Set how often an edge may be taken (R18); None removes the limit */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
   /** Make a loop of sockets, over the items of the generator that leads into it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, and then do what needed it. */
   make: { id: string; what: string; then?: Record<string, unknown> | null };
-  /** Make a loop region of sockets */
+  /** Make a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
-  /** Define a new ``agent`` or ``utility``, to be filled in */
+  /** Define a new ``agent`` or ``utility`` from a template */
   make_materia: { id: string; kind: string };
   /** Mark a socket, or mark it no more. */
   mark: { id: string };
@@ -296,9 +296,9 @@ export interface ToDesign {
   members: { loop: string; ids?: Array<string> | null };
   /** Put sockets somewhere: each at a column and a row. */
   move: { id?: string | null; x?: unknown; y?: unknown; places?: unknown };
-  /** Put an edge at another place among those of its socket */
+  /** Move an edge to another position in its socket */
   move_edge: { source: string; place: unknown; to: unknown };
-  /** Put an exit route at another place */
+  /** Move an exit route to another position */
   move_exit: { loop: string; place: unknown; to: unknown };
   /** Ask about a draft that a coding agent has handed over since the design was opened. */
   news: {};
@@ -308,9 +308,9 @@ export interface ToDesign {
   paste: {};
   /** Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks. */
   pick: { what?: unknown; add?: boolean; keep?: boolean };
-  /** Say where a socket is drawn, as column and row in the loadout's layout; None takes that away */
+  /** Set where a socket is drawn, as column and row in the layout of the loadout; None removes it */
   place_socket: { id: string; place: unknown };
-  /** Say where several sockets are drawn, as one step */
+  /** Set where several sockets are drawn, as one step */
   place_sockets: { places: unknown };
   /** Do the step again that was undone last. */
   redo: {};
@@ -324,9 +324,9 @@ export interface ToDesign {
   remove_socket: { id: string };
   /** Remove several sockets at once */
   remove_sockets: { ids: unknown };
-  /** Spell a field of a socket as another one */
+  /** Rename a field of a socket */
   rename_field: { id: string; old: string; new: string };
-  /** Give a loop another name */
+  /** Rename a loop */
   rename_loop: { old: string; new: string };
   /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout */
   rename_socket: { old: string; new: string };
@@ -336,19 +336,19 @@ export interface ToDesign {
   save: { to?: string | null; anyway?: boolean };
   /** Take the value of one field, whole, for the part that it was typed at; what is refused stays there. */
   set: { of: [string, string]; field: string; value?: unknown };
-  /** Choose the socket where a cast starts */
+  /** Set the socket where a cast starts */
   set_entry: { id: string };
-  /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None */
+  /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or remove it with None */
   set_loadout: { field: string; value: unknown };
-  /** Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away */
+  /** Set ``label`` of a loop or remove it with None; ``exit``, the older form of exits, can only be removed */
   set_loop: { id: string; field: string; value: unknown };
-  /** Set a field of a materia, or take it away with None; every loadout that places it will have it so */
+  /** Set a field of a materia, or remove it with None, for every loadout that places the materia */
   set_materia: { id: string; field: string; value: unknown };
-  /** Choose the members of a loop; the exits of a socket that is not a member any more go with it */
+  /** Set the members of a loop, and remove the exits of sockets that are no longer members */
   set_members: { id: string; sockets: unknown };
-  /** Set a field of a socket, or take it away with None */
+  /** Set a field of a socket, or remove it with None */
   set_socket: { id: string; field: string; value: unknown };
-  /** Say what a loop goes over; the other kind of source goes, and fields that are not given stay */
+  /** Set the list that a loop iterates over; its other kind of source is removed, and omitted fields keep their values */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Choose what a loop goes over: the work items of the likely generator, a list, or nothing. */
   source: { loop: string; source?: string | null };
