@@ -281,14 +281,14 @@ class Cast:
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
-        from materia_nb.cast.views.status import CastView
+        from materia_nb.cast.views.status import status_text
 
-        return repr(CastView(self.now))
+        return status_text(self.now)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        from materia_nb.cast.views.status import CastView
+        from materia_nb.cast.views.status import cast_view
 
-        return CastView(self.now)._repr_mimebundle_()
+        return cast_view(self.now)._repr_mimebundle_()
 
     # -- going on -------------------------------------------------------------------
 

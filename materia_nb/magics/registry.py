@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.cast import Cast
-from materia_nb.cast.views.status import StatusView
-from materia_nb.cast.views.step_views import StepView
+from materia_nb.cast.views.status import status_view
+from materia_nb.cast.views.step_views import step_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean, one_of_words, usage_error
@@ -194,12 +194,12 @@ def value_of(_: Call, value: Any) -> Any:
 
 def status_after(call: Call, _: object) -> Any:
     """Show how the cast stands by then."""
-    return StatusView(call.cast.now)
+    return status_view(call.cast.now)
 
 
 def step_after(call: Call, made: object) -> Any:
     """Show the step that the cast is at by then, or the lane whose step was made."""
-    return StepView(call.cast.now, lane=made.lane if isinstance(made, StepRecord) else "")
+    return step_view(call.cast.now, lane=made.lane if isinstance(made, StepRecord) else "")
 
 
 _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {

@@ -22,7 +22,7 @@ from materia_nb.cast.cases import SUFFIX, read_case
 from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views import compare_view as compared
 from materia_nb.cast.views.loadout_views import ExploreView, ReportView
-from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.cast.views.tables import SpentView
 from materia_nb.cast.workbench import DryBench
@@ -54,7 +54,7 @@ def ask_person(cast: Cast) -> bool:
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
-    click.echo(repr(StatusView(cast.now)))
+    click.echo(repr(status_view(cast.now)))
     try:
         if cast.now.approvals.asking:
             _ask_approval(cast)

@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
-from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.status import status_view
 from materia_nb.handoff import protocol
 from materia_nb.handoff.base import AgentReport
 from protocol_helpers import block, contract
@@ -67,7 +67,7 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
         "It is <b>done</b>.",
         "2 suggestions to keep: %materia edit remember",
     ]
-    assert "<b>done" not in StatusView(cast.now)._repr_mimebundle_()["text/html"]
+    assert "<b>done" not in status_view(cast.now)._repr_mimebundle_()["text/html"]
     cast.edit.remember(1)
     assert "1 suggestion to keep" in repr(open_cast(cast.run_dir))
     cast.edit.remember(2)

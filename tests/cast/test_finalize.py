@@ -11,8 +11,8 @@ from builders import YES, Play, asks, at, config, edge, say
 from materia_nb.agents.interface import AgentError, Reply, Turn, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.views.status import StatusView
-from materia_nb.cast.views.step_views import HandoffView, PromptView
+from materia_nb.cast.views.status import status_view
+from materia_nb.cast.views.step_views import HandoffView, prompt_view
 from materia_nb.engine.entering import agent_id
 from materia_nb.engine.prompt import WORK_IS_OVER
 from materia_nb.loadout import build_graph
@@ -179,7 +179,7 @@ def test_a_person_does_both(tmp_path):
     cast.run()
     cast.reply("I did it")
     assert cast.status == "waiting"
-    assert "yet to hand over" in repr(StatusView(cast.now))
+    assert "yet to hand over" in repr(status_view(cast.now))
     assert names(cast.now.prompt) == ["finalize", "return"]
     cast.reply(DONE)
     assert cast.run() == "complete"
@@ -268,7 +268,7 @@ def test_what_each_turn_was_asked_and_said_is_shown(tmp_path):
     cast = h.start(tmp_path, h.one_config(**ONE), scripted("the <b>work</b>", DONE))
     cast.run()
     step = cast.steps[0]
-    shown = repr(PromptView(step, step.prompt))
+    shown = repr(prompt_view(step, step.prompt))
     assert "turn 2, final\n" in shown
     assert WORK_IS_OVER in shown
     handoff = HandoffView(cast.now, step)

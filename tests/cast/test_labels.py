@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from magics_helpers import line, run, text
 from materia_nb.cast import open_cast
-from materia_nb.cast.views.status import StatusView, steps_view
+from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.engine.labels import Label
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import find_cast, list_casts
@@ -81,7 +81,7 @@ def test_what_was_said_of_a_step_stays_with_it_when_its_number_comes_anew(done):
 def test_it_is_told_with_the_status_the_steps_and_why(done):
     done.labels.add(name="named-so")
     done.labels.add(3, verdict="bad", note="It should have asked.", by="Ana")
-    assert "named named-so" in repr(StatusView(done.now))
+    assert "named named-so" in repr(status_view(done.now))
     assert steps_view(done.now).rows[2][-1] == "judged bad; note: It should have asked. (by Ana)"
     assert "judged bad; note: It should have asked. (by Ana)" in str(done.why(3))
 

@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast.formatting import output_words
-from materia_nb.cast.views.step_views import StepView, cast_page_html
+from materia_nb.cast.views.step_views import cast_page_html, step_view
 
 PROSE = "It is **done**.\nTwo files were changed."
 ANSWER = json.dumps({"text": PROSE, "satisfied": True})
@@ -32,7 +32,7 @@ def test_r62_the_text_is_shown_and_the_json_is_kept(tmp_path):
     step = cast.steps[0]
     assert (step.shown, step.output) == (PROSE, ANSWER)
     assert cast.state["report"] == PROSE
-    assert "output\n    It is **done**." in repr(StepView(cast.now))
+    assert "output\n    It is **done**." in repr(step_view(cast.now))
     assert cast_page_html(cast.now).count("Two files were changed.") >= 1
     assert output_words(step) == "It is **done**.\nTwo files were changed."
     cast.close()

@@ -8,8 +8,8 @@ import cast_helpers as h
 from display_hostile import HOSTILE
 from materia_nb.agents import Reply, Turn, Usage
 from materia_nb.cast import open_cast
-from materia_nb.cast.views.status import StatusView
-from materia_nb.cast.views.step_views import HandoffView, PromptView, StepView, cast_page_html
+from materia_nb.cast.views.status import status_view
+from materia_nb.cast.views.step_views import HandoffView, cast_page_html, prompt_view, step_view
 from materia_nb.display.escape import html_fold
 from materia_nb.errors import MateriaError
 
@@ -33,7 +33,7 @@ def html(view):
 def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    view = PromptView(cast.steps[-1], cast.now.prompt)
+    view = prompt_view(cast.steps[-1], cast.now.prompt)
     assert repr(view).count("a guide to moss") == html(view).count("a guide to moss") == 1
     assert "Request [request] · 23 characters, some 6 tokens\n    ```\n    a guide to moss" in repr(view)
     assert "Your task [task] ·" in repr(view)
@@ -45,9 +45,9 @@ def test_where_the_prompt_is_a_part_of_what_is_shown_what_stands_before_the_task
     cast = auto_plan(tmp_path)
     cast.run()
     folded = str(html_fold("Request [request] · 23 characters, some 6 tokens", "")).partition("</summary>")[0]
-    shown = [StatusView(cast.now), StepView(cast.now), HandoffView(cast.now, cast.steps[-1])]
+    shown = [status_view(cast.now), step_view(cast.now), HandoffView(cast.now, cast.steps[-1])]
     assert all(folded in html(view) for view in shown)
-    assert folded not in html(PromptView(cast.steps[-1], cast.now.prompt))
+    assert folded not in html(prompt_view(cast.steps[-1], cast.now.prompt))
     assert folded in cast_page_html(cast.now)
 
 
@@ -159,9 +159,9 @@ def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
     cast.run()
     step = cast.steps[-1]
     views = [
-        PromptView(step, cast.now.prompt),
-        StatusView(cast.now),
-        StepView(cast.now),
+        prompt_view(step, cast.now.prompt),
+        status_view(cast.now),
+        step_view(cast.now),
         HandoffView(cast.now, step),
     ]
     for shown in [*map(html, views), cast_page_html(cast.now)]:
@@ -181,7 +181,7 @@ def test_the_tokens_that_were_counted_stand_beside_the_estimate(tmp_path):
     for agent, words in ((counted, "turn 1: 1,234 in, 56 out; turn 2: 1,234 in, 56 out"), (uncounted, "")):
         cast = h.start(tmp_path / agent.__name__, document, {"*": agent})
         cast.run()
-        shown = repr(PromptView(cast.steps[-1], cast.steps[-1].prompt))
+        shown = repr(prompt_view(cast.steps[-1], cast.steps[-1].prompt))
         assert words in shown
         assert ("Tokens as counted" in shown) == bool(words)
         assert "some " in shown
@@ -191,9 +191,9 @@ def test_a_prompt_says_what_is_other_than_at_the_visit_before(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=(1,)))
     cast.run()
     first, again = (step for step in cast.steps if step.socket == "Socket-2")
-    shown = repr(PromptView(again, again.prompt, cast.steps))
+    shown = repr(prompt_view(again, again.prompt, cast.steps))
     line = next(one for one in shown.splitlines() if "Against its visit before, step 2: " in one)
     assert "Why it came back +" in line
     assert "Request" not in line
     assert line.endswith("the rest is the same.")
-    assert "Against" not in repr(PromptView(first, first.prompt, cast.steps))
+    assert "Against" not in repr(prompt_view(first, first.prompt, cast.steps))

@@ -12,7 +12,7 @@ from builders import at, edge, say
 from materia_nb.agents import CommandAgent, Reply, Usage
 from materia_nb.agents.command_agent import preset_agent
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.tables import budget_view
 from materia_nb.errors import MateriaError
 from model_helpers import agent
@@ -84,7 +84,7 @@ def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_warning(tmp_
     warnings = cast.now.warnings
     assert [(one.code, one.socket, one.step) for one in warnings] == [("budget-blind", "Socket-1", 1)] * 2
     assert "of 3 turns" in warnings[0].message
-    assert "unknown of 20" in repr(StatusView(cast.now))
+    assert "unknown of 20" in repr(status_view(cast.now))
     assert open_cast(cast.run_dir).now.warnings == warnings
     assert h.lines_of(cast)[-1]["data"]["warnings"][0]["code"] == "budget-blind"
 
@@ -146,7 +146,7 @@ def test_a_budget_in_turns_counts_drafts_and_repairs_but_no_process(tmp_path):
     assert (len(cast.steps), cast.now.usage.turns) == (3, 3)
     told = {line["type"]: line["data"] for line in h.lines_of(cast) if line["type"].startswith("budget")}
     assert (told["budget_warning"]["turns"], told["budget_limit"]["maxTurns"]) == (2, 3)
-    assert "turns: 3 of 3" in repr(StatusView(cast.now))
+    assert "turns: 3 of 3" in repr(status_view(cast.now))
     cast.close()
     again = resume_cast(cast.run_dir, h.table(lambda: say(satisfied=True)))
     assert (again.now.usage, again.now.engine) == (cast.now.usage, cast.now.engine)

@@ -8,8 +8,8 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Asking
-from materia_nb.cast.views.status import CastView, StatusView
-from materia_nb.cast.views.step_views import StepView
+from materia_nb.cast.views.status import cast_view, status_view
+from materia_nb.cast.views.step_views import step_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import JUDGED, call_blocks, call_words
 from materia_nb.engine.conversation import ToolCall
@@ -107,13 +107,13 @@ class Asks:
 def test_the_status_of_a_cast_tells_the_end_of_a_long_command_in_text_and_in_html(tmp_path):
     cast = h.start(tmp_path, h.one_config(), Asks(bash("true; " * 600 + "rm -rf ~")))
     cast.run()
-    shown = StatusView(cast.now)
+    shown = status_view(cast.now)
     for told in (repr(shown), shown._repr_mimebundle_()["text/html"]):
         assert "rm -rf ~; approve" in told
         assert "[1,608 characters are not shown]" in told
 
 
-@pytest.mark.parametrize("view", [StatusView, StepView, CastView])
+@pytest.mark.parametrize("view", [status_view, step_view, cast_view])
 def test_views_tell_what_a_call_that_waits_would_write(tmp_path, view):
     """A person approves from these, without a panel."""
     call = ToolCall(id="1", tool="edit", args={"path": "a.sh", "old": "safe", "new": "echo\nrm -rf ~"})

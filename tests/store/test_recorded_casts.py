@@ -10,8 +10,8 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.views.status import CastView, StatusView, steps_view
-from materia_nb.cast.views.step_views import StepView, cast_page_html
+from materia_nb.cast.views.status import cast_view, status_view, steps_view
+from materia_nb.cast.views.step_views import cast_page_html, step_view
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
 
@@ -324,7 +324,7 @@ def test_resuming_a_cast_of_our_own_whose_loadout_cannot_be_cast_says_why(tmp_pa
 def test_every_view_of_a_cast_whose_loadout_cannot_be_cast_can_be_drawn():
     """R41."""
     cast = open_cast(NOT_CASTABLE)
-    for view in (CastView(cast.now), StatusView(cast.now), StepView(cast.now), steps_view(cast.now)):
+    for view in (cast_view(cast.now), status_view(cast.now), step_view(cast.now), steps_view(cast.now)):
         assert repr(view)
         assert view._repr_mimebundle_()
     assert "Socket-9" in cast_page_html(cast.now)
@@ -341,4 +341,4 @@ def test_whatever_the_config_is_the_recorded_steps_are_shown(config, copied):
     edit(path, lambda lines: [{**line, "data": {**line["data"], "pipeline": None}} for line in lines])
     cast = open_cast(path)
     assert cast.route == starts(path)
-    assert repr(CastView(cast.now))
+    assert repr(cast_view(cast.now))

@@ -14,7 +14,7 @@ import cast_helpers as h
 from materia_nb.agents import AgentError, CommandAgent, ModelAgent, Reply
 from materia_nb.agents.interface import Called, Noted, ToolCall
 from materia_nb.agents.tools import Toolbox, file_tools
-from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.errors import scrubbed, scrubbed_json, scrubbed_part, secret_arguments
 from model_helpers import turn
@@ -142,7 +142,7 @@ def test_arguments_that_are_keys_by_their_option():
 def left_by(cast):
     """Everything that a cast shows and writes."""
     files = [path.read_text(errors="replace") for path in cast.run_dir.rglob("*") if path.is_file()]
-    return "\n".join([*files, repr(cast), repr(StatusView(cast.now)), cast_page_html(cast.now)])
+    return "\n".join([*files, repr(cast), repr(status_view(cast.now)), cast_page_html(cast.now)])
 
 
 LEAK = "import os, sys; key = os.environ['OPENAI_API_KEY']; print(key); sys.stderr.write('no: ' + key)"

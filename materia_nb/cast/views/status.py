@@ -13,7 +13,7 @@ from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.formatting import failure_words, step_table, verdict_mark, verdict_words
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import LaneNow, Snapshot
-from materia_nb.display.blocks import Action, Badge, Block, Code, Line, Shown, Table, lines
+from materia_nb.display.blocks import Action, Badge, Block, Code, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
@@ -45,37 +45,29 @@ _CHANGED_SHOWN: Final = 12
 _OUTPUT_CHARS: Final = 160
 
 
-class CastView(Shown):
-    """The picture of a cast: its graph with what happened on it, the calls that wait below, and its status as text."""
-
-    def __init__(self, cast: Snapshot) -> None:
-        self.lines = status_lines(cast)
-        self.graph, self.marks = cast.graph, marks_of(cast)
-        self.asking = cast.approvals.asking
-
-    def __repr__(self) -> str:
-        return "\n".join(plain(line) for line in self.lines)
-
-    def _blocks(self) -> list[Block]:
-        return [graph_block(self.graph, self.marks, repr(self)), *call_blocks(self.asking)]
+def status_text(cast: Snapshot) -> str:
+    """Return the status of a cast as plain text; stable from run to run, since notebooks are compared by it."""
+    return "\n".join(plain(line) for line in status_lines(cast))
 
 
-class StatusView(Shown):
-    """How a cast stands, what comes next, and what a person can do."""
+def cast_view(cast: Snapshot) -> View:
+    """Return the picture of a cast: its graph with what happened on it, and below it the tool calls that wait."""
+    picture = graph_block(cast.graph, marks_of(cast), status_text(cast))
+    return View("", [picture, *call_blocks(cast.approvals.asking)])
 
-    def __init__(self, cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> None:
-        self.lines = status_lines(cast, pause, hit)
-        self.steps = steps_view(cast)
-        self.draft = draft_of(cast)
-        self.asking = cast.approvals.asking
-        self.prompt = None if self.draft else cast.prompt
 
-    def _blocks(self) -> list[Block]:
-        latest = [Table(self.steps.headers, self.steps.rows[-_STEPS_SHOWN:])] if self.steps.rows else []
-        blocks = [*lines(self.lines), *latest, *call_blocks(self.asking)]
-        if self.draft:
-            blocks += [Code(self.draft, title="draft")]
-        return blocks + (prompt_blocks(self.prompt) if self.prompt is not None else [])
+def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> View:
+    """Return the status of a cast, its latest steps, and what a person can do next; arguments as in :func:`status_lines`."""
+    steps, draft = steps_view(cast), draft_of(cast)
+    blocks = lines(status_lines(cast, pause, hit))
+    if steps.rows:
+        blocks.append(Table(steps.headers, steps.rows[-_STEPS_SHOWN:]))
+    blocks += call_blocks(cast.approvals.asking)
+    if draft:
+        blocks.append(Code(draft, title="draft"))
+    elif cast.prompt is not None:
+        blocks += prompt_blocks(cast.prompt)
+    return View("", blocks)
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from materia_nb.display.blocks import (
     JsonTree,
     Jump,
     Line,
-    Shown,
     Table,
+    View,
     html_page,
     lines,
 )
@@ -44,58 +44,47 @@ _MOST_STEPS = 1_000
 _MOST_FILES = 2_000
 
 
-class StepView(Shown):
-    """The latest step of a cast: what came, what was made of it, where it goes.
+def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> View:
+    """Return the latest step of a cast: its output, the decision made on it, and the status.
 
-    ``approved`` is what a person has consented to, for the step to go on; ``lane`` is the one whose latest step is shown.
+    Args:
+        cast: the cast.
+        approved: what a person has just approved, one line each.
+        lane: the lane whose latest step is shown.
     """
-
-    def __init__(self, cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> None:
-        self.status = (*(f"approved: {line}" for line in approved[:1]), *approved[1:], *status_lines(cast))
-        here = cast.lane(lane)
-        self.step = here.steps[-1] if here.steps else None
-        self.why = here.why() if self.step else None
-        self.title = self.why.title if self.why else ""
-        self.asking = here.approvals.asking
-        self.prompt = None if draft_of(here) else here.prompt
-
-    def _blocks(self) -> list[Block]:
-        step, blocks = self.step, list[Block]()
-        if step is not None and step.shown is not None:
+    here = cast.lane(lane)
+    step = here.steps[-1] if here.steps else None
+    blocks: list[Block] = []
+    title = ""
+    if step is not None:
+        why = here.why()
+        title = why.title
+        if step.shown is not None:
             blocks.append(Code(step.shown, title="output"))
-        if step is not None and step.decision is not None and self.why is not None:
-            blocks += why_blocks(self.why)
-        blocks += lines(self.status)
-        blocks += call_blocks(self.asking)
-        return blocks + (prompt_blocks(self.prompt) if self.prompt is not None else [])
+        if step.decision is not None:
+            blocks += why_blocks(why)
+    blocks += lines((*(f"approved: {line}" for line in approved[:1]), *approved[1:], *status_lines(cast)))
+    blocks += call_blocks(here.approvals.asking)
+    if here.prompt is not None and not draft_of(here):
+        blocks += prompt_blocks(here.prompt)
+    return View(title, blocks)
 
 
-class PromptView(Shown):
-    """A prompt with each layer named.
+def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> View:
+    """Return a prompt with each part named, and the prompts of the later turns of a step that is done.
 
-    Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these. With the
-    ``steps`` of the cast it says what is other than at the visit before.
+    Args:
+        step: the step that the prompt belongs to.
+        prompt: the prompt of its first turn, or of one that waits.
+        steps: the steps of the cast, to show what differs from the previous visit of the socket.
     """
-
-    def __init__(self, step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> None:
-        self.prompt = prompt
-        self.title = f"Prompt of s{step.title[1:]}"
-        turns = step.turns[1:] if prompt is step.prompt else []
-        asked = [
-            (turn.mode, turn.prompt.text if turn.message is None else turn.message)
-            for turn in turns
-            if turn.prompt
-        ]
-        self.later = [(f"turn {number}, {mode}", text) for number, (mode, text) in enumerate(asked, start=2)]
-        counted = counted_tokens(step) if prompt is step.prompt else ""
-        self.notes = [words for words in (counted, against_last_visit(steps, step, prompt)) if words]
-
-    def __str__(self) -> str:
-        return self.prompt.text
-
-    def _blocks(self) -> list[Block]:
-        later = [Code(text, title=name) for name, text in self.later]
-        return [*prompt_blocks(self.prompt, whole=True), *later, *lines(self.notes, "quiet")]
+    blocks, is_first = prompt_blocks(prompt, whole=True), prompt is step.prompt
+    for number, turn in enumerate(step.turns[1:] if is_first else [], start=2):
+        if turn.prompt:
+            text = turn.prompt.text if turn.message is None else turn.message
+            blocks.append(Code(text, title=f"turn {number}, {turn.mode}"))
+    notes = [counted_tokens(step) if is_first else "", against_last_visit(steps, step, prompt)]
+    return View(f"Prompt of s{step.title[1:]}", [*blocks, *lines(filter(None, notes), "quiet")])
 
 
 def counted_tokens(step: StepRecord) -> str:
@@ -128,15 +117,12 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     return f"Against its visit before, step {last.number}: {words}."
 
 
-class HandoffView(Shown):
-    """What a step handed on; see :func:`handoff_blocks`."""
+class HandoffView(View):
+    """The handoff of a step; see :func:`handoff_blocks`."""
 
     def __init__(self, cast: Snapshot, step: StepRecord) -> None:
-        self.title = f"Handoff of s{step.title[1:]}"
-        self.cast, self.step = cast, step
-
-    def _blocks(self) -> list[Block]:
-        return handoff_blocks(self.cast, self.step)
+        super().__init__(f"Handoff of s{step.title[1:]}", handoff_blocks(cast, step))
+        self.step = step
 
 
 def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:

@@ -14,8 +14,8 @@ from materia_nb.cast.breakpoint import amount_of, condition_of
 from materia_nb.cast.edits import Approvals, Edits
 from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.views.status import StatusView, consent_lines
-from materia_nb.cast.views.step_views import PromptView, StepView
+from materia_nb.cast.views.status import consent_lines, status_view
+from materia_nb.cast.views.step_views import prompt_view, step_view
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, budget_view, items_view, quests_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
@@ -66,13 +66,13 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
         if count is not None:
             raise usage_error("One socket is entered.", "step --enter")
         current.step(ask=False)
-        return StatusView(current.now)
+        return status_view(current.now)
     if count is not None and count < 1:
         raise usage_error("The number of steps must be 1 or more.")
     with running(current):
         current.run(steps=count) if count is not None else current.step()
     current.export.derived_files()
-    return StatusView(current.now) if lanes_at_work(current.now.session) else StepView(current.now)
+    return status_view(current.now) if lanes_at_work(current.now.session) else step_view(current.now)
 
 
 @verb("run", until={"completes": "socket"}, example="%materia run --until Socket-3")
@@ -86,7 +86,7 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None) -> A
     current = call.cast
     with running(current):
         pause = current.run(until, steps=steps)
-    return StatusView(current.now, pause, current.breakpoints.hit)
+    return status_view(current.now, pause, current.breakpoints.hit)
 
 
 from_method("reply", Cast.reply, step_after, cell="may", example='%%materia reply\n{"satisfied": true}')
@@ -112,7 +112,7 @@ def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> An
     approved = consent_lines(asked.cast)
     with running(call.cast):
         made = asked.approve(always=always)
-    return StepView(call.cast.now, approved, made.lane)
+    return step_view(call.cast.now, approved, made.lane)
 
 
 from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
@@ -261,7 +261,7 @@ def _attempt(
         if take is None:
             return tried
         tried.take(take)
-        return StepView(cast.now)
+        return step_view(cast.now)
     if call.body is not None:
         prompts = call.body.strip()
     return cast.attempt(socket, n, _listed(agents), [prompts] if isinstance(prompts, str) else prompts)
@@ -401,7 +401,7 @@ def _edit_prompt(call: Call, part: Rest) -> Any:
     """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.cast
     prompt = current.edit.prompt(str(part), (call.body or "").strip())
-    return PromptView(current.steps[-1], prompt)
+    return prompt_view(current.steps[-1], prompt)
 
 
 from_method(
@@ -505,7 +505,7 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
     cast = call.bench.resume(listed[number - 1].entry.id)
     if (given := call.body_or(answer)) is not None:
         cast.reply(given)
-    return StatusView(cast.now)
+    return status_view(cast.now)
 
 
 @verb(

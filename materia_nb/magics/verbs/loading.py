@@ -24,8 +24,8 @@ from materia_nb.cast.views.loadout_views import (
     loadouts_view,
     materia_view,
 )
-from materia_nb.cast.views.status import StatusView, marks_of, steps_view
-from materia_nb.cast.views.step_views import HandoffView, PromptView
+from materia_nb.cast.views.status import marks_of, status_view, steps_view
+from materia_nb.cast.views.step_views import HandoffView, prompt_view
 from materia_nb.cast.views.tables import found_view, pins_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
@@ -561,7 +561,7 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     if all_:
         return bench.casts.replay(loadout)
     found = bench.current.replay(bench.graph(loadout))
-    return StatusView(bench.casts.take(found.go_on()).now) if go_on else found
+    return status_view(bench.casts.take(found.go_on()).now) if go_on else found
 
 
 def _number(given: object) -> int:
@@ -580,7 +580,7 @@ from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.t
 @verb("status")
 def _status(call: Call) -> Any:
     """Show the status of the cast and what comes next."""
-    return StatusView(call.cast.now)
+    return status_view(call.cast.now)
 
 
 @verb("state", example="%materia state workItems.0")
@@ -664,7 +664,7 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
     """Show the prompt that is waiting for an answer, or that of a step."""
     current = call.cast.now.lane(lane)
     if step is None and current.prompt is not None:
-        return PromptView(current.steps[-1], current.prompt, current.steps)
+        return prompt_view(current.steps[-1], current.prompt, current.steps)
     record = current.steps.at(-1 if step is None else step)
     if record.prompt is None:
         raise MateriaError(
@@ -672,7 +672,7 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
             hint="handoff shows what it was given and what it wrote",
             kind="no_prompt",
         )
-    return PromptView(record, record.prompt, current.steps)
+    return prompt_view(record, record.prompt, current.steps)
 
 
 @verb("why", example="%materia why 3")

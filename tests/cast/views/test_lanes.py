@@ -12,7 +12,7 @@ import cast_helpers as h
 from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import offers
 from materia_nb.cast.views.status import axis_of, lanes_blocks, marks_of, status_lines, steps_view
-from materia_nb.cast.views.step_views import HandoffView, StepView, cast_page_html
+from materia_nb.cast.views.step_views import HandoffView, cast_page_html, step_view
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.graph_parts import state_label
@@ -261,5 +261,5 @@ def test_verbs_look_into_a_lane(done):
     assert (
         HandoffView(now, step).title == "Handoff of step 4: Socket-4, visit 1, item WI-3 (Part 2) in lane ui"
     )
-    assert StepView(now, lane="ui").title.endswith("in lane ui")
+    assert step_view(now, lane="ui").title.endswith("in lane ui")
     assert "<img" not in cast_page_html(now)

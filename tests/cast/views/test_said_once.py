@@ -12,13 +12,13 @@ from materia_nb import Workbench
 from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast.formatting import record_view, why_blocks
 from materia_nb.cast.views.loadout_views import ExploreView, ReportView
-from materia_nb.cast.views.status import StatusView, steps_view
+from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import (
     HandoffView,
-    PromptView,
-    StepView,
     cast_page_html,
     handoff_blocks,
+    prompt_view,
+    step_view,
 )
 from materia_nb.cast.views.tables import budget_view, items_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_json
@@ -49,9 +49,9 @@ def views(wb, cast):
     explored = ExploreView(cast.graph, (0, 2))
     return [
         HandoffView(now, step),
-        StepView(now),
-        StatusView(now),
-        PromptView(step, step.prompt),
+        step_view(now),
+        status_view(now),
+        prompt_view(step, step.prompt),
         record_view(step),
         steps_view(now),
         items_view(now, ["moved"]),
@@ -109,5 +109,5 @@ def test_what_only_one_of_them_said_all_say(cast):
 def test_the_reasons_are_the_same_wherever_they_stand(cast):
     why = cast.why()
     assert blocks_as_html(why_blocks(why)) in why._repr_mimebundle_()["text/html"]
-    assert blocks_as_html(why_blocks(why)) in StepView(cast.now).as_html()
+    assert blocks_as_html(why_blocks(why)) in step_view(cast.now).as_html()
     assert blocks_as_html(why_blocks(why)) in cast_page_html(cast.now)

@@ -27,14 +27,14 @@ from materia_nb.cast.views.loadout_views import (
     materia_view,
 )
 from materia_nb.cast.views.status import (
-    CastView,
-    StatusView,
+    cast_view,
     lanes_blocks,
     marks_of,
     status_lines,
+    status_view,
     steps_view,
 )
-from materia_nb.cast.views.step_views import HandoffView, PromptView, StepView, cast_page_html
+from materia_nb.cast.views.step_views import HandoffView, cast_page_html, prompt_view, step_view
 from materia_nb.cast.views.tables import (
     FoundView,
     allowed_view,
@@ -82,11 +82,11 @@ def fields_of(value):
 def of_cast(cast):
     """What is shown of a cast as it is now."""
     now = cast.now
-    yield "status", StatusView(now)
+    yield "status", status_view(now)
     yield "in a run", status_lines(now, "until", cast.breakpoints.hit)
-    yield "picture", CastView(now)
+    yield "picture", cast_view(now)
     yield "marks", {name: str(one) for name, one in fields_of(marks_of(now)) if one}
-    yield "step", StepView(now, ["one", "two"])
+    yield "step", step_view(now, ["one", "two"])
     yield "steps", steps_view(now)
     yield "items", items_view(now, ["moved"])
     yield "budget", budget_view(now)
@@ -147,8 +147,8 @@ def test_a_cast_that_came_to_its_end(tmp_path, clock):
     cast.run()
     page = [("page", page_words(cast.now))]
     then = [
-        ("then", StatusView(cast.at(4))),
-        ("prompt", PromptView(cast.steps.at(4), cast.steps.at(4).prompt, cast.steps)),
+        ("then", status_view(cast.at(4))),
+        ("prompt", prompt_view(cast.steps.at(4), cast.steps.at(4).prompt, cast.steps)),
     ]
     shown_texts.matches("at-its-end", [*of_cast(cast), *then, *page])
 
@@ -189,7 +189,7 @@ def test_a_cast_whose_agent_asks_before_it_runs_something(tmp_path, clock):
     cast.run()
     asked = list(of_cast(cast))
     cast.approvals.approve()
-    shown_texts.matches("asks-before", [*asked, ("approved", StatusView(cast.now))])
+    shown_texts.matches("asks-before", [*asked, ("approved", status_view(cast.now))])
 
 
 @pytest.mark.parametrize("ask, to", [("ESCALATE", "BLOCKED"), ("LOOP", "UNVERIFIED")])
@@ -250,17 +250,17 @@ def test_a_cast_whose_materia_was_changed_since_it_failed(tmp_path, clock):
     cast = bench.cast("x", agents={**h.loop_agents(), "Check": lambda: "no object"})
     cast.run()
     cast.retry()
-    shown = [("as it failed", StatusView(cast.now))]
+    shown = [("as it failed", status_view(cast.now))]
     bench.loadouts.define_materia(
         "Check", {"prompt": "Check\nanother\nway", "tools": "readOnly", "model": "m"}
     )
-    shown.append(("changed since", StatusView(cast.now)))
+    shown.append(("changed since", status_view(cast.now)))
     bench.loadouts.define_materia(
         "Check", {"tools": "none", "prompt": "Check {{lastOutput}}", "model": "a-model"}
     )
-    shown.append(("changed again", StatusView(cast.now)))
+    shown.append(("changed again", status_view(cast.now)))
     cast.edit.redefine("Check")
-    shown.append(("taken", StatusView(cast.now)))
+    shown.append(("taken", status_view(cast.now)))
     bench.close()
     shown_texts.matches("changed-since", shown)
 

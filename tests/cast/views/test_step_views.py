@@ -11,7 +11,7 @@ import pytest
 import cast_helpers as h
 from display_hostile import HOSTILE, harmless
 from materia_nb.agents.interface import Asking, Reply, ToolCall
-from materia_nb.cast.views.step_views import HandoffView, StepView, way_of
+from materia_nb.cast.views.step_views import HandoffView, step_view, way_of
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import (
     MOST_ROWS,
@@ -298,14 +298,14 @@ def test_a_step_that_asks_for_approval_shows_what_it_would_do_and_what_it_was_as
 
     cast = h.start(tmp_path, h.one_config(), Asks())
     cast.step()
-    asking = repr(StepView(cast.now))
+    asking = repr(step_view(cast.now))
     assert "bash make it (asks for approval)" in asking
     assert "command: make it" in asking
     assert "Do the widget" in asking
     assert "approved: " not in asking
     cast.approvals.approve()
     cast.step()
-    done = repr(StepView(cast.now, ["bash make it", "and on"]))
+    done = repr(step_view(cast.now, ["bash make it", "and on"]))
     assert "approved: bash make it" in done
     assert "approved: and on" not in done
     assert "made" in done
