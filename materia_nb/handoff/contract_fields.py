@@ -1,8 +1,7 @@
-"""What an agent contract says, to the runtime and in the words of others (agent contract rules, 1 to 6, 8 to 12 and 14).
+"""The fields of an agent contract, and their meaning for the graph and a person (agent contract rules, 1 to 6, 8 to 14).
 
-The fields are read from an object that may hold anything; among them are updates of project context, which are merged so
-that nothing else is lost. Of a turn that must end with one: what the agent is given and asked for, which status may follow
-which, and how the block is found. The others are the graph and a person.
+The fields are read from an object that may contain anything. The module also has the assignment of an agent, the form,
+the order of statuses, and the search for the block in a reply.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from materia_nb.jsonvalue import JSON, as_list, compact
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
 AROUND_IN_PROGRESS: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
-"""The statuses but the first, which lies between any two of them, in the order in which they are drawn."""
+"""The other statuses, in the order in which they are drawn around IN_PROGRESS."""
 EVIDENCE: Final = (
     "patterns_checked",
     "files_checked",
@@ -59,14 +58,14 @@ FINDINGS: Final = ("confirmed_findings", "suspected_findings", "conflicts", "ope
 OWNERSHIP: Final = ("owned_here", "cross_surface_dependency", "not_my_surface")
 RISKS: Final = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
 ABSENT: Final = "ABSENT"
-"""What ``rollback_executed`` is when the contract does not mention it."""
+"""Value of ``rollback_executed`` if the contract does not mention it."""
 
 _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """How far an agentic loop is; None for what was not given or is not a number."""
+    """The progress of an agent's own loop; None for a missing or invalid number."""
 
     iteration: int
     max_iterations: int | None
@@ -75,7 +74,7 @@ class LoopState:
 
     @property
     def unfinished(self) -> bool:
-        """Whether rounds are left and the metric is below the threshold (higher is better)."""
+        """True if rounds are left and the metric is below the threshold (higher is better)."""
         return (
             self.max_iterations is not None
             and self.metric is not None
@@ -86,36 +85,36 @@ class LoopState:
 
 
 def section_of(owner: JSON, name: str) -> dict[str, JSON]:
-    """Return the object of that name; empty when it is absent or something else."""
+    """Return the object with that name; empty if it is missing or not an object."""
     value = owner.get(name) if isinstance(owner, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def _folded_status(text: str) -> str:
-    """Fold a reported status: trimmed, upper case, without closing punctuation."""
+    """Return a reported status in upper case, without surrounding space and closing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
 
 def is_agent_id(text: str) -> bool:
-    """Whether a turn can be routed back by that id."""
+    """Return True if a turn can be routed back by that id."""
     return _AGENT_ID.fullmatch(text) is not None
 
 
-def _loop_state(given: JSON) -> LoopState | None:
-    """Return the loop state; None when it is not an object, names no iteration or counts with no numbers."""
-    if not isinstance(given, dict) or "iteration" not in given:
+def _loop_state(value: JSON) -> LoopState | None:
+    """Return the loop state; None if it is not an object, has no iteration, or its counts are not numbers."""
+    if not isinstance(value, dict) or "iteration" not in value:
         return None
-    iteration, most = _int(given["iteration"]), _int(given.get("max_iterations"))
-    if iteration is None or (most is None and given.get("max_iterations") is not None):
+    iteration, maximum = _int(value["iteration"]), _int(value.get("max_iterations"))
+    if iteration is None or (maximum is None and value.get("max_iterations") is not None):
         return None
-    metric, threshold = _float(given.get("metric")), _float(given.get("threshold"))
+    metric, threshold = _float(value.get("metric")), _float(value.get("threshold"))
     if any(number is not None and math.isnan(number) for number in (metric, threshold)):
         metric = threshold = None
-    return LoopState(iteration, most, metric, threshold)
+    return LoopState(iteration, maximum, metric, threshold)
 
 
 def as_entries(value: JSON) -> list[JSON]:
-    """Return a list as it is, null as an empty one, anything else as a list of one."""
+    """Return a list unchanged, null as an empty list, anything else as a list with one entry."""
     if isinstance(value, list):
         return value
     return [] if value is None else [value]
@@ -129,7 +128,7 @@ def _int(value: JSON) -> int | None:
 
 
 def _float(value: JSON) -> float | None:
-    """Return the number, None for null, NaN for what is not a number."""
+    """Return the number, None for null, NaN for any other value."""
     if value is None:
         return None
     try:
@@ -151,60 +150,59 @@ class Suggestions(NamedTuple):
 
 
 def memorialize_suggestions(clause: JSON) -> Suggestions:
-    """Read the clause; it never makes a contract invalid."""
+    """Return the suggestions of a contract; the clause never makes a contract invalid."""
     if clause is None:
         return Suggestions([], [])
     if not isinstance(clause, list):
         return Suggestions([], [f"memorialize_suggestions: expected array, got {type(clause).__name__}"])
-    found = Suggestions([], [])
+    result = Suggestions([], [])
     for index, entry in enumerate(clause):
-        place = f"memorialize_suggestions[{index}]"
+        path = f"memorialize_suggestions[{index}]"
         if not isinstance(entry, dict):
-            found.warnings.append(f"{place}: not an object")
+            result.warnings.append(f"{path}: not an object")
         elif missing := [name for name in _REQUIRED if not entry.get(name)]:
-            found.warnings.append(f"{place}: missing required field(s) {', '.join(missing)}")
+            result.warnings.append(f"{path}: missing required field(s) {', '.join(missing)}")
         else:
-            given = {name: entry.get(name) for name in (*_REQUIRED, *_OPTIONAL)}
-            texts = {name: str(value) for name, value in given.items() if value is not None}
+            fields = {name: entry.get(name) for name in (*_REQUIRED, *_OPTIONAL)}
+            texts = {name: str(value) for name, value in fields.items() if value is not None}
             for name, choices in _CHOICES.items():
                 word = texts.get(name, "").lower()
                 if word and word not in choices:
-                    found.warnings.append(f"{place}: {name}={word!r} not in {list(choices)} (kept as-is)")
-            found.suggestions.append(texts)
-    return found
+                    result.warnings.append(f"{path}: {name}={word!r} not in {list(choices)} (kept as-is)")
+            result.suggestions.append(texts)
+    return result
 
 
 class Contract:
-    """What an agent reported and asked for, valid or not; empty where it said nothing or nothing that can be read.
+    """The content of a contract, valid or not; missing and unreadable fields are empty.
 
     Attributes:
-        value: the object that it was read from.
-        agent_status: where the task stands, as reported.
-        plan_status: the status of the plan, folded, "" for none; it need not be a known one.
-        agent_id: as reported, whatever it is; "" for none.
-        pending_steps: what is left to do, as the agent sees it.
-        next_action: what should happen next, or the options of a question.
-        evidence_report: what was done, as reported.
+        value: the object.
+        agent_status: the reported status of the task.
+        plan_status: the status of the plan, normalized, "" if missing; it may be unknown.
+        agent_id: the reported id, unchecked; "" if missing.
+        pending_steps: the remaining steps.
+        next_action: the next action, or the options of a question.
+        evidence_report: the report about the work.
         evidence: the seven lists by name; a single value is a list of one. Upper-case keys count.
-        verification: how the work was checked; only a result of "pass" counts.
-        passed: whether the verification did; None when there is none that is an object.
-        consolidation_report: what it found out for others.
-        approval_request: the command that it asks consent for.
-        loop_state: how far its own loop is; None when it is not an object, names no iteration or counts with no numbers.
-        user_facing_summary: words for the person, to be shown nearly as they are; None when there are none.
-        memorialize_suggestions: what it suggests to remember; for a person to decide.
+        verification: how the work was checked; only the result "pass" counts.
+        passed: True if the verification passed; None if there is no verification.
+        consolidation_report: findings for other agents.
+        approval_request: the command that needs approval.
+        loop_state: progress of the agent's own loop; None if it is missing or invalid.
+        user_facing_summary: a text for the person, None if missing.
+        memorialize_suggestions: suggestions for the project's memory; a person decides on them.
         memory_suggestions: notes for a person.
-        update_contracts: updates of project context, in order, before they are judged.
-        rollback_executed: what was rolled back, :data:`ABSENT` when it does not mention it.
-        context_consumption: tokens_used and pct_window, null for what is not a number; None for no object.
+        update_contracts: updates of the project's knowledge, in order, unchecked.
+        rollback_executed: the reported rollback, :data:`ABSENT` if the contract does not mention it.
+        context_consumption: tokens_used and pct_window, None for invalid numbers; None without an object.
     """
 
     def __init__(self, value: Mapping[str, JSON]) -> None:
-        """Read every field of a contract; never raises."""
         self.value = value
         self.agent_status = status = section_of(value, "agent_status")
-        self.plan_status = _folded_status(_in_text(status.get("plan_status")) or "")
-        self.agent_id = _in_text(status.get("agent_id")) or ""
+        self.plan_status = _folded_status(_str_or_none(status.get("plan_status")) or "")
+        self.agent_id = _str_or_none(status.get("agent_id")) or ""
         self.pending_steps = as_entries(status.get("pending_steps"))
         self.next_action = status.get("next_action")
         self.evidence_report = report = section_of(value, "evidence_report")
@@ -221,40 +219,40 @@ class Contract:
         summary, notes = value.get("user_facing_summary"), value.get("memory_suggestions")
         self.user_facing_summary = (summary.strip() or None) if isinstance(summary, str) else None
         self.memorialize_suggestions = memorialize_suggestions(value.get("memorialize_suggestions"))
-        self.memory_suggestions = [str(one) for one in as_list(notes) if one is not None]
+        self.memory_suggestions = [str(note) for note in as_list(notes) if note is not None]
         self.update_contracts = update_entries(value.get("update_contracts"))
-        self.rollback_executed = _in_text(value.get("rollback_executed", ABSENT))
+        self.rollback_executed = _str_or_none(value.get("rollback_executed", ABSENT))
         used = value.get("context_consumption")
         self.context_consumption = _consumption(used) if isinstance(used, dict) else None
 
 
-def _in_text(value: JSON) -> str | None:
+def _str_or_none(value: JSON) -> str | None:
     return None if value is None else str(value)
 
 
-def _consumption(given: Mapping[str, JSON]) -> dict[str, JSON]:
-    share = _float(given.get("pct_window"))
-    known = share is not None and math.isfinite(share)
-    return {"tokens_used": _int(given.get("tokens_used")), "pct_window": share if known else None}
+def _consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
+    share = _float(value.get("pct_window"))
+    is_number = share is not None and math.isfinite(share)
+    return {"tokens_used": _int(value.get("tokens_used")), "pct_window": share if is_number else None}
 
 
-_MOST_IN_PROGRESS: Final = 2
-"""How many times in a row an agent may report that it is still at work."""
+_MAX_IN_PROGRESS: Final = 2
+"""Maximum number of IN_PROGRESS reports in a row."""
 
 
 class StatusRecord(NamedTuple):
-    """The last status that an agent reported in its task, and how often in a row it was IN_PROGRESS."""
+    """The last status that an agent reported in its task, and the number of IN_PROGRESS reports in a row."""
 
     status: str | None = None
     in_progress: int = 0
 
     def as_json(self) -> JSON:
-        """Return the record as it is remembered between turns."""
+        """Return the record as it is stored between turns."""
         return {"plan_status": self.status, "in_progress": self.in_progress}
 
 
 class StatusStep(NamedTuple):
-    """The record after a report; the same as before when the report is refused."""
+    """The record after a report, with an issue if the report is refused; then the record is unchanged."""
 
     record: StatusRecord
     issue: Issue | None = None
@@ -262,12 +260,12 @@ class StatusStep(NamedTuple):
 
 
 def refusal(issue: Issue) -> Reaction:
-    """Return what follows a refused report: a wrong status is rejected, endless work goes to a person."""
+    """Return the reaction to a refused report: a wrong status is rejected, endless work goes to a person."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
 def remembered(memory: JSON) -> StatusRecord:
-    """Return the record that was remembered, a fresh one for anything else."""
+    """Return the stored record, or a new one if the memory has none."""
     if not isinstance(memory, Mapping) or memory.get("plan_status") not in PLAN_STATUSES:
         return StatusRecord()
     count = memory.get("in_progress")
@@ -275,61 +273,61 @@ def remembered(memory: JSON) -> StatusRecord:
 
 
 def legal_next(status: str | None) -> tuple[str, ...]:
-    """Return the statuses that may follow: all at the start and after IN_PROGRESS, else that alone."""
+    """Return the allowed next statuses: all at the start and after IN_PROGRESS, else only IN_PROGRESS."""
     return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
 def report(record: StatusRecord, status: str) -> StatusStep:
-    """Record a reported status, or refuse it and leave the record as it was."""
+    """Record a reported status, or refuse it and keep the record."""
     status = _folded_status(status)
     legal = legal_next(record.status)
     if status not in legal:
-        way, named = f"{record.status}->{status}", {"status": status, "before": record.status}
-        return StatusStep(record, issue_of("ILLEGAL_TRANSITION", way, **named, legal=" or ".join(legal)))
+        values = {"status": status, "before": record.status, "legal": " or ".join(legal)}
+        return StatusStep(record, issue_of("ILLEGAL_TRANSITION", f"{record.status}->{status}", **values))
     if status != "IN_PROGRESS":
         return StatusStep(StatusRecord(status))
     count = record.in_progress + 1 if record.status == "IN_PROGRESS" else 1
-    if count > _MOST_IN_PROGRESS:
-        issue = issue_of("IN_PROGRESS_RETRY_LIMIT", count, count=count, most=_MOST_IN_PROGRESS)
+    if count > _MAX_IN_PROGRESS:
+        issue = issue_of("IN_PROGRESS_RETRY_LIMIT", count, count=count, most=_MAX_IN_PROGRESS)
         return StatusStep(record, issue)
-    warning = issue_of("IN_PROGRESS_RETRY_LIMIT_NEXT") if count == _MOST_IN_PROGRESS else None
+    warning = issue_of("IN_PROGRESS_RETRY_LIMIT_NEXT") if count == _MAX_IN_PROGRESS else None
     return StatusStep(StatusRecord(status, count), None, warning)
 
 
 def assignment_of(task: Task) -> dict[str, JSON]:
-    """Return what an agent is told before its turn, in five sections, of what the loadout says of its task.
+    """Return an agent's assignment, in five sections, from its ``assignment`` in the loadout.
 
-    That may be in either spelling; anything of the wrong type is left out. An agent that is not the primary one, or has
-    several surfaces, must report what it found to be consolidated.
+    Names may be in snake or camel case, and values of the wrong type are ignored. An agent that is not the primary one,
+    or has several surfaces, must add a consolidation report.
     """
 
-    def told(name: str) -> JSON:
+    def field(name: str) -> JSON:
         first, *rest = name.split("_")
         camel_case = first + "".join(word.capitalize() for word in rest)
         return task.assignment.get(camel_case, task.assignment.get(name))
 
-    readable, surfaces = told("readable_sections"), _texts(told("surfaces"))
-    wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
-    several, primary = len(surfaces) > 1, told("primary") is not False
-    consolidate = several or not primary
+    readable, surfaces = field("readable_sections"), _texts(field("surfaces"))
+    sections = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
+    several, is_primary = len(surfaces) > 1, field("primary") is not False
+    consolidate = several or not is_primary
     return {
-        "project_knowledge": {name: task.knowledge[name] for name in wanted if name in task.knowledge},
+        "project_knowledge": {name: task.knowledge[name] for name in sections if name in task.knowledge},
         "surface_routing": {
             "surfaces": surfaces,
             "multi_surface": several,
-            "role": "primary" if primary else "assisting",
-            "adjacent_agents": _texts(told("adjacent_agents")),
+            "role": "primary" if is_primary else "assisting",
+            "adjacent_agents": _texts(field("adjacent_agents")),
         },
         "agent_contract_handoff": {
-            "goal": _text(told("goal")) or task.goal,
-            "acceptance_criteria": _texts(told("acceptance_criteria")),
-            "scope": _text(told("scope")),
+            "goal": _text(field("goal")) or task.goal,
+            "acceptance_criteria": _texts(field("acceptance_criteria")),
+            "scope": _text(field("scope")),
             "consolidation_required": consolidate,
             "cross_check_required": consolidate,
         },
         "write_permissions": {
-            "writable_sections": _texts(told("writable_sections")),
-            "readable_sections": wanted,
+            "writable_sections": _texts(field("writable_sections")),
+            "readable_sections": sections,
         },
         "metadata": {
             "session_id": task.session or task.agent_id,
@@ -348,7 +346,7 @@ def _texts(value: JSON) -> list[str]:
 
 
 def consolidation_required(given: Mapping[str, JSON]) -> bool:
-    """Whether the output must have a consolidation report; flags count by truthiness, a missing section is empty."""
+    """Return True if an assignment demands a consolidation report; any truthy flag counts."""
     briefs = (section_of(given, "agent_contract_handoff"), section_of(given, "investigation_brief"))
     flags = [
         brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")
@@ -357,7 +355,7 @@ def consolidation_required(given: Mapping[str, JSON]) -> bool:
 
 
 def writable_sections(given: Mapping[str, JSON]) -> list[str] | None:
-    """Return the contracts that may be updated; None when the envelope does not say."""
+    """Return the sections that the agent may update; None if the assignment does not list them."""
     names = section_of(given, "write_permissions").get("writable_sections")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
 
@@ -369,10 +367,9 @@ _SPACE = re.compile(r"\s*")
 
 
 def contract_in(text: str) -> dict[str, JSON] | None:
-    """Return the object in the first block that bears the tag; None when there is none.
+    """Return the object in the first block with the tag; None if there is no such block or it is malformed.
 
-    Only the first block counts: a malformed one is the same as none. The time is linear
-    in the length of the text.
+    The time is linear in the length of the text.
     """
     body = _body(text)
     if body is None:
@@ -385,7 +382,7 @@ def contract_in(text: str) -> dict[str, JSON] | None:
 
 
 def _body(text: str) -> str | None:
-    """What follows the last line end of the white space behind the tag, up to the next three backticks."""
+    """Return the text from the line after the tag to the next three backticks."""
     position = text.find(_OPENING)
     while position >= 0:
         start = position + len(_OPENING)
@@ -401,13 +398,13 @@ def _body(text: str) -> str | None:
 
 _STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
 _ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
-_MOSTLY: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
-"""The statuses that are shown where there is no room for all."""
-FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _MOSTLY, _ID, _STEP, _OUTPUT, _CHECK})
+_COMMON_STATUSES: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
+"""Placeholder in a form without room for all statuses."""
+FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _COMMON_STATUSES, _ID, _STEP, _OUTPUT, _CHECK})
 
 
 def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = False) -> str:
-    """Return a block that shows the fields that every contract has."""
+    """Return a block with the fields that every contract has."""
     report: JSON = {"ownership_assessment": OWNERSHIP[0], **{name: ["none"] for name in FINDINGS}}
     shape: dict[str, JSON] = {
         "agent_status": {"plan_status": status, "agent_id": name, "pending_steps": [], "next_action": _STEP},
@@ -421,7 +418,7 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
 
 
 def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Write a contract as a block to copy, with the agent's id and the statuses that may follow now (R51)."""
+    """Return a block to copy, with the agent's id and the statuses that are allowed now (R51)."""
     if wanted.parse == "text":
         return ""
     legal = legal_next(remembered(facts.memory).status)
@@ -432,8 +429,8 @@ def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
             "pending_steps; next_action), evidence_report (seven lists, verification), consolidation_report, approval_request."
         )
     consolidate = consolidation_required(facts.given)
-    only = legal[0] if len(legal) == 1 else _MOSTLY if consolidate else _STATUS
-    lines = [f"End with this block:\n{skeleton(name, only, consolidate=consolidate)}"]
+    status = legal[0] if len(legal) == 1 else _COMMON_STATUSES if consolidate else _STATUS
+    lines = [f"End with this block:\n{skeleton(name, status, consolidate=consolidate)}"]
     if consolidate:
         lines.append(f"ownership_assessment: {', '.join(OWNERSHIP)}.")
     if len(legal) > 1:
@@ -448,34 +445,33 @@ def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
 
 
 def conclusion(reports: Sequence[AgentReport]) -> list[str]:
-    """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
-    read = [(who, Contract(value)) for who, value in reports]
-    done = [(who, one) for who, one in read if one.plan_status == "COMPLETE"]
-    if len(done) == 1 and (summary := done[0][1].user_facing_summary):
+    """Return the summary of a single agent, or each agent's key outputs; then verification, impacts and open gaps."""
+    read = [(agent, Contract(value)) for agent, value in reports]
+    complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
+    if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
         lines = summary.splitlines()
     else:
-        lines = [line for who, one in done for line in labelled(who, _outcome_words(one))]
-    contracts = [one for _, one in done]
+        lines = [line for agent, contract in complete for line in labelled(agent, _results(contract))]
+    contracts = [contract for _, contract in complete]
     return [
         *lines,
-        *labelled("Verified by", dict.fromkeys(map(_checked, contracts))),
+        *labelled("Verified by", dict.fromkeys(map(_verification_text, contracts))),
         *labelled("Impacts elsewhere", _all(contracts, "cross_layer_impacts")),
         *labelled("Still open", _all(contracts, "open_gaps")),
     ]
 
 
-def _outcome_words(contract: Contract) -> list[str]:
+def _results(contract: Contract) -> list[str]:
     return _texts_of(contract.evidence["key_outputs"]) or [contract.user_facing_summary or "done"]
 
 
-def _checked(contract: Contract) -> str:
-    """How the work was checked, as far as the agent says; a COMPLETE contract has passed."""
-    words = (as_text(contract.verification.get(name) or "") for name in ("method", "details"))
-    return next(filter(None, words), "")
+def _verification_text(contract: Contract) -> str:
+    texts = (as_text(contract.verification.get(name) or "") for name in ("method", "details"))
+    return next(filter(None, texts), "")
 
 
 def _all(contracts: Sequence[Contract], name: str) -> list[str]:
-    return list(dict.fromkeys(text for one in contracts for text in _texts_of(one.evidence[name])))
+    return list(dict.fromkeys(text for contract in contracts for text in _texts_of(contract.evidence[name])))
 
 
 def _texts_of(entries: Sequence[JSON]) -> list[str]:
@@ -483,7 +479,7 @@ def _texts_of(entries: Sequence[JSON]) -> list[str]:
 
 
 def contract_verdict(contract: Contract, status: str) -> Reading:
-    """Turn the status of a valid contract into a route or an action."""
+    """Return the route or the action for the status of a valid contract."""
     if status == "COMPLETE":
         return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
@@ -494,20 +490,22 @@ def contract_verdict(contract: Contract, status: str) -> Reading:
         return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
         return Reading(action="pause", reason=_next_action(contract), needs="question")
-    why = "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
-    return Reading(action="escalate", reason=why)
+    reason = "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
+    return Reading(action="escalate", reason=reason)
 
 
 def _approval(request: Mapping[str, JSON]) -> Reading:
-    asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
+    command = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
     if not can_be_granted(request):
-        return Reading(action="pause", reason=f"The agent asks for a direction: {asked}", needs="direction")
-    own = f"the agent made up the id {request['approval_id']}"
-    return Reading(action="pause", reason=f"The agent asks for approval: {asked} ({own})", needs="consent")
+        return Reading(action="pause", reason=f"The agent asks for a direction: {command}", needs="direction")
+    origin = f"the agent made up the id {request['approval_id']}"
+    return Reading(
+        action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="consent"
+    )
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:
-    """Write the contract as text for whoever works next, a line for each thing it says."""
+    """Return the contract as text for the next agent, one line per field."""
     return "\n".join(_lines(contract, warnings))
 
 
@@ -525,9 +523,9 @@ def _lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
 
 
 def work_items_of_gaps(contract: Contract) -> list[JSON]:
-    """Turn each open gap into a work item: its first line is the title, the rest the context.
+    """Return each open gap as a work item: its first line is the title, the rest the context.
 
-    A report that must have a gap has "none" where there is none, which is no work.
+    The entry "none" of a mandatory list is not a work item.
     """
     helper = "\n".join(_helper(contract))
     items: list[JSON] = []
@@ -549,7 +547,7 @@ def _next_action(contract: Contract) -> str:
 
 
 def _gaps(contract: Contract) -> list[str]:
-    """The open gaps of both reports, each once and none blank."""
+    """Return the open gaps of both reports, each once, without blank ones."""
     others = as_entries(contract.consolidation_report.get("open_gaps"))
     gaps = _texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
@@ -561,19 +559,19 @@ def _helper(contract: Contract) -> Iterator[str]:
         yield f"Next best agent: {one_line(as_text(helper))}"
 
 
-_MEANT: Final[dict[Outcome, tuple[str, str | None]]] = {
+_STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
     "done": ("COMPLETE", "pass"),
     "accepted": ("IN_PROGRESS", None),
     "again": ("IN_PROGRESS", "fail"),
     "open": ("IN_PROGRESS", None),
     "stuck": ("BLOCKED", None),
 }
-"""Status and result of the verification; what was accepted unchecked is not said to have passed."""
+"""Status and result of the verification by outcome; unchecked work has not passed."""
 
 
 def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Write an answer as a contract."""
-    status, result = _MEANT[answer.outcome]
+    """Return an answer as a contract."""
+    status, result = _STATUS_AND_RESULT[answer.outcome]
     agent_status: dict[str, JSON] = {
         "plan_status": status,
         "pending_steps": [],
@@ -600,44 +598,45 @@ def _gap(item: WorkItem) -> str:
 
 
 def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return what a contract says, in the order in which a person needs it; never raises.
+    """Return the sections of a contract, most important first; never raises.
 
     Args:
-        value: the contract, valid or not; what cannot be read is left out.
-        find: tells which of the files that it names are there.
+        value: the contract, valid or not; unreadable fields are left out.
+        find: returns the path of a file that the contract names.
     """
     contract = Contract(value)
     sections = [Section.of_pairs("contract", _contract_headline(contract))]
     for title, owner in (
         ("verification", contract.verification),
-        ("asks for", contract.approval_request),
+        ("approval request", contract.approval_request),
         ("consolidation", contract.consolidation_report),
     ):
         rows = tuple(
-            (name, entry) for name, given in owner.items() for entry in map(as_text, as_entries(given))
+            (name, entry) for name, value in owner.items() for entry in map(as_text, as_entries(value))
         )
         sections += [Section(title, rows=rows)] if rows else []
     sections.append(_contract_evidence(contract, find))
-    suggested = [(one["description"], one["body"]) for one in contract.memorialize_suggestions.suggestions]
+    memories = contract.memorialize_suggestions.suggestions
+    suggested = [(memory["description"], memory["body"]) for memory in memories]
     suggested += [(note, "") for note in contract.memory_suggestions]
     if suggested:
-        sections.append(Section("suggests to remember", ("what", "in full"), tuple(suggested)))
+        sections.append(Section("suggestions to remember", ("what", "in full"), tuple(suggested)))
     return sections
 
 
 def _contract_headline(contract: Contract) -> list[tuple[str, TextOrPointer]]:
     loop, used = contract.loop_state, contract.context_consumption or {}
     rounds = f"{loop.iteration} of {as_text(loop.max_iterations)}" if loop else ""
-    metric = f"{as_text(loop.metric)}, wanted {as_text(loop.threshold)}" if loop else ""
-    rolled = contract.rollback_executed
+    metric = f"{as_text(loop.metric)}, threshold {as_text(loop.threshold)}" if loop else ""
+    rollback = contract.rollback_executed
     return [
         ("status", contract.plan_status),
-        ("says", contract.user_facing_summary or ""),
-        *(("still to do", as_text(step)) for step in contract.pending_steps),
+        ("summary", contract.user_facing_summary or ""),
+        *(("pending", as_text(step)) for step in contract.pending_steps),
         ("next", "" if contract.next_action is None else as_text(contract.next_action)),
         ("round", rounds),
         ("metric", metric),
-        ("taken back", "" if rolled in (None, ABSENT) else str(rolled)),
+        ("rollback", "" if rollback in (None, ABSENT) else str(rollback)),
         *((label, str(used[name])) for name, label in _USED.items() if used.get(name) is not None),
     ]
 
@@ -652,5 +651,5 @@ def _contract_evidence(contract: Contract, find: FindFile) -> Section:
             text = as_text(entry)
             rows.append((name, Pointer(text, find(text)) if name == "files_checked" else text))
     empty = [name for name, entries in contract.evidence.items() if not entries]
-    lines = (f"nothing in: {', '.join(empty)}",) if empty else ()
+    lines = (f"empty: {', '.join(empty)}",) if empty else ()
     return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)

@@ -1,4 +1,4 @@
-"""Reading a contract: found, checked field by field, held against the last one, projected, or asked for again.
+"""The agent contract protocol: check a contract field by field, compare it with the previous one, and decide what follows.
 
 Agent contract rules, sections 3 to 8 and 14.
 """
@@ -51,11 +51,11 @@ _PLACEHOLDER = re.compile(
     r"(n/?a|none|-|\[\]|not (available|applicable)|no (commands? run|verbatim output)|"
     r"no output( captured| to capture)?)\.?"
 )
-_MOST_SHOWN: Final = 200
+_EXCERPT_CHARS: Final = 200
 
 
 class CheckedContract(NamedTuple):
-    """A contract, why it is refused, what is odd about it, and who could repair it."""
+    """A contract, its issues and warnings, and the way to repair it."""
 
     contract: contract_fields.Contract
     issues: tuple[Issue, ...]
@@ -65,54 +65,59 @@ class CheckedContract(NamedTuple):
 
     @property
     def only_unfinished(self) -> bool:
-        """Whether nothing is wrong except that the agent's own loop is not done."""
+        """True if the only issue is that the agent's own loop is unfinished."""
         codes = [issue.code or "" for issue in self.issues]
         return bool(codes) and all(code.startswith("LOOP_STATE_INCOMPLETE:") for code in codes)
 
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
-    """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
-    found = contract_fields.Contract(contract or {})
-    status, request = found.plan_status, found.approval_request
+    """Check a contract, None if its block is missing; never raises."""
+    parsed = contract_fields.Contract(contract or {})
+    status, request = parsed.plan_status, parsed.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
-    issues, warnings = list(_status(found, status)), []
+    issues, warnings = list(_status_issues(parsed, status)), []
     if contract is not None:
         issues += [
-            *(_evidence(found) if status in contract_fields.PLAN_STATUSES else ()),
-            *(_verification(found) if status == "COMPLETE" else ()),
-            *_consolidation(found, demanded=contract_fields.consolidation_required(facts.given)),
-            *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
-            *(_loop(found) if status == "COMPLETE" else ()),
+            *(_evidence(parsed) if status in contract_fields.PLAN_STATUSES else ()),
+            *(_verification(parsed) if status == "COMPLETE" else ()),
+            *_consolidation(parsed, demanded=contract_fields.consolidation_required(facts.given)),
+            *(
+                _issues_of({"approval_request": _REQUEST}, {"approval_request": request})
+                if asks_approval
+                else ()
+            ),
+            *(_loop(parsed) if status == "COMPLETE" else ()),
         ]
-        warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unproven(found)]
+        warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unproven(parsed)]
         if not issues:
-            warnings += _updates(found, facts)
-    hopeless = not found.agent_status or status not in contract_fields.PLAN_STATUSES
-    tier: _Tier = "ok" if not issues else "reissue" if hopeless else "repair"
-    return CheckedContract(found, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
+            warnings += _updates(parsed, facts)
+    is_hopeless = not parsed.agent_status or status not in contract_fields.PLAN_STATUSES
+    tier: _Tier = "ok" if not issues else "reissue" if is_hopeless else "repair"
+    return CheckedContract(parsed, tuple(issues), tuple(warnings), tier, _repair(parsed, facts, tier))
 
 
 def _repair(contract: contract_fields.Contract, facts: TurnFacts, tier: _Tier) -> Repair:
     if tier == "ok":
         return "none"
-    known = contract_fields.is_agent_id(contract.agent_id) or contract_fields.is_agent_id(facts.agent_id)
-    return "resume_same_agent_contract_repair" if known else "escalate_contract_repair"
+    if any(map(contract_fields.is_agent_id, (contract.agent_id, facts.agent_id))):
+        return "resume_same_agent_contract_repair"
+    return "escalate_contract_repair"
 
 
-def _shown(value: JSON) -> str:
-    return str(value)[:_MOST_SHOWN]
+def _excerpt(value: JSON) -> str:
+    return str(value)[:_EXCERPT_CHARS]
 
 
 def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
-    """An object whose fields are missing too where it is."""
+    """Return a required object; if it is missing, so are its fields."""
     return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
 
 
-def _given(
-    fixes: Mapping[str, str], before: str = "", lacks: Callable[[JSON], bool] = is_missing
+def _required(
+    fixes: Mapping[str, str], prefix: str = "", lacks: Callable[[JSON], bool] = is_missing
 ) -> dict[str, HandoffField]:
-    """Fields that must be there, whatever they hold, each with what to do; their codes are their names."""
-    return {name: HandoffField("any", before + name.upper(), fix, lacks) for name, fix in fixes.items()}
+    """Return required fields of any type, each with its fix; their codes are their names."""
+    return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
 def _word(words: tuple[str, ...], code: str) -> HandoffField:
@@ -124,7 +129,7 @@ _STATUS: Final = _section(
     "end the reply with an ```agent_contract_handoff block that contains one JSON object",
     {
         "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
-        **_given(
+        **_required(
             {
                 "pending_steps": "list the remaining steps, [] if there are none",
                 "next_action": "write what should happen next",
@@ -136,50 +141,52 @@ _STATUS: Final = _section(
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
     "add it, an object with seven lists",
-    _given(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] if there is nothing")),
+    _required(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] if there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",
     "add it: other agents work on this task too",
     {
         "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
-        **_given(
+        **_required(
             dict.fromkeys(contract_fields.FINDINGS, 'fill it in, with ["none"] if there is nothing'),
             lacks=operator.not_,
         ),
     },
 )
-_UNDO: Final = {
+_REQUEST_FIXES: Final = {
     "rollback": "write how to undo the command",
     "verification": "write how to check that the command worked",
 }
 _REQUEST: Final = _section(
-    "APPROVAL_REQUEST", "describe the command that needs approval", _given(_UNDO, "APPROVAL_REQUEST_")
+    "APPROVAL_REQUEST",
+    "describe the command that needs approval",
+    _required(_REQUEST_FIXES, "APPROVAL_REQUEST_"),
 )
-_NAMED: Final = ("operation", "exact_content", "scope", "risk_level")
-_BETTER_REQUEST: Final = _section(
-    "", "", {name: HandoffField("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}") for name in _NAMED}
+_REQUEST_FIELDS: Final = ("operation", "exact_content", "scope", "risk_level")
+_COMPLETE_REQUEST: Final = _section(
+    "", "", {name: HandoffField("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}") for name in _REQUEST_FIELDS}
 )
 
 
-def _wrong(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
+def _issues_of(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
     check = Checker()
     check.read(contract, fields)
     return check.issues
 
 
-def _status(contract: contract_fields.Contract, status: str) -> Iterator[Issue]:
-    given, name = contract.agent_status, contract.agent_id
-    folded = {**given, "plan_status": status, "agent_id": name} if given else {}
-    yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
-    if name and not contract_fields.is_agent_id(name):
-        yield issue_of("AGENT_ID", _shown(name))
+def _status_issues(contract: contract_fields.Contract, status: str) -> Iterator[Issue]:
+    reported, agent_id = contract.agent_status, contract.agent_id
+    normalized = {**reported, "plan_status": status, "agent_id": agent_id} if reported else {}
+    yield from _issues_of({"agent_status": _STATUS}, {"agent_status": normalized})
+    if agent_id and not contract_fields.is_agent_id(agent_id):
+        yield issue_of("AGENT_ID", _excerpt(agent_id))
 
 
 def _evidence(contract: contract_fields.Contract) -> list[Issue]:
-    given = contract.evidence_report
-    there = {name: True for name in contract_fields.EVIDENCE if name in given or name.upper() in given}
-    return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": {**given, **there}})
+    report = contract.evidence_report
+    present = {name: True for name in contract_fields.EVIDENCE if name in report or name.upper() in report}
+    return _issues_of({"evidence_report": _EVIDENCE}, {"evidence_report": {**report, **present}})
 
 
 def _verification(contract: contract_fields.Contract) -> Iterator[Issue]:
@@ -190,23 +197,24 @@ def _verification(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _consolidation(contract: contract_fields.Contract, *, demanded: bool) -> list[Issue]:
-    given = {"consolidation_report": contract.consolidation_report}
-    needed = demanded or bool(contract.consolidation_report)
-    return _wrong({"consolidation_report": _CONSOLIDATION}, given) if needed else []
+    report = contract.consolidation_report
+    if not demanded and not report:
+        return []
+    return _issues_of({"consolidation_report": _CONSOLIDATION}, {"consolidation_report": report})
 
 
 def _approval_warnings(request: Mapping[str, JSON]) -> Iterator[Issue]:
-    yield from _wrong({"approval_request": _BETTER_REQUEST}, {"approval_request": dict(request)})
-    own_id = request.get("approval_id")
-    if not is_missing(own_id) and not is_approval_id(own_id):
-        yield issue_of("APPROVAL_ID_MALFORMED", _shown(own_id), shown=_shown(own_id))
-    elif not (is_missing(own_id) or is_missing(request.get("exact_content")) or can_be_granted(request)):
+    yield from _issues_of({"approval_request": _COMPLETE_REQUEST}, {"approval_request": dict(request)})
+    approval_id = request.get("approval_id")
+    if not is_missing(approval_id) and not is_approval_id(approval_id):
+        yield issue_of("APPROVAL_ID_MALFORMED", _excerpt(approval_id), shown=_excerpt(approval_id))
+    elif not (is_missing(approval_id) or is_missing(request.get("exact_content")) or can_be_granted(request)):
         yield issue_of("APPROVAL_WITHOUT_COMMAND")
     risk = request.get("risk_level")
-    folded = _shown(risk).strip().upper()
-    if not is_missing(risk) and folded not in contract_fields.RISKS:
+    level = _excerpt(risk).strip().upper()
+    if not is_missing(risk) and level not in contract_fields.RISKS:
         choices = ", ".join(contract_fields.RISKS)
-        yield issue_of("APPROVAL_REQUEST_INVALID_RISK_LEVEL", folded, choices=choices)
+        yield issue_of("APPROVAL_REQUEST_INVALID_RISK_LEVEL", level, choices=choices)
 
 
 def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
@@ -217,20 +225,20 @@ def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
-    """Commands were run, and no output of any is shown."""
-    commands, outputs = (_listed(contract, name) for name in ("commands_run", "verbatim_outputs"))
+    """Yield a warning if commands were run but no output is quoted."""
+    commands, outputs = (_evidence_texts(contract, name) for name in ("commands_run", "verbatim_outputs"))
     if any(map(_is_command, commands)) and not any(map(_is_output, outputs)):
         yield issue_of("verbatim_outputs_missing")
 
 
-def _listed(contract: contract_fields.Contract, name: str) -> list[str]:
-    """The texts of a list, an object's by its command, output or content; empty for anything but a list."""
+def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
+    """Return the texts of a list, of an object its command, output or content; empty for any other value."""
     evidence = contract.evidence_report
-    given = evidence.get(name, evidence.get(name.upper()))
-    return [_text(entry) for entry in given] if isinstance(given, list) else []
+    entries = evidence.get(name, evidence.get(name.upper()))
+    return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
 
 
-def _text(entry: JSON) -> str:
+def _evidence_text(entry: JSON) -> str:
     if isinstance(entry, dict):
         entry = next((entry[name] for name in ("command", "output", "content") if name in entry), str(entry))
     return " ".join(entry.lower().split()) if isinstance(entry, str) else ""
@@ -248,28 +256,28 @@ def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[I
     writable = contract_fields.writable_sections(facts.given)
     if writable is None:
         return
-    for place, entry in enumerate(contract.update_contracts):
+    for index, entry in enumerate(contract.update_contracts):
         if entry.contract not in writable:
-            yield rejected(place, entry.contract, facts.agent_id, writable)
+            yield rejected(index, entry.contract, facts.agent_id, writable)
 
 
-MOST_REPAIRS: Final = 2
-"""How often a refused contract is asked for again before a person is called."""
+MAX_REPAIRS: Final = 2
+"""Maximum number of repair turns before a person is called."""
 
 
 class Examined(NamedTuple):
-    """A reading with what was checked on the way to it."""
+    """A reading and the checked contract."""
 
     reading: Reading
     checked: CheckedContract
 
 
-_NOBODY: Final = "a000000"
-"""An agent id as contracts want it; nobody has it."""
+_SAMPLE_ID: Final = "a000000"
+"""A valid agent id that no agent has."""
 
 
 class ContractProtocol(HandoffProtocol):
-    """Reads and asks for agent contracts."""
+    """The agent contract protocol."""
 
     name = "agent-contract"
     ask = staticmethod(contract_fields.contract_form)
@@ -280,7 +288,7 @@ class ContractProtocol(HandoffProtocol):
     layout = staticmethod(contract_fields.contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Read an agent's reply; text sockets accept anything."""
+        """Read an agent's reply; a text socket accepts anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
         return examine(contract_fields.contract_in(text), wanted, facts).reading
@@ -288,38 +296,38 @@ class ContractProtocol(HandoffProtocol):
     def learn(
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> KnowledgeUpdate:
-        """Merge ``update_contracts`` into what is kept about the project (section 10)."""
+        """Merge ``update_contracts`` into the project's knowledge (section 10)."""
         writable = contract_fields.writable_sections(given)
-        done = apply_updates(knowledge, value.get("update_contracts"), writable or ())
-        # Where the agent was given what it may write, the reading has already refused the rest, by the agent's id.
-        refused = done.warnings if writable is None else ()
-        return KnowledgeUpdate(done.document, (*refused, *done.issues))
+        updates = apply_updates(knowledge, value.get("update_contracts"), writable or ())
+        # If the assignment lists the sections, the reading already has the warnings, with the id of the agent.
+        warnings = updates.warnings if writable is None else ()
+        return KnowledgeUpdate(updates.document, (*warnings, *updates.issues))
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """List what an agent suggests to remember (section 9)."""
+        """Return an agent's suggestions for the project's memory (section 9)."""
         contract = contract_fields.Contract(value)
-        found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
-        found += [("memory", one) for one in contract.memorialize_suggestions.suggestions]
-        return found + [("note", {"text": note}) for note in contract.memory_suggestions]
+        suggestions: list[tuple[SuggestionKind, Mapping[str, str]]] = []
+        suggestions += [("memory", memory) for memory in contract.memorialize_suggestions.suggestions]
+        return suggestions + [("note", {"text": note}) for note in contract.memory_suggestions]
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
-        """Show the plan statuses of a visit, without those that were refused."""
-        statuses = tuple(_recorded(readings))
+        """Return the accepted plan statuses of a visit."""
+        statuses = tuple(_accepted_statuses(readings))
         if not statuses:
             return []
-        way = StatusPath(
+        path = StatusPath(
             statuses,
             contract_fields.legal_next(statuses[-1]),
             contract_fields.PLAN_STATUSES[0],
             contract_fields.AROUND_IN_PROGRESS,
         )
-        return [Section("plan_status", statuses=way)]
+        return [Section("plan_status", statuses=path)]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that may say an outcome."""
-        # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
-        told: Outcome = "done" if outcome == "again" else outcome
-        value = contract_fields.contract_of(SimpleAnswer.sample(told, count, agent=_NOBODY))
+        """Yield contracts that may have an outcome."""
+        # Unsatisfied work is complete but not owned here, since an agent with work in progress is asked to continue.
+        reported: Outcome = "done" if outcome == "again" else outcome
+        value = contract_fields.contract_of(SimpleAnswer.sample(reported, count, agent=_SAMPLE_ID))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
@@ -329,29 +337,27 @@ class ContractProtocol(HandoffProtocol):
         evidence = value.get("evidence_report")
         gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
         for open_gaps in (gaps, [SAMPLE]):
-            found = {**findings, "ownership_assessment": owner, "open_gaps": open_gaps}
-            yield {**value, "consolidation_report": found}
+            report = {**findings, "ownership_assessment": owner, "open_gaps": open_gaps}
+            yield {**value, "consolidation_report": report}
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that need a person."""
+        """Yield contracts that stop the cast for a person."""
         for value in self.sample_outputs("stuck", 0):
             yield value
-            status = value.get("agent_status")
-            known = status if isinstance(status, dict) else {}
-            yield {**value, "agent_status": {**known, "plan_status": "NEEDS_INPUT"}}
+            yield set_path(value, ["agent_status", "plan_status"], "NEEDS_INPUT")
 
     def write(self, value: Mapping[str, JSON]) -> str:
-        """Write a contract in its fence."""
+        """Return a contract in its fence."""
         return _fenced(value)
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
+        """Return a contract that a person verified, with the id of the agent; without a verdict the work is done."""
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
-        value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
+        value = set_path(value, ["evidence_report", "verification", "method"], "Checked by a person.")
         if contract_fields.consolidation_required(facts.given):
-            nothing: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
-            value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **nothing}}
+            empty: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
+            value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **empty}}
         return _fenced(value)
 
 
@@ -359,23 +365,23 @@ def _fenced(value: Mapping[str, JSON]) -> str:
     return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
 
-def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
+def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         if reading.accepted and isinstance(reading.value, dict):
             status = contract_fields.Contract(reading.value).plan_status
-            # Work that says itself that it is not done is accepted, and yet its status is not recorded.
+            # The status of accepted but unfinished work is not recorded.
             if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
                 yield status
 
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
-    """Check a contract that was found, None for none, and decide what happens next (section 14)."""
-    found = contract if isinstance(contract, dict) and not too_deep(contract) else None
-    checked = check_contract(found, facts)
-    value = without_infinities(found)
+    """Check a contract, None if there is none, and decide what happens next (section 14)."""
+    readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
+    checked = check_contract(readable, facts)
+    value = without_infinities(readable)
     missing = (
-        (*missing_sources(value, wanted), *form_words(found, contract_fields.FORM_WORDS_OF_CONTRACTS))
-        if found is not None
+        (*missing_sources(value, wanted), *form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS))
+        if readable is not None
         else ()
     )
     reading = _reading(value, checked._replace(issues=checked.issues + missing), wanted, facts)
@@ -389,12 +395,14 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
 def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
-        way = Reading(satisfied=False, reason=checked.issues[0].message)
-        return _accepted(value, checked, way, wanted, facts.memory)
+        route = Reading(satisfied=False, reason=checked.issues[0].message)
+        return _accepted(value, checked, route, wanted, facts.memory)
     step = contract_fields.report(contract_fields.remembered(facts.memory), status)
     if checked.issues:
-        late = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
-        return _refused(value, checked._replace(issues=checked.issues + late), facts)
+        order_issues = (
+            (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
+        )
+        return _refused(value, checked._replace(issues=checked.issues + order_issues), facts)
     if step.issue is not None:
         return Reading(
             value,
@@ -413,13 +421,13 @@ def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts:
 
 
 def _accepted(
-    value: JSON, checked: CheckedContract, way: Reading, wanted: Requirements, memory: JSON
+    value: JSON, checked: CheckedContract, route: Reading, wanted: Requirements, memory: JSON
 ) -> Reading:
     contract = checked.contract
     unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"
-    if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
-        way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
-    return way._replace(
+    if route.action == "route" and route.satisfied is False and unfinished and not wanted.sends_back:
+        route = route._replace(satisfied=None, action="reissue")  # run the node again (section 14)
+    return route._replace(
         value=value,
         context=contract_fields.contract_context(contract, checked.warnings),
         work_items=contract_fields.work_items_of_gaps(contract) if wanted.work_items else None,
@@ -434,8 +442,8 @@ def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading
     error: Refusal = "not_json" if value is None else "contract"
     action: Reaction = "reissue"
     reason = "The contract is not valid."
-    if facts.refused >= MOST_REPAIRS:
-        action, reason = "escalate", f"The contract is still not valid after {MOST_REPAIRS} repairs."
+    if facts.refused >= MAX_REPAIRS:
+        action, reason = "escalate", f"The contract is still not valid after {MAX_REPAIRS} repairs."
     elif checked.tier == "repair" and checked.repair == "escalate_contract_repair":
         action, reason = "escalate", "The contract is not valid, and it names no agent that could repair it."
     return Reading(

@@ -1,7 +1,4 @@
-"""The parts of a handoff envelope, checked field by field, and what they mean in other forms (envelope rules, 1, 3, 4, 8).
-
-The other forms are the graph, a JSON Schema, and a layout for a person.
-"""
+"""The fields of an envelope, and their meaning for the graph, models and a person (envelope rules, 1, 3, 4, 8)."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ META: Final = (*_IDENTITY, "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """Something that is or may be wrong; every text is "" when it was not given."""
+    """A concern; missing texts are ""."""
 
     severity: str
     description: str
@@ -59,7 +56,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Something that was taken for granted, why, and what follows if it is wrong."""
+    """An assumption, its reason, and the impact if it is wrong."""
 
     assumption: str
     why: str
@@ -68,7 +65,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What an envelope says: words in upper case, blank and absent texts as "", absent lists empty."""
+    """The content of an envelope: words in upper case, missing texts as "", missing lists empty."""
 
     status: str = ""
     did: str = ""
@@ -86,13 +83,12 @@ class Envelope:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether anything can be looked up: an artifact, a command, a measurement or a place."""
-        places = (concern.location for concern in self.concerns)
+        """True if there is an artifact, a command, a measurement or a location."""
         pointers = (
             *self.artifacts,
             *self.commands,
             *(self.measurements or {}).values(),
-            *filter(None, places),
+            *(concern.location for concern in self.concerns),
         )
         return not all(map(is_blank, pointers))
 
@@ -101,19 +97,19 @@ def _upper(word: str) -> str:
     return word.strip().upper()
 
 
-def _said(missing: str = "", *, optional: bool = False) -> HandoffField:
-    """A text; ``missing`` is the code of one that is not there or blank, none where it may be left out."""
+def _text(missing: str = "", *, optional: bool = False) -> HandoffField:
+    """Return a text field; ``missing`` is the code if it is missing or blank, "" if it is optional."""
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
 def _one_of(words: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
-    """A word; a blank one is missing where that has a code of its own, else none of the words."""
+    """Return a word field; a blank word is missing if ``missing`` is a code, else it is a wrong word."""
     return HandoffField("word", missing or code, "", is_blank if missing else is_null, words, code, _upper)
 
 
 _SUMMARY: Final[Fields] = {
-    "what_i_did": _said(),
-    "what_i_found": _said(),
+    "what_i_did": _text(),
+    "what_i_found": _text(),
     "key_decisions": HandoffField("texts"),
     "evidence": HandoffField(
         "object",
@@ -131,15 +127,15 @@ _FIELDS: Final[Fields] = {
         "objects",
         fields={
             "severity": _one_of(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
-            "description": _said("CONCERN:{place}.description"),
-            "recommendation": _said("CONCERN:{place}.recommendation"),
-            "location": _said(optional=True),
+            "description": _text("CONCERN:{place}.description"),
+            "recommendation": _text("CONCERN:{place}.recommendation"),
+            "location": _text(optional=True),
         },
     ),
     "assumptions": HandoffField(
         "objects",
         fields={
-            name: _said(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")
+            name: _text(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")
         },
     ),
     "routing": HandoffField(
@@ -148,13 +144,13 @@ _FIELDS: Final[Fields] = {
         "add it, an object",
         fields={
             "recommendation": _one_of(_RECOMMENDATIONS, "RECOMMENDATION"),
-            "reason": _said("ROUTING_REASON"),
-            "next_step_suggestion": _said(optional=True),
+            "reason": _text("ROUTING_REASON"),
+            "next_step_suggestion": _text(optional=True),
             "can_further_iteration_help": HandoffField("flag", optional=True),
         },
     ),
 }
-"""The fields of an envelope but for meta, which is the runtime's (sections 1 and 3)."""
+"""The fields of an envelope without meta, which belongs to the runtime (sections 1 and 3)."""
 
 Profile: TypeAlias = Literal["final", "fragment"]
 Channel: TypeAlias = Literal["text", "structured", "file"]
@@ -163,7 +159,7 @@ _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class CheckedEnvelope(NamedTuple):
-    """The envelope as far as it could be read, why it is refused, and what is odd about it."""
+    """The envelope as far as it is readable, its issues and its warnings."""
 
     envelope: Envelope
     issues: tuple[Issue, ...]
@@ -171,7 +167,7 @@ class CheckedEnvelope(NamedTuple):
 
     @property
     def foreign(self) -> bool:
-        """Whether the envelope names another step, flow or agent than the runtime's."""
+        """True if the envelope names another step, flow or agent than the current one."""
         return any((issue.code or "").startswith("META_MISMATCH:") for issue in self.issues)
 
 
@@ -182,16 +178,16 @@ def check_envelope(
     profile: Profile = "final",
     channel: Channel = "text",
 ) -> CheckedEnvelope:
-    """Check an envelope; never raises, whatever the fields hold.
+    """Check an envelope; never raises.
 
     Args:
-        value: the object that was found.
-        meta: the runtime's own meta fields, as far as it knows them.
-        profile: ``fragment`` for an excerpt, which needs neither meta nor evidence pointers.
-        channel: ``file`` for an envelope that was read back, where nothing fills its meta.
+        value: the object.
+        meta: the runtime's own meta fields, as far as they are known.
+        profile: ``fragment`` for an excerpt, which needs neither meta nor evidence.
+        channel: ``file`` for an envelope from a file, whose meta is complete.
     """
     check = Checker()
-    _meta(check, value, meta, demanded=channel == "file" and profile == "final")
+    _check_meta(check, value, meta, demanded=channel == "file" and profile == "final")
     fields = check.read(_with_flag(check, value), _FIELDS)
     summary, routing = fields["summary"], fields["routing"]
     envelope = Envelope(
@@ -203,42 +199,44 @@ def check_envelope(
         commands=summary["evidence"]["commands_run"],
         measurements=summary["evidence"]["measurements"],
         concerns=tuple(
-            Concern(one["severity"], one["description"], one["location"].strip(), one["recommendation"])
-            for one in fields["concerns"]
+            Concern(row["severity"], row["description"], row["location"].strip(), row["recommendation"])
+            for row in fields["concerns"]
         ),
-        assumptions=tuple(Assumption(*one.values()) for one in fields["assumptions"]),
+        assumptions=tuple(Assumption(*row.values()) for row in fields["assumptions"]),
         recommendation=routing["recommendation"],
         reason=routing["reason"],
         suggestion=routing["next_step_suggestion"].strip(),
         can_help=routing["can_further_iteration_help"],
     )
-    given = value.get("summary")
-    if isinstance(given, dict):
-        _content(check, envelope, given, profile)
+    own_summary = value.get("summary")
+    if isinstance(own_summary, dict):
+        _check_summary(check, envelope, own_summary, profile)
     return CheckedEnvelope(envelope, tuple(check.issues), tuple(check.warnings))
 
 
 def envelope_of(value: Mapping[str, JSON]) -> Envelope:
-    """Return the parts of an envelope, valid or not; what cannot be read is empty. Never raises."""
+    """Return the content of an envelope, valid or not; unreadable fields are empty. Never raises."""
     return check_envelope(value, {}, profile="fragment").envelope
 
 
-def _content(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
+def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
     texts = [summary.get(name) for name in ("what_i_did", "what_i_found")]
-    says = not all(map(is_blank, texts))
-    if not says:
+    has_content = not all(map(is_blank, texts))
+    if not has_content:
         check.issues.append(issue_of("SUMMARY_CONTENT"))
-    # What has no status that counts is held to the rule for the others, unless it says nothing at all (R58).
-    if (envelope.status or says) and not envelope.has_evidence:
+    # An envelope without a valid status needs evidence too, unless it is empty (R58).
+    if (envelope.status or has_content) and not envelope.has_evidence:
         optional = envelope.status == "BLOCKED" or profile == "fragment"
         (check.warnings if optional else check.issues).append(issue_of("EVIDENCE_POINTERS_REQUIRED"))
 
 
-def _meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
-    fields = {name: _said(f"META:{name}" if demanded else "") for name in META}
-    given = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
+def _check_meta(
+    check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool
+) -> None:
+    fields = {name: _text(f"META:{name}" if demanded else "") for name in META}
+    own = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
     for name in META:
-        text = given[name]
+        text = own[name]
         if text and name in _IDENTITY and known.get(name) and text != known[name]:
             check.issues.append(issue_of("META_MISMATCH", name, name=name, known=known[name]))
         if text and name == "timestamp" and not _is_time(text):
@@ -254,10 +252,10 @@ def _is_time(text: str) -> bool:
 
 
 def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Read a word in the place of true or false, with a warning."""
+    """Replace a word such as yes by true or false, with a warning."""
     routing, name = value.get("routing"), "can_further_iteration_help"
-    given = routing.get(name) if isinstance(routing, dict) else None
-    flag = _YES_NO.get(given.strip().lower()) if isinstance(given, str) else None
+    word = routing.get(name) if isinstance(routing, dict) else None
+    flag = _YES_NO.get(word.strip().lower()) if isinstance(word, str) else None
     if flag is None or not isinstance(routing, dict):
         return value
     check.warnings.append(issue_of("CAN_FURTHER_ITERATION_HELP_COERCED", flag=str(flag).lower()))
@@ -265,11 +263,11 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
-    """Turn status and recommendation into a route or an action; the envelope must be valid."""
-    return _decided(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
+    """Return the route or the action of a valid envelope, by its status and recommendation."""
+    return _route(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
 
 
-def _decided(envelope: Envelope, facts: TurnFacts) -> Reading:
+def _route(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.status == "BLOCKED":
         return Reading(action="pause", reason=envelope.reason, needs="help")
     satisfied = True if envelope.status == "VERIFIED" else None
@@ -294,15 +292,15 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Reading:
     if target := _target(envelope, facts):
         return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
-    named = f"to {envelope.suggestion[:100]!r}, which is not a socket here"
-    lost = named if envelope.suggestion else "without a socket to go to"
+    unknown = f"to {envelope.suggestion[:100]!r}, which is not a socket of this loadout"
+    lost = unknown if envelope.suggestion else "without a target"
     return Reading(satisfied=satisfied, action="escalate", reason=f"A detour {lost}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
-    """Return the socket that a detour leads to, "" for none: by its id, or what is placed there alone (R51)."""
-    named = envelope.suggestion
-    return named if facts.sockets is None or named in facts.sockets else facts.names.get(named, "")
+    """Return the socket that a detour names by its id or by the name of its only materia; "" for none (R51)."""
+    name = envelope.suggestion
+    return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
 
 
 def _at_cap(facts: TurnFacts) -> bool:
@@ -341,7 +339,7 @@ def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> 
 
 
 def envelope_context(envelope: Envelope) -> str:
-    """Write the envelope as text for whoever works next, a line for each thing it says."""
+    """Return the envelope as text for the next agent, one line per field."""
     return "\n".join(_lines(envelope))
 
 
@@ -354,41 +352,39 @@ def _lines(envelope: Envelope) -> Iterator[str]:
     if _outcome(envelope) == "accepted":
         yield "verified=false (accepted with concerns)"
     for concern in envelope.concerns:
-        place = f" {one_line(concern.location)}" if concern.location else ""
+        location = f" {one_line(concern.location)}" if concern.location else ""
         yield (
-            f"Concern {concern.severity}{place}: {one_line(concern.description)}. "
+            f"Concern {concern.severity}{location}: {one_line(concern.description)}. "
             f"Recommended: {one_line(concern.recommendation)}"
         )
-    for assumed in envelope.assumptions:
+    for assumption in envelope.assumptions:
         yield (
-            f"Assumption: {one_line(assumed.assumption)}. Why: {one_line(assumed.why)}. "
-            f"If wrong: {one_line(assumed.impact)}"
+            f"Assumption: {one_line(assumption.assumption)}. Why: {one_line(assumption.why)}. "
+            f"If wrong: {one_line(assumption.impact)}"
         )
     yield from labelled("Decided", envelope.decisions)
-    measured = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
+    measurements = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
     yield from labelled("Artifacts", envelope.artifacts)
     yield from labelled("Commands", envelope.commands)
-    yield from labelled("Measurements", measured)
+    yield from labelled("Measurements", measurements)
 
 
 def work_items_of_concerns(envelope: Envelope) -> list[JSON]:
-    """Turn each concern into a work item: title and context as text."""
+    """Return each concern as a work item: title and context as text."""
     return [
         {"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns
     ]
 
 
 def _item_context(concern: Concern) -> str:
-    """Write what a concern says beside its description, a line each."""
-    place = f"location: {concern.location}\n" if concern.location else ""
-    return f"severity: {concern.severity}\n{place}recommendation: {concern.recommendation}"
+    location = f"location: {concern.location}\n" if concern.location else ""
+    return f"severity: {concern.severity}\n{location}recommendation: {concern.recommendation}"
 
 
-_PLAIN: Final = "MEDIUM"
-"""The severity of work that comes with none."""
+_DEFAULT_SEVERITY: Final = "MEDIUM"
 
 _DETAILS = re.compile(
-    r"severity: (?P<severity>HIGH|MEDIUM|LOW)\n(?:location: (?P<place>[^\n]+)\n)?recommendation: (?P<advice>.*)",
+    r"severity: (?P<severity>HIGH|MEDIUM|LOW)\n(?:location: (?P<location>[^\n]+)\n)?recommendation: (?P<advice>.*)",
     re.DOTALL,
 )
 _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
@@ -401,7 +397,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 
 def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Write an answer as an envelope; the only evidence is the commands of the answer."""
+    """Return an answer as an envelope; its only evidence is the commands of the answer."""
     status, recommendation, can_help = _ROUTES[answer.outcome]
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
@@ -438,19 +434,19 @@ def _outcome(envelope: Envelope) -> Outcome:
 def _concern(item: WorkItem) -> JSON:
     details = _DETAILS.fullmatch(item.context)
     if details is None:
-        return {"severity": _PLAIN, "description": item.title, "recommendation": item.context}
-    place = {"location": details["place"]} if details["place"] else {}
-    told = {"severity": details["severity"], "description": item.title}
-    return {**told, **place, "recommendation": details["advice"]}
+        return {"severity": _DEFAULT_SEVERITY, "description": item.title, "recommendation": item.context}
+    location = {"location": details["location"]} if details["location"] else {}
+    concern = {"severity": details["severity"], "description": item.title}
+    return {**concern, **location, "recommendation": details["advice"]}
 
 
 def schema(wanted: Requirements) -> dict[str, JSON] | None:
-    """Describe an envelope, and with it the fields that the socket's assignments read; None for a text socket."""
+    """Return the schema of an envelope and of the fields that assignments read; None for a text socket."""
     if wanted.parse == "text":
         return None
-    read = {name: ANYTHING for _, source in wanted.sources if (name := first_field(source))}
-    read.pop("workItems", None)  # made from the concerns
-    return closed_object({**read, **schema_of(_FIELDS)["properties"]})
+    assigned = {name: ANYTHING for _, source in wanted.sources if (name := first_field(source))}
+    assigned.pop("workItems", None)  # it follows from the concerns
+    return closed_object({**assigned, **schema_of(_FIELDS)["properties"]})
 
 
 _SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
@@ -458,22 +454,24 @@ _LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
 
 
 def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return what an envelope says, in the order in which a person needs it; never raises.
+    """Return the sections of an envelope, most important first; never raises.
 
     Args:
-        value: the envelope, valid or not; what cannot be read is left out.
-        find: tells which of the files that it names are there.
+        value: the envelope, valid or not; unreadable fields are left out.
+        find: returns the path of a file that the envelope names.
     """
     envelope = envelope_of(value)
     sections = [Section.of_pairs("envelope", _envelope_headline(envelope))]
     if envelope.concerns:
-        rows = [_concern_row(one, find) for one in sorted(envelope.concerns, key=_rank)]
-        sections.append(Section("concerns", ("severity", "what", "where", "what to do"), tuple(rows)))
+        rows = [_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_rank)]
+        sections.append(
+            Section("concerns", ("severity", "concern", "location", "recommendation"), tuple(rows))
+        )
     if evidence := _envelope_evidence(envelope, find):
         sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
     if envelope.assumptions:
-        assumed = tuple((one.assumption, one.why, one.impact) for one in envelope.assumptions)
-        sections.append(Section("assumptions", ("taken for granted", "why", "if it is wrong"), assumed))
+        assumptions = tuple((row.assumption, row.why, row.impact) for row in envelope.assumptions)
+        sections.append(Section("assumptions", ("assumption", "why", "if wrong"), assumptions))
     meta = value.get("meta")
     if isinstance(meta, dict):
         identity = Section.of_pairs(
@@ -503,8 +501,8 @@ def _rank(concern: Concern) -> int:
 
 def _concern_row(concern: Concern, find: FindFile) -> tuple[TextOrPointer, ...]:
     severity = f"{_SIGNS.get(concern.severity, '')} {concern.severity}".strip()
-    place = Pointer(concern.location, find(_LINE.sub("", concern.location)))
-    return severity, concern.description, place, concern.recommendation
+    location = Pointer(concern.location, find(_LINE.sub("", concern.location)))
+    return severity, concern.description, location, concern.recommendation
 
 
 def _envelope_evidence(envelope: Envelope, find: FindFile) -> list[tuple[TextOrPointer, ...]]:
@@ -512,6 +510,5 @@ def _envelope_evidence(envelope: Envelope, find: FindFile) -> list[tuple[TextOrP
         ("file", Pointer(text, find(text))) for text in envelope.artifacts
     ]
     rows += [("command", text) for text in envelope.commands]
-    measured = (envelope.measurements or {}).items()
-    rows += [("measured", f"{name} = {as_text(value)}") for name, value in measured]
-    return rows
+    measurements = (envelope.measurements or {}).items()
+    return [*rows, *(("measured", f"{name} = {as_text(value)}") for name, value in measurements)]

@@ -1,7 +1,4 @@
-"""Reading an envelope: found, checked, projected, or asked for again (envelope rules, sections 2 and 5).
-
-And its final form, and the names of its files (section 6).
-"""
+"""The envelope protocol: find and check an envelope, decide what follows, or ask again (envelope rules, sections 2, 5 and 6)."""
 
 from __future__ import annotations
 
@@ -39,38 +36,37 @@ from materia_nb.jsonvalue import JSON, compact, set_path
 
 
 def _not_object(value: JSON) -> Issue | None:
-    """Return the issue of a value that is not an object, or no JSON; None for an object."""
+    """Return the issue of a value that is not an object or is nested too deeply; None for an envelope."""
     if isinstance(value, dict):
         return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if too_deep(value) else None
     return issue_of("ENVELOPE_NOT_OBJECT")
 
 
 def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
-    """Return the envelope of a reply and no issue, or None and why there is none.
+    """Return the envelope of a reply and no issue, or None and the issue.
 
-    A fence tagged json is preferred over an earlier plain one; what surrounds one object
-    is dropped. ``file``: the text is a whole file, which must be the object itself.
-    The time is linear in the length of the text.
+    A fence tagged json is preferred over an earlier plain one, and text around an object is ignored.
+    With ``file``, the text is a file, which must contain only the object. The time is linear in the length of the text.
     """
     if not text.strip():
         return None, MISSING_ENVELOPE
-    taken = text.strip() if file else _taken(text)
+    excerpt = text.strip() if file else _fence_content(text)
     try:
-        value = wide_json(taken)[0]
+        value = wide_json(excerpt)[0]
     except NotJson as error:
-        start, end = taken.find("{"), taken.rfind("}")
+        start, end = excerpt.find("{"), excerpt.rfind("}")
         if file or not 0 <= start < end:
             return None, issue_of("ENVELOPE_NOT_JSON", why=error)
         try:
-            value = wide_json(taken[start : end + 1])[0]
-        except NotJson as again:
-            return None, issue_of("ENVELOPE_NOT_JSON", why=again)
+            value = wide_json(excerpt[start : end + 1])[0]
+        except NotJson as inner_error:
+            return None, issue_of("ENVELOPE_NOT_JSON", why=inner_error)
     issue = _not_object(value)
     return (None, issue) if issue else (value, None)
 
 
-def _taken(text: str) -> str:
-    """The part of the text that should be the object: up to the end where no backticks close it."""
+def _fence_content(text: str) -> str:
+    """Return the content of the preferred fence, up to the end of the text if it is not closed; else the whole text."""
     for opening in ("```json", "```"):
         start = text.find(opening)
         if start >= 0:
@@ -80,8 +76,8 @@ def _taken(text: str) -> str:
     return text.strip()
 
 
-MOST_TRIES: Final = 3
-"""How often an envelope is asked for in a turn, the first time included."""
+MAX_TRIES: Final = 3
+"""Maximum number of requests for an envelope in a turn, the first one included."""
 
 
 def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
@@ -97,22 +93,21 @@ def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, 
 def finished(
     value: Mapping[str, JSON], envelope: envelope_fields.Envelope, known: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """Return a valid envelope as it is kept: unknown fields too, words in upper case, meta filled in."""
-    done = _with_meta(value, known)
-    done = set_path(done, ["status"], envelope.status)
-    done = set_path(done, ["routing", "recommendation"], envelope.recommendation)
+    """Return a valid envelope as it is stored: with unknown fields, words in upper case, and meta filled in."""
+    stored = set_path(_with_meta(value, known), ["status"], envelope.status)
+    stored = set_path(stored, ["routing", "recommendation"], envelope.recommendation)
     if envelope.can_help is not None:
-        done = set_path(done, ["routing", "can_further_iteration_help"], envelope.can_help)
+        stored = set_path(stored, ["routing", "can_further_iteration_help"], envelope.can_help)
     if not envelope.concerns:
-        return done
-    concerns = zip(value["concerns"], envelope.concerns, strict=True)
-    return {**done, "concerns": [{**given, "severity": one.severity} for given, one in concerns]}
+        return stored
+    pairs = zip(value["concerns"], envelope.concerns, strict=True)
+    return {**stored, "concerns": [{**own, "severity": concern.severity} for own, concern in pairs]}
 
 
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
-    """Return the envelope that stands in for one that could not be had: it claims nothing.
+    """Return the envelope that replaces a missing one: it claims nothing.
 
-    Its evidence is what the runtime itself saw change during the turn.
+    Its evidence is the files that changed during the turn.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     return _with_meta(
@@ -159,7 +154,7 @@ _FORM_WORDS: Final = frozenset(
 
 
 def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Write an envelope as one line to copy, and the words that are allowed in it (R51)."""
+    """Return an envelope as one line to copy, and the allowed words (R51)."""
     if wanted.parse == "text":
         return ""
     if short:
@@ -170,7 +165,7 @@ def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
         )
     lines = [
         f"Output only this JSON object:\n{compact(_SHAPE)}",
-        "VERIFIED: everything is met. UNVERIFIED: there are concerns. BLOCKED: a person must help.",
+        "VERIFIED: all met. UNVERIFIED: has concerns. BLOCKED: needs a person.",
         f"A concern{' (a work item)' * wanted.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
         "Evidence: a file, command or number.",
     ]
@@ -180,24 +175,24 @@ def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
 
 
 def _targets(facts: TurnFacts) -> list[str]:
-    """The sockets that a detour may name, each with the name under which it may be named too (R51)."""
+    """Return the sockets that a detour may name, each with its other name (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
 
 class EnvelopeProtocol(HandoffProtocol):
-    """Reads and asks for handoff envelopes."""
+    """The envelope protocol."""
 
     name = "envelope"
-    needs_changed_files = True  # what stands in for an envelope names the files that changed
+    needs_changed_files = True  # the fallback names them
     ask = staticmethod(envelope_form)
     form = staticmethod(envelope_form)
     schema = staticmethod(envelope_fields.schema)
     layout = staticmethod(envelope_fields.envelope_layout)
-    file_content = staticmethod(_with_meta)  # the meta that the runtime knows is filled in (section 6)
+    file_content = staticmethod(_with_meta)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Read an agent's reply; text sockets accept anything."""
+        """Read an agent's reply; a text socket accepts anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
         value, issue = envelope_in(text)
@@ -206,27 +201,27 @@ class EnvelopeProtocol(HandoffProtocol):
         return read_object(value, wanted, facts)
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Name the files that were made (section 3)."""
+        """Return the files that the agent produced (section 3)."""
         return envelope_fields.envelope_of(value).artifacts
 
     can_detour = True
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield an envelope that says an outcome."""
+        """Yield an envelope with an outcome."""
         yield envelope_fields.envelope_of_answer(SimpleAnswer.sample(outcome, count, commands=(SAMPLE,)))
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield envelopes that need a person."""
+        """Yield envelopes that stop the cast for a person."""
         for value in self.sample_outputs("stuck", 0):
             yield value
             yield {**value, "status": "UNVERIFIED"}
 
     def write(self, value: Mapping[str, JSON]) -> str:
-        """Write an envelope as it is."""
+        """Return an envelope as JSON."""
         return without_backticks(value)
 
-    def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
-        """Write an envelope whose evidence is that a person judged."""
+    def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - meta is filled in later
+        """Return an envelope whose evidence is the person's verdict."""
         value = envelope_fields.envelope_of_answer(replace(answer, findings=answer.findings or NO_REASON))
         return self.write(set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1}))
 
@@ -239,7 +234,7 @@ def read_object(
     profile: envelope_fields.Profile = "final",
     channel: envelope_fields.Channel = "structured",
 ) -> Reading:
-    """Read an envelope that is an object already: structured output, or a file that was decoded."""
+    """Read an envelope that is already an object: structured output or a decoded file."""
     issue = _not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
@@ -251,27 +246,27 @@ def read_object(
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
         return _refused(value, issues, checked.warnings, facts)
-    way = envelope_fields.envelope_verdict(checked.envelope, facts)
-    if way.satisfied is None and way.action == "route" and wanted.only_guarded:
-        way = way._replace(satisfied=False)  # every way on is guarded: a review without a verdict goes back
-    return way._replace(
+    route = envelope_fields.envelope_verdict(checked.envelope, facts)
+    if route.satisfied is None and route.action == "route" and wanted.only_guarded:
+        route = route._replace(satisfied=False)  # all edges need a verdict: a review without one goes back
+    return route._replace(
         value=finished(value, checked.envelope, facts.meta),
         context=envelope_fields.envelope_context(checked.envelope),
         work_items=envelope_fields.work_items_of_concerns(checked.envelope) if wanted.work_items else None,
-        warnings=checked.warnings + way.warnings,
+        warnings=checked.warnings + route.warnings,
     )
 
 
 def _refused(
     value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts
 ) -> Reading:
-    """Ask again, or, when that was the last try, put the fallback in place and let a person see it."""
+    """Ask again; after the last try, use the fallback and call a person."""
     error: Refusal = "not_json" if value is None else "contract"
-    if facts.refused + 1 < MOST_TRIES:
+    if facts.refused + 1 < MAX_TRIES:
         reason = "The envelope is not valid."
         return Reading(value, error, issues, action="reissue", warnings=warnings, reason=reason)
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     tries = counted(facts.refused + 1, "try", "tries")
     failed = issue_of("FINALIZATION_FAILED", tries=tries, codes=codes)
-    instead = Reading(fallback(facts, issues), error, (failed,), action="escalate", reason=failed.message)
-    return instead._replace(warnings=(issue_of("FALLBACK_ENVELOPE"),))
+    replaced = Reading(fallback(facts, issues), error, (failed,), action="escalate", reason=failed.message)
+    return replaced._replace(warnings=(issue_of("FALLBACK_ENVELOPE"),))

@@ -169,7 +169,7 @@ def _run_updates(vector: Mapping[str, Any]) -> list[str]:
 def _run_repair(vector: Mapping[str, Any]) -> list[str]:
     """Read one reply after another until one is accepted or the repairs are used up."""
     given, context = vector["input"], vector["input"]["context"]
-    spared = contract_protocol.MOST_REPAIRS - context.get("max_repairs", contract_protocol.MOST_REPAIRS)
+    spared = contract_protocol.MAX_REPAIRS - context.get("max_repairs", contract_protocol.MAX_REPAIRS)
     repairs, seen = 0, None
     for text in given["outputs"]:
         facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
@@ -247,11 +247,11 @@ def _run_parse(vector: Mapping[str, Any]) -> list[str]:
 def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
     """Ask for the envelope until one is valid or the tries are used up; the work itself runs once."""
     given = vector["input"]
-    tries = given["context"].get("max_attempts", handoff_envelope.MOST_TRIES)
+    tries = given["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
     kernel = given["context"].get("kernel") or {}
     attempts, reading = 0, None
     for reply in given["finalization_replies"][:tries]:
-        facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MOST_TRIES - tries)
+        facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MAX_TRIES - tries)
         attempts += 1
         if isinstance(reply, str):
             reading = handoff_envelope.EnvelopeProtocol().read(reply, _ANY_JSON, facts)

@@ -49,7 +49,7 @@ def test_an_envelope_is_shown_with_its_worst_concern_first_and_the_files_that_ar
             (),
         ),
         "concerns": (
-            ("severity", "what", "where", "what to do"),
+            ("severity", "concern", "location", "recommendation"),
             (
                 ("!!! HIGH", "slow", Pointer("b.py:4-7", "/there/b.py"), "cache"),
                 ("!! MEDIUM", "slow", Pointer("a.py:1", "/there/a.py"), "cache"),
@@ -63,7 +63,7 @@ def test_an_envelope_is_shown_with_its_worst_concern_first_and_the_files_that_ar
             (),
         ),
         "assumptions": (
-            ("taken for granted", "why", "if it is wrong"),
+            ("assumption", "why", "if wrong"),
             (("utf-8", "usual", "garbled"),),
             (),
         ),
@@ -102,15 +102,15 @@ def test_a_contract_is_shown_with_what_is_left_what_is_asked_and_what_is_to_be_r
         approval_request={"operation": "push", "exact_content": "git push"},
     )
     found = shown("agent-contract", value, files=["a.py"])
-    assert list(found) == ["contract", "verification", "asks for", "consolidation", "evidence"]
+    assert list(found) == ["contract", "verification", "approval request", "consolidation", "evidence"]
     assert found["contract"][1] == (
         ("status", "COMPLETE"),
-        ("still to do", "write"),
-        ("still to do", "test"),
+        ("pending", "write"),
+        ("pending", "test"),
         ("next", "review it"),
     )
     assert found["verification"][1] == (("result", "pass"),)
-    assert found["asks for"][1] == (("operation", "push"), ("exact_content", "git push"))
+    assert found["approval request"][1] == (("operation", "push"), ("exact_content", "git push"))
     assert [row for row in found["consolidation"][1] if row[0] == "open_gaps"] == [
         ("open_gaps", "one"),
         ("open_gaps", "two"),
@@ -119,7 +119,7 @@ def test_a_contract_is_shown_with_what_is_left_what_is_asked_and_what_is_to_be_r
     assert headers == ("list", "entry")
     assert rows == (("files_checked", Pointer("a.py", "/there/a.py")), ("key_outputs", "it works"))
     assert lines == (
-        "nothing in: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",
+        "empty: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",
     )
 
 
@@ -147,13 +147,11 @@ def test_a_loop_of_its_own_what_was_taken_back_and_what_was_used_are_in_the_head
         user_facing_summary="It is nearly done.",
     )
     _, rows, _ = shown("agent-contract", value)["contract"]
-    assert rows[1:2] == (("says", "It is nearly done."),)
-    assert {
-        name: text for name, text in rows if name in {"round", "metric", "taken back", "tokens used"}
-    } == {
+    assert rows[1:2] == (("summary", "It is nearly done."),)
+    assert {name: text for name, text in rows if name in {"round", "metric", "rollback", "tokens used"}} == {
         "round": "2 of 5",
-        "metric": "0.4, wanted 0.8",
-        "taken back": "True",
+        "metric": "0.4, threshold 0.8",
+        "rollback": "True",
         "tokens used": "900",
     }
     assert "window used" not in dict(rows)
@@ -163,10 +161,10 @@ def test_suggestions_to_remember_are_shown_where_there_are_some():
     value = contract(
         memorialize_suggestions=[{"description": "short", "body": "long"}], memory_suggestions=["by the way"]
     )
-    headers, rows, _ = shown("agent-contract", value)["suggests to remember"]
+    headers, rows, _ = shown("agent-contract", value)["suggestions to remember"]
     assert headers == ("what", "in full")
     assert rows == (("short", "long"), ("by the way", ""))
-    assert "suggests to remember" not in shown("agent-contract", CONTRACT)
+    assert "suggestions to remember" not in shown("agent-contract", CONTRACT)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

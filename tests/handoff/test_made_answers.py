@@ -57,7 +57,7 @@ def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, s
     reading = read(name, text, FREE, **facts)
     assert (reading.issues, reading.satisfied, reading.action) == ((), satisfied, "route")
     assert "as it was seen" in reading.context
-    assert ("A person judged" in text) == (name == "agent-contract")
+    assert ("Checked by a person" in text) == (name == "agent-contract")
 
 
 def test_the_report_of_one_agent_is_its_summary_and_of_several_what_each_found():

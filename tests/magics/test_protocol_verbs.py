@@ -48,7 +48,7 @@ def test_handoff_shows_the_contract(shell):
     ran(shell)
     shown = text(line(shell, "handoff"))
     assert "status  COMPLETE" in shown
-    assert "suggests to remember" in shown
+    assert "suggestions to remember" in shown
 
 
 def test_suggestions_are_listed_and_kept_by_number(shell):
