@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from materia_nb.errors import counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, write_all
-from materia_nb.jsonvalue import JSON, Object, as_object, is_object
+from materia_nb.jsonvalue import JSON, Object, as_object, is_object, pointer_keys
 from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design.document import design_error, exact
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
@@ -165,10 +165,10 @@ def keep_draft(design: Design, root: Path, by: str = "") -> Design:
 def _touched(document: Object, path: str) -> JSON:
     """Return what a change at a path depends on: the outermost list on the way there, or the value itself; None for neither."""
     value: JSON = document
-    for part in path.split("/")[1:]:
+    for key in pointer_keys(path):
         if not isinstance(value, dict):
             break
-        value = value.get(part.replace("~1", "/").replace("~0", "~"))
+        value = value.get(key)
     return value
 
 
