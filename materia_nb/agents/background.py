@@ -40,12 +40,12 @@ def leavable(work: Callable[[], T], stop: Stop) -> T:
         AgentError: it was left behind (kind ``interrupted``); what it comes to is thrown away.
     """
     done = threading.Event()
-    came: list[T] = []
+    values: list[T] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
-            came.append(work())
+            values.append(work())
         except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
             raised.append(error)
         finally:
@@ -57,7 +57,7 @@ def leavable(work: Callable[[], T], stop: Stop) -> T:
             raise AgentError("It was left behind.", kind="interrupted")
     if raised:
         raise raised[0]
-    return came[0]
+    return values[0]
 
 
 class LoopInbox(Generic[T]):
@@ -71,9 +71,9 @@ class LoopInbox(Generic[T]):
         self._take = take
         self._told: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
-    def tell(self, thing: T) -> None:
+    def tell(self, telling: T) -> None:
         """Tell something; from any thread."""
-        self._told.put((thing,))
+        self._told.put((telling,))
 
     def wake(self) -> None:
         """Let the waiting thread look up although nothing was told."""
@@ -82,14 +82,14 @@ class LoopInbox(Generic[T]):
     def empty(self, timeout_s: float = 0.0) -> None:
         """Pass on what was told, after waiting a while for the first of it."""
         try:
-            waiting = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
+            entries = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
         except queue.Empty:
             return
         # Not until nothing is left: whoever tells without end must not keep the caller here.
-        waiting += [self._told.get() for _ in range(self._told.qsize())]
-        for told in waiting:
-            if told is not None:
-                self._take(told[0])
+        entries += [self._told.get() for _ in range(self._told.qsize())]
+        for entry in entries:
+            if entry is not None:
+                self._take(entry[0])
 
 
 class BackgroundLoop:
@@ -278,14 +278,14 @@ class _Starter:
             platform.start_thread(act, name)
             return
         if self._thread is None or not self._thread.is_alive():  # not yet, or left in the parent of a fork
-            asked = self._asked = queue.SimpleQueue()
-            self._thread = platform.start_thread(partial(_start_what_comes, asked), "materia-starts")
+            acts = self._asked = queue.SimpleQueue()
+            self._thread = platform.start_thread(partial(_start_what_comes, acts), "materia-starts")
         self._asked.put(partial(copy_context().run, platform.start_thread, act, name))
 
 
-def _start_what_comes(asked: queue.SimpleQueue[Callable[[], object]]) -> None:
+def _start_what_comes(acts: queue.SimpleQueue[Callable[[], object]]) -> None:
     while True:
-        asked.get()()
+        acts.get()()
 
 
 _STARTER: Final = _Starter()
@@ -321,19 +321,19 @@ async def in_thread(work: Callable[[], T], stop: Stop) -> T:
     Raises:
         asyncio.CancelledError: it was cancelled; ``stop`` has been set then, and the thread has ended.
     """
-    came: Future[T] = Future()
+    future: Future[T] = Future()
     loop = asyncio.get_running_loop()
     callers = BackgroundLoop(loop)
 
     def run() -> None:
         CALLERS.set(callers)
         try:
-            came.set_result(work())
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised again below, by whoever awaits it
-            came.set_exception(error)
+            future.set_exception(error)
 
     _STARTER.start(run, "materia-cast")
-    awaited, cancelled = asyncio.wrap_future(came), None
+    awaited, cancelled = asyncio.wrap_future(future), None
     with _WAKERS.setdefault(loop, _Waker()):
         while not awaited.done():
             try:

@@ -50,9 +50,9 @@ class ProgramAnswer(NamedTuple):
     unread: str = ""
 
 
-_TOLD: Final = 200
+_SHOWN_CHARS: Final = 200
 """How much of what cannot be read is shown."""
-_COUNTED: Final = ("input", "output", "cached", "reasoning")
+_TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
 """What tokens are counted as."""
 
 ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
@@ -86,13 +86,13 @@ class JsonOutput:
     lines: bool = False
 
     def __post_init__(self) -> None:
-        if wrong := set(self.usage) - set(_COUNTED):
+        if wrong := set(self.usage) - set(_TOKEN_KINDS):
             raise AgentError(
                 f"usage has no {', '.join(sorted(map(str, wrong)))}",
-                hint=f"give paths for {', '.join(_COUNTED)}",
+                hint=f"give paths for {', '.join(_TOKEN_KINDS)}",
             )
         for paths in (self.answer, *self.usage.values(), self.cost, self.session, self.error):
-            for path in _listed(paths):
+            for path in _as_tuple(paths):
                 if (fault := jsonpath_fault(path)) is not None:
                     raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
 
@@ -102,39 +102,41 @@ class JsonOutput:
             value = self._value(stdout)
         except (ValueError, RecursionError) as fault:
             return ProgramAnswer("", unread=f"What it printed is not JSON: {fault}")
-        answers = next((found for path in _listed(self.answer) if (found := _find(path, value))), [])
+        answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
         text = _text(answers[-1]) if answers else ""
-        failures = [one for one in self._all(self.error, value) if one]
-        paths = {name: self.usage.get(name, ()) for name in _COUNTED}
-        sums = {name: _sum(self._all(one, value)) for name, one in paths.items()}
+        failures = [failure for failure in self._all(self.error, value) if failure]
+        paths = {name: self.usage.get(name, ()) for name in _TOKEN_KINDS}
+        sums = {name: _sum(self._all(each, value)) for name, each in paths.items()}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
         cost = _sum(self._all(self.cost, value))
         known = any(count is not None for count in (cost, *tokens.values()))
-        sessions = [one for one in self._all(self.session, value) if isinstance(one, str)]
-        said = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(iter(sessions), ""))
+        sessions = [session for session in self._all(self.session, value) if isinstance(session, str)]
+        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(iter(sessions), ""))
         if failures:
-            told = text or "it reports an error" if failures[-1] is True else _text(failures[-1])
-            return said._replace(error=told)
+            message = text or "it reports an error" if failures[-1] is True else _text(failures[-1])
+            return answer._replace(error=message)
         if answers:
-            return said
-        where = " or ".join(_listed(self.answer))
-        return said._replace(unread=f"There is no answer at {where} of what it printed: {stdout[:_TOLD]}")
+            return answer
+        where = " or ".join(_as_tuple(self.answer))
+        return answer._replace(
+            unread=f"There is no answer at {where} of what it printed: {stdout[:_SHOWN_CHARS]}"
+        )
 
     def _value(self, stdout: str) -> JSON:
         if not self.lines:
-            whole: JSON = json.loads(stdout)
-            return whole
+            value: JSON = json.loads(stdout)
+            return value
         return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
     def _all(self, paths: Paths, value: JSON) -> list[JSON]:
-        return [one for path in _listed(paths) for one in _find(path, value)]
+        return [match for path in _as_tuple(paths) for match in _matches(path, value)]
 
 
-def _listed(paths: Paths) -> tuple[str, ...]:
+def _as_tuple(paths: Paths) -> tuple[str, ...]:
     return (paths,) if isinstance(paths, str) else tuple(paths)
 
 
-def _find(path: str, value: JSON) -> list[JSON]:
+def _matches(path: str, value: JSON) -> list[JSON]:
     from jsonpath_ng.ext import parse
 
     return [match.value for match in parse(path).find(value) if match.value is not None]
@@ -146,7 +148,9 @@ def _text(value: JSON) -> str:
 
 def _sum(values: Sequence[JSON]) -> float | None:
     """Add numbers up; None when there are none."""
-    numbers = [one for one in values if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    numbers = [
+        number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)
+    ]
     return sum(numbers) if numbers else None
 
 
@@ -159,20 +163,22 @@ _UNITS: Final = {"k": 1_000, "M": 1_000_000}
 def read_aider(stdout: str) -> ProgramAnswer:
     """Read what aider prints: a banner, the answer, and a line with tokens (rounded, as in 2.4k) and cost a message."""
     lines = stdout.splitlines()
-    used = [(place, match) for place, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
+    used = [(number, match) for number, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
     begin, end = 0, used[-1][0] if used else len(lines)
     if (
-        banner := next((place for place, line in enumerate(lines) if line.startswith("Aider v")), None)
+        banner := next((number for number, line in enumerate(lines) if line.startswith("Aider v")), None)
     ) is not None:
-        begin = next((place for place in range(banner, len(lines)) if not lines[place].strip()), len(lines))
-    counted = {place for place, _ in used}
-    text = "\n".join(lines[place] for place in range(begin, end) if place not in counted).strip()
+        begin = next(
+            (number for number in range(banner, len(lines)) if not lines[number].strip()), len(lines)
+        )
+    counted = {number for number, _ in used}
+    text = "\n".join(lines[number] for number in range(begin, end) if number not in counted).strip()
     if not used:
         return ProgramAnswer(text)
     sent, received = (sum(_count(match[name]) for _, match in used) for name in ("sent", "received"))
     costs = [match["cost"] for _, match in used]
-    cost = None if None in costs else sum(float(one.replace(",", "")) for one in costs)
-    return ProgramAnswer(text, Usage(sent, received, cost))
+    total = None if None in costs else sum(float(cost.replace(",", "")) for cost in costs)
+    return ProgramAnswer(text, Usage(sent, received, total))
 
 
 def _count(text: str) -> int:
@@ -180,10 +186,10 @@ def _count(text: str) -> int:
     return round(float(text.rstrip("kM").replace(",", "")) * unit)
 
 
-_LONGEST_REPLY: Final = 8 * 1024 * 1024
+_MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
 
-_LONGER: Final = "give the agent a longer timeout_s"
+_LONGER_TIMEOUT: Final = "give the agent a longer timeout_s"
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """What a program may name its session; the name is an argument later, and must not be read as an option."""
@@ -258,28 +264,28 @@ class CommandAgent:
                 ``agent_reply_too_long``, and ``interrupted`` when the cast is stopped.
             KeyboardInterrupt: interrupted; the program has ended.
         """
-        asked = turn.prompt if self.goes_on_in(turn) else whole_request(turn)
+        request = turn.prompt if self.goes_on_in(turn) else whole_request(turn)
         with self.called(turn) as argv:
             result = run_process(
                 argv,
-                stdin=asked.encode(errors="replace"),
+                stdin=request.encode(errors="replace"),
                 cwd=self.cwd or turn.project,
                 timeout_s=self.timeout_s,
-                keep_bytes=_LONGEST_REPLY,
+                keep_bytes=_MAX_REPLY_BYTES,
                 stop=turn.stop,
             )
         stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
-        said = self._read(turn, result, stdout)
-        parted = part_thinking(said.text)
+        answer = self._read(turn, result, stdout)
+        split = part_thinking(answer.text)
         meta: dict[str, JSON] = {
             "program": _program(argv),
             "arguments": len(argv) - 1,
             "seconds": round(result.seconds, 6),
         }
-        if said.session:
-            meta["session"] = said.session
+        if answer.session:
+            meta["session"] = answer.session
         return Reply(
-            parted.text, said.usage, meta=meta, thinking=parted.thinking, cut="" if parted.ended else ENDLESS
+            split.text, answer.usage, meta=meta, thinking=split.thinking, cut="" if split.ended else ENDLESS
         )
 
     def goes_on_in(self, turn: Turn) -> str:
@@ -293,24 +299,24 @@ class CommandAgent:
         What it used is told before it fails: unknown where it started and says nothing of it (R56).
         """
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
-        said = ProgramAnswer(stdout if self.reads is None else "")
+        answer = ProgramAnswer(stdout if self.reads is None else "")
         if self.reads is not None and ended:
-            said = self.reads(stdout)
-        failed = not ended or result.code != 0 or said.error or said.unread
+            answer = self.reads(stdout)
+        failed = not ended or result.code != 0 or answer.error or answer.unread
         if failed and result.started:
-            turn.tell(Spent(said.usage or Usage(None, None)))
+            turn.tell(Spent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program(result.argv)}", turn.socket_id
-        if said.error:
+        if answer.error:
             hint = "retry begins a new session" if self.goes_on_in(turn) else None
-            what = f"{name} failed: {said.error[:STDERR_SUMMARY]}"
-            raise AgentError(what, where=where, hint=hint, kind="agent_exit")
+            message = f"{name} failed: {answer.error[:STDERR_SUMMARY]}"
+            raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check(turn, result)  # how it ended says more than what could not be read
-        if said.unread:
+        if answer.unread:
             hint = (
                 "does the program print what its version documents? CommandAgent reads others, or plain text"
             )
-            raise AgentError(f"{name}: {said.unread}", where=where, hint=hint, kind="malformed")
-        return said
+            raise AgentError(f"{name}: {answer.unread}", where=where, hint=hint, kind="malformed")
+        return answer
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
         """Return why the program could not be started, None when it is there; ``project`` is where it would run."""
@@ -326,21 +332,21 @@ class CommandAgent:
     def _check(self, turn: Turn, result: ProcessResult) -> None:
         ended, limit = result.ending, self.timeout_s or 0
         missing = "is it installed? %materia doctor tells which known ones are"
-        ways = (
+        outcomes = (
             (not result.started, "agent_not_started", f"could not be started: {result.start_error}", missing),
-            (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", _LONGER),
+            (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", _LONGER_TIMEOUT),
             (result.stopped, "interrupted", f"was interrupted ({ended})", None),
             (result.code != 0, "agent_exit", f"ended with {ended}", None),
-            (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_LONGEST_REPLY} bytes", None),
+            (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES} bytes", None),
         )  # fmt: skip
-        found = next((one for one in ways if one[0]), None)
-        if found is None:
+        outcome = next((outcome for outcome in outcomes if outcome[0]), None)
+        if outcome is None:
             return
-        _, kind, how, hint = found
+        _, kind, how, hint = outcome
         stderr, secrets = result.stderr.decode(errors="replace"), secret_arguments(result.argv)
-        said = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_SUMMARY)
-        what = f"Command {_program(result.argv)} {how}" + (f"; stderr: {said}" if said else "")
-        raise AgentError(what, where=turn.socket_id, hint=hint, kind=kind)
+        summary = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_SUMMARY)
+        message = f"Command {_program(result.argv)} {how}" + (f"; stderr: {summary}" if summary else "")
+        raise AgentError(message, where=turn.socket_id, hint=hint, kind=kind)
 
 
 def _program(argv: Sequence[str]) -> str:
@@ -352,8 +358,8 @@ def whole_request(turn: Turn) -> str:
     """Write a turn as plain text: the prompt alone, or the visit's conversation under role headings."""
     if not turn.conversation:
         return turn.prompt
-    said = [*turn.conversation, Message("user", turn.prompt)]
-    return "\n\n".join(f"{_HEADINGS[message.role]}\n\n{message.text}" for message in said) + "\n"
+    messages = [*turn.conversation, Message("user", turn.prompt)]
+    return "\n\n".join(f"{_HEADINGS[message.role]}\n\n{message.text}" for message in messages) + "\n"
 
 
 COMMAND_PREFIX: Final = "command:"
@@ -472,24 +478,24 @@ def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "codi
     return "readOnly" if names.isdisjoint({"coding", "edit", "write", "bash"}) else "coding"
 
 
-def _preset(name: str, given: Mapping[str, Any]) -> Preset:
-    facts = _in_tuples(given)
+def _preset(name: str, row: Mapping[str, Any]) -> Preset:
+    facts = _in_tuples(row)
     reads = facts.get("reads")
     if reads is not None:
         facts["reads"] = _READERS[reads] if isinstance(reads, str) else JsonOutput(**reads)
     return Preset(name, **facts)
 
 
-def _in_tuples(given: Any) -> Any:
-    if isinstance(given, dict):
-        return {key: _in_tuples(one) for key, one in given.items()}
-    return tuple(given) if isinstance(given, list) else given
+def _in_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _in_tuples(field) for name, field in value.items()}
+    return tuple(value) if isinstance(value, list) else value
 
 
 _READERS: Final[Mapping[str, ReadsStdout]] = {"aider": read_aider}
 """What reads stdout that is not JSON, by the names that the table has for it."""
 _TABLE: Final = read_package_toml(__file__, "presets.toml")
-PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, given) for name, given in _TABLE.items()}
+PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, row) for name, row in _TABLE.items()}
 """The presets by name."""
 
 
@@ -538,8 +544,8 @@ class PresetAgent(CommandAgent):
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return by what a config may have its price: with its model, or without."""
-        name, wanted = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
-        return (f"{name}:{wanted}", name) if wanted else (name,)
+        name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
+        return (f"{name}:{model}", name) if model else (name,)
 
     def goes_on_in(self, turn: Turn) -> str:
         """Return the session of the answer before in the same conversation, if the program can go on from there."""

@@ -181,10 +181,10 @@ class _Later(Generic[_Value]):
             if not self._default:
                 raise AttributeError  # so the field has no default
             return self._default["default"]
-        kept = turn.__dict__[self._name]
-        if callable(kept):
-            kept = turn.__dict__[self._name] = kept()
-        value: _Value = kept
+        stored = turn.__dict__[self._name]
+        if callable(stored):
+            stored = turn.__dict__[self._name] = stored()
+        value: _Value = stored
         return value
 
     def __set__(self, turn: Turn, value: _Value | Callable[[], _Value]) -> None:
@@ -432,7 +432,7 @@ def sound(
     return Answer(text, usage, meta, thinking=reply.thinking, cut=reply.cut)
 
 
-def sound_usage(given: Any, who: object) -> StepUsage:
+def sound_usage(usage: Any, who: object) -> StepUsage:
     """Take tokens and cost as an agent gave them.
 
     Raises:
@@ -440,18 +440,18 @@ def sound_usage(given: Any, who: object) -> StepUsage:
     """
     try:
         counts = (
-            given.input,
-            given.output,
-            getattr(given, "cached", None),
-            getattr(given, "reasoning", None),
+            usage.input,
+            usage.output,
+            getattr(usage, "cached", None),
+            getattr(usage, "reasoning", None),
         )
-        sent, received, cached, thought = (None if one is None else int(one) for one in counts)
-        cost = None if given.cost is None else float(given.cost)
+        sent, received, cached, thought = (None if count is None else int(count) for count in counts)
+        cost = None if usage.cost is None else float(usage.cost)
         used = StepUsage(sent, received, cost, cached=cached, reasoning=thought)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise AgentError(f"{who} returned a usage that is not numbers: {given!r}") from error
-    if any(one is not None and not 0 <= one < math.inf for one in used):
-        raise AgentError(f"{who} returned an impossible usage: {given!r}")
+        raise AgentError(f"{who} returned a usage that is not numbers: {usage!r}") from error
+    if any(count is not None and not 0 <= count < math.inf for count in used):
+        raise AgentError(f"{who} returned an impossible usage: {usage!r}")
     return used
 
 
@@ -518,13 +518,13 @@ def part_thinking(text: str, tags: tuple[str, str] = TAGS) -> Parted:
         thinking = written[channel.end() : final.start() if final else None]
         answer = _AFTER_CHANNEL.sub("", written[final.end() :]) if final else ""
         return Parted(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
-    found = list(_TAG.finditer(written))
-    if found and found[0].start() == 0 and not found[0][1]:
-        name = found[0][2].lower()
-        end = next((tag for tag in found[1:] if tag[1] and tag[2].lower() == name), None)
-        begin = found[0].end()
+    tag_matches = list(_TAG.finditer(written))
+    if tag_matches and tag_matches[0].start() == 0 and not tag_matches[0][1]:
+        name = tag_matches[0][2].lower()
+        end = next((tag for tag in tag_matches[1:] if tag[1] and tag[2].lower() == name), None)
+        begin = tag_matches[0].end()
     else:
-        begin, end = 0, _unopened(written, found)
+        begin, end = 0, _unopened(written, tag_matches)
         if end is None:
             return Parted(text)
     answer = written[end.end() :] if end is not None else ""
@@ -555,7 +555,7 @@ def _is_json(text: str) -> bool:
 
 def joined_thinking(thoughts: Iterable[str]) -> str:
     """Put what was thought in several answers of one turn together."""
-    return "\n\n".join(filter(None, (one.strip() for one in thoughts)))
+    return "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
 
 
 def kept_thinking(thinking: str) -> str:
@@ -563,5 +563,5 @@ def kept_thinking(thinking: str) -> str:
     data = thinking.encode()
     if len(data) <= LONGEST_THINKING:
         return thinking
-    told = f"\n[cut: {len(thinking):,} characters in all]"
-    return data[: LONGEST_THINKING - len(told.encode())].decode(errors="ignore") + told
+    notice = f"\n[cut: {len(thinking):,} characters in all]"
+    return data[: LONGEST_THINKING - len(notice.encode())].decode(errors="ignore") + notice

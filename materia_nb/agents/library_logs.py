@@ -74,7 +74,7 @@ def one_line_without_keys(text: str) -> str:
     """Return text on one line without keys, also where a library shortened a value within a key."""
     parts = _ELLIPSIS.split(text)
     last = len(parts) - 1
-    parts = [scrubbed_part(part, start=place > 0, end=place < last) for place, part in enumerate(parts)]
+    parts = [scrubbed_part(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]
     line = outgoing_line(" ".join("".join(parts).split()))
     return line if len(line) <= _MAX_LENGTH else line[:_MAX_LENGTH] + "…"
 

@@ -22,7 +22,7 @@ from materia_nb.platform import HeldInterrupts
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from materia_nb.agents.model_requests import Made
+    from materia_nb.agents.model_requests import ModelHandle
 
 
 _INSTALL: Final = 'pip install "materia-nb[models]"'
@@ -48,8 +48,8 @@ def providers() -> list[str]:
     _needs_library()
     from pydantic_ai.models import known_model_names
 
-    found = {name.partition(":")[0] for name in known_model_names() if ":" in name}
-    return sorted({*(name for name in found if "/" not in name), "ollama", "openrouter"})
+    names = {name.partition(":")[0] for name in known_model_names() if ":" in name}
+    return sorted({*(name for name in names if "/" not in name), "ollama", "openrouter"})
 
 
 def meant(name: str) -> str:
@@ -108,11 +108,11 @@ def _needs_library() -> None:
 
 
 def _did_you_mean(name: str) -> str:
-    return f"did you mean {found!r}?" if (found := meant(name)) else ""
+    return f"did you mean {suggestion!r}?" if (suggestion := meant(name)) else ""
 
 
-def _bad_model(what: str, hint: str | None = None) -> AgentError:
-    return AgentError(what, hint=hint, kind="bad_model")
+def _bad_model(message: str, hint: str | None = None) -> AgentError:
+    return AgentError(message, hint=hint, kind="bad_model")
 
 
 def check_model(model: object, base_url: str | None = None) -> None:
@@ -142,7 +142,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
     _provider_class(provider)
 
 
-def model_made_of(model: object, base_url: str | None = None, key_env: str | None = None) -> Made:
+def make_model(model: object, base_url: str | None = None, key_env: str | None = None) -> ModelHandle:
     """Make a model of its name; a model object stays as it is.
 
     Raises:
@@ -153,16 +153,16 @@ def model_made_of(model: object, base_url: str | None = None, key_env: str | Non
     redact_library_logs()
     from pydantic_ai.models import Model, infer_model
 
-    from materia_nb.agents.model_requests import Made
+    from materia_nb.agents.model_requests import ModelHandle
 
     if isinstance(model, Model):
-        return Made(model, model_name_of(model), _tells_the_end(model))
+        return ModelHandle(model, model_name_of(model), _reports_finish(model))
     name = str(model)
     provider, _, rest = name.partition(":")
     if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
         provider = "openai-chat"  # what servers other than OpenAI's own understand
     built = infer_model(f"{provider}:{rest}", lambda _: _provider(provider, base_url, key_env))
-    return Made(built, name, _tells_the_end(built))
+    return ModelHandle(built, name, _reports_finish(built))
 
 
 def _provider_class(provider: str) -> Any:
@@ -188,22 +188,22 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
 
     kind = _provider_class(provider)
     known = inspect.signature(kind.__init__).parameters
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     if provider == "ollama" and not base_url and not os.environ.get("OLLAMA_BASE_URL"):
         base_url = _OLLAMA_URL
     _check_keys([key_env] if key_env else _key_variables(provider))
     if base_url:
-        given["base_url"] = base_url
+        options["base_url"] = base_url
     if key_env:
-        given["api_key"] = os.environ.get(key_env) or _missing([key_env], provider)
+        options["api_key"] = os.environ.get(key_env) or _missing([key_env], provider)
     elif provider == "openai-chat" and not os.environ.get("OPENAI_API_KEY"):
-        given["api_key"] = _NO_KEY
-    for name in given:
+        options["api_key"] = _NO_KEY
+    for name in options:
         if name not in known:
             word = "base URL" if name == "base_url" else "key"
             raise _bad_model(f"The provider {provider} takes no {word} of ours")
     try:
-        return kind(**given)
+        return kind(**options)
     except UserError as error:
         _missing(_VARIABLE.findall(str(error)), provider, str(error))
     except OSError as error:
@@ -220,11 +220,11 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
         ) from None
 
 
-def _missing(variables: Iterable[str], provider: str, said: str = "") -> Any:
+def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
     """Raise the error for what must be set in the environment and is not."""
     names = list(variables)
     if not names:
-        raise _bad_model(f"The provider {provider} is not set up: {scrubbed(said)}")
+        raise _bad_model(f"The provider {provider} is not set up: {scrubbed(message)}")
     raise AgentError(
         f"The provider {provider} needs {' or '.join(names)} in the environment",
         hint=f"set {names[0]} before Jupyter starts; keys are taken from the environment only",
@@ -232,7 +232,7 @@ def _missing(variables: Iterable[str], provider: str, said: str = "") -> Any:
     )
 
 
-def _tells_the_end(model: Model) -> bool:
+def _reports_finish(model: Model) -> bool:
     try:
         from pydantic_ai.models.openai import OpenAIChatModel
     except ImportError:
@@ -324,12 +324,12 @@ class ModelAgent:
         self.attempts = attempts
         self.first_pause_s = first_pause_s
         self.most_rounds = _MOST_ROUNDS
-        self._made: dict[str, Made] = {}
+        self._handles: dict[str, ModelHandle] = {}
         self.name = name or name_of_it
 
     def __getstate__(self) -> dict[str, Any]:
         """What tells it from others, without the connections that it has made."""
-        return {**vars(self), "_made": {}}
+        return {**vars(self), "_handles": {}}
 
     def answer(self, turn: Turn) -> Reply | Asking:
         """Ask the model until it says something without using a tool, or a tool call needs leave.
@@ -343,48 +343,48 @@ class ModelAgent:
         with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
             from materia_nb.agents.model_turn import Talk
 
-            made = self._model_of(turn)
+            model = self._model_of(turn)
         try:
-            return Talk(self, made, turn).answer()
+            return Talk(self, model, turn).answer()
         except AgentError as error:
             if error.kind in ("bad_key", "denied"):
-                self._made.clear()  # the next try reads the environment again
+                self._handles.clear()  # the next try reads the environment again
             raise
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - it runs nothing there
         """Return why no model could be asked: none is named, a key is not set, a package is missing; else None."""
-        wanted = self.model if self.model is not None else model
-        if not wanted:
+        chosen = self.model if self.model is not None else model
+        if not chosen:
             return _no_model("The materia")
         try:
             with HeldInterrupts():
-                model_made_of(wanted, self.base_url, self.key_env)
+                make_model(chosen, self.base_url, self.key_env)
         except AgentError as error:
             return error
         return None
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return by what a config may have its price: its name, and the model that answers."""
-        wanted = self.model if self.model is not None else model
-        return (self.name, wanted) if isinstance(wanted, str) else (self.name,)
+        chosen = self.model if self.model is not None else model
+        return (self.name, chosen) if isinstance(chosen, str) else (self.name,)
 
     def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
         """Return what a request of a materia that asks for ``model`` would cost, in dollars; None where no price is known (R56).
 
         None is known of a server of one's own (``base_url``), or of a model that is not named ``provider:model``.
         """
-        wanted = self.model if self.model is not None else model
-        named = isinstance(wanted, str) and not self.base_url
-        return known_price(str(wanted), tokens_in, tokens_out) if named else None
+        chosen = self.model if self.model is not None else model
+        named = isinstance(chosen, str) and not self.base_url
+        return known_price(str(chosen), tokens_in, tokens_out) if named else None
 
-    def _model_of(self, turn: Turn) -> Made:
-        wanted = self.model if self.model is not None else turn.model
-        if not wanted:
+    def _model_of(self, turn: Turn) -> ModelHandle:
+        chosen = self.model if self.model is not None else turn.model
+        if not chosen:
             raise _no_model(f"The materia {turn.materia_id}", turn.socket_id)
-        name = model_name_of(wanted)
-        if name not in self._made:
-            self._made[name] = model_made_of(wanted, self.base_url, self.key_env)
-        return self._made[name]
+        name = model_name_of(chosen)
+        if name not in self._handles:
+            self._handles[name] = make_model(chosen, self.base_url, self.key_env)
+        return self._handles[name]
 
     def __repr__(self) -> str:
         where = f", base_url={_shown_url(self.base_url)!r}" if self.base_url else ""

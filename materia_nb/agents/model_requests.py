@@ -78,21 +78,21 @@ def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
     """
     if isinstance(error, AgentError):
         return error
-    name, said = _name_of_failure(error), _said(error)
-    kind, what, hint = _KINDS[name]
-    what = what.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
-    if name == "request" and _TOOLS.search(said):
+    name, detail = _name_of_failure(error), _said(error)
+    kind, sentence, hint = _KINDS[name]
+    sentence = sentence.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
+    if name == "request" and _TOOLS.search(detail):
         hint = _NO_TOOLS
     if suggested := getattr(error, "suggested_model_id", None):
         hint = f"did you mean {suggested!r}?"
-    return AgentError(what + (f": {said}" if said else ""), hint=hint, kind=kind)
+    return AgentError(sentence + (f": {detail}" if detail else ""), hint=hint, kind=kind)
 
 
 def refused(model: str, why: object) -> AgentError:
     """Return the error for an answer that was refused, or held back by a filter."""
-    said = f": {_short(why)}" if isinstance(why, str) and why else ""
-    kind, what, hint = _KINDS["refused"]
-    return AgentError(what.format(model=model) + said, hint=hint, kind=kind)
+    detail = f": {_short(why)}" if isinstance(why, str) and why else ""
+    kind, sentence, hint = _KINDS["refused"]
+    return AgentError(sentence.format(model=model) + detail, hint=hint, kind=kind)
 
 
 def empty(model: str) -> AgentError:
@@ -212,18 +212,18 @@ LOOP: Final = BackgroundLoop()
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ModelHandle:
     """A model that is ready to be asked.
 
     Attributes:
         model: the model.
         name: its name where it is shown.
-        tells_the_end: whether each stream of it must say why it ended; one that does not was cut off.
+        reports_finish: whether each stream of it must say why it ended; one that does not was cut off.
     """
 
     model: Model
     name: str
-    tells_the_end: bool
+    reports_finish: bool
 
 
 class ModelOptions(Protocol):
@@ -243,7 +243,7 @@ class Requests:
 
     Attributes:
         options: how long, how often.
-        made: the model.
+        handle: the model.
         tell: takes what is told, in the thread of :meth:`ask`.
         stop: set when the cast is to stop.
         spending: where the tokens of every request are added up, also of those that failed.
@@ -251,7 +251,7 @@ class Requests:
     """
 
     options: ModelOptions
-    made: Made
+    handle: ModelHandle
     tell: Callable[[Telling], None]
     stop: threading.Event
     spending: Spending
@@ -265,16 +265,16 @@ class Requests:
         Raises:
             AgentError: see :meth:`ModelAgent.answer`.
         """
-        begun = time.monotonic()
+        started = time.monotonic()
         tries = 0
 
         def once() -> ModelResponse:
             nonlocal tries
             tries += 1
-            left = max(self.options.timeout_s - (time.monotonic() - begun), 0.001)
+            left = max(self.options.timeout_s - (time.monotonic() - started), 0.001)
             return self._once(messages, {**settings, "request_timeout": left}, parameters)
 
-        again = tenacity.Retrying(
+        retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_may_pass),
             stop=tenacity.stop_any(
                 tenacity.stop_after_attempt(self.options.attempts),
@@ -286,9 +286,9 @@ class Requests:
             reraise=True,
         )
         try:
-            return again(once)
+            return retrying(once)
         except Exception as error:  # noqa: BLE001 - the libraries of many providers raise what they like
-            raise failure(error, self.made.name, tries) from None
+            raise failure(error, self.handle.name, tries) from None
 
     def _once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
@@ -304,7 +304,7 @@ class Requests:
                 self.spending.add(streams[0].get())
             raise
         self.spending.add(response)
-        if response.state == "incomplete" or (self.made.tells_the_end and not _says_the_end(response)):
+        if response.state == "incomplete" or (self.handle.reports_finish and not _has_finish(response)):
             raise CutOff("the stream ended before the answer did")
         return response
 
@@ -317,7 +317,7 @@ class Requests:
         streams: list[StreamedResponse],
     ) -> ModelResponse:
         fresh = True
-        model = self.made.model
+        model = self.handle.model
         async with AsyncExitStack() as stack:
             # Entered for each request, so that no connection stays open when nothing is asked.
             await stack.enter_async_context(model)
@@ -333,7 +333,7 @@ class Requests:
                 size += _size(event)
                 if size > LONGEST_ANSWER:
                     raise AgentError(
-                        f"{self.made.name} answered with more than {LONGEST_ANSWER:,} characters",
+                        f"{self.handle.name} answered with more than {LONGEST_ANSWER:,} characters",
                         hint="retry --turn, or give the agent fewer max_tokens in its settings",
                         kind="agent_reply_too_long",
                     )
@@ -345,9 +345,9 @@ class Requests:
     def _pause(self, state: tenacity.RetryCallState) -> float:
         """Seconds before the next try: what the provider says, else twice as long each time, with some jitter."""
         error = state.outcome.exception() if state.outcome else None
-        asked = getattr(error, "retry_after", None)
-        if asked is not None:
-            return float(asked)
+        retry_after = getattr(error, "retry_after", None)
+        if retry_after is not None:
+            return float(retry_after)
         first = self.options.first_pause_s
         backoff = tenacity.wait_exponential(multiplier=first, max=_LONGEST_PAUSE_S)
         return float(backoff(state) + tenacity.wait_random(0, first / 2)(state))
@@ -355,9 +355,9 @@ class Requests:
     def _note(self, state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         self.retries += 1
-        what = briefly(error, self.made.name) if error else "nothing"
+        reason = briefly(error, self.handle.name) if error else "nothing"
         number = f"{state.attempt_number + 1} of {self.options.attempts}"
-        self.tell(Noted(f"{what}; trying again in {state.upcoming_sleep:.2g} s ({number})"))
+        self.tell(Noted(f"{reason}; trying again in {state.upcoming_sleep:.2g} s ({number})"))
 
     def _sleep(self, seconds: float) -> None:
         if self.stop.wait(seconds):
@@ -385,14 +385,14 @@ async def _as_stream(response: Any) -> None:
             response.status_code = _status_of(error)
         case {"choices": [{"message": {**message}, **choice}, *_]}:
             tool_calls: Any = message.get("tool_calls") or ()
-            calls = [{"index": place, **call} for place, call in enumerate(tool_calls)]
+            calls = [{"index": number, **call} for number, call in enumerate(tool_calls)]
             delta = {**message, "tool_calls": calls or None}
             chunk = {**body, "object": "chat.completion.chunk", "choices": [{**choice, "delta": delta}]}
             _set_content(response, f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n")
         case {**other} if other:
             response.status_code = 400
-            what = "The server sent one whole reply that is no chat completion, instead of a stream"
-            _set_content(response, json.dumps({"error": {"message": what}}))
+            problem = "The server sent one whole reply that is no chat completion, instead of a stream"
+            _set_content(response, json.dumps({"error": {"message": problem}}))
 
 
 def _set_content(response: Any, text: str) -> None:
@@ -438,6 +438,6 @@ def _length(args: str | Mapping[str, object] | None) -> int:
     return len(args) if isinstance(args, str) else len(json.dumps(args, default=str)) if args else 0
 
 
-def _says_the_end(response: ModelResponse) -> bool:
-    told = response.provider_details or {}
-    return response.finish_reason == "content_filter" or "finish_reason" in told
+def _has_finish(response: ModelResponse) -> bool:
+    details = response.provider_details or {}
+    return response.finish_reason == "content_filter" or "finish_reason" in details

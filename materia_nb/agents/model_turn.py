@@ -41,7 +41,7 @@ from materia_nb.agents.interface import (
     joined_thinking,
     part_thinking,
 )
-from materia_nb.agents.model_requests import Made, ModelOptions, Requests, Spending, empty, refused
+from materia_nb.agents.model_requests import ModelHandle, ModelOptions, Requests, Spending, empty, refused
 from materia_nb.agents.tools import Tool, choose_tools
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import Finder
@@ -79,13 +79,13 @@ def _wire_name(tool: str) -> str:
 def conversation(turn: Turn) -> list[ModelMessage]:
     """Return what was said before in this visit and what is asked now."""
     messages: list[ModelMessage] = []
-    for said in turn.conversation:
-        if said.role == "user":
-            messages.append(_asked(said.text))
+    for message in turn.conversation:
+        if message.role == "user":
+            messages.append(_asked(message.text))
         else:
-            messages += rounds(said.calls)
-            if said.text:
-                messages.append(ModelResponse([TextPart(said.text)]))
+            messages += rounds(message.calls)
+            if message.text:
+                messages.append(ModelResponse([TextPart(message.text)]))
     return [*messages, _asked(turn.prompt)]
 
 
@@ -93,8 +93,8 @@ def rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
     """Yield for each answer that asked for calls that answer and what the calls gave."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
         together = list(group)
-        said = "".join(call.said for call in together)
-        parts: list[TextPart | ToolCallPart] = [TextPart(said)] if said else []
+        text = "".join(call.said for call in together)
+        parts: list[TextPart | ToolCallPart] = [TextPart(text)] if text else []
         parts += [ToolCallPart(_wire_name(call.tool), dict(call.args), call.id) for call in together]
         yield ModelResponse(parts)
         yield results(together)
@@ -151,25 +151,25 @@ def parameters(
 
 
 def _settings_for(
-    model: Model, given: Mapping[str, Any], thinking: str | None, *, rebuilt: bool = False
+    model: Model, settings: Mapping[str, Any], thinking: str | None, *, rebuilt: bool = False
 ) -> ModelSettings:
     """Return the settings of a request; what is tried again is ours to say, so the client must not.
 
     Args:
         model: who is asked.
-        given: the settings of the agent.
+        settings: the settings of the agent.
         thinking: how much the materia asks its model to think.
         rebuilt: whether the turn goes on behind tool calls that were told to another request. Some
             models then want the thoughts that led to the calls, which are not kept, or no thinking.
     """
-    made = dict(given)
+    merged = dict(settings)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
-        made["max_retries"] = 0
+        merged["max_retries"] = 0
     if thinking is not None and thinking in _THINKING:
-        made["thinking"] = _THINKING[thinking]
-    if rebuilt and made.get("thinking") and getattr(model, "system", "") in _WANT_THOUGHTS:
-        made["thinking"] = False
-    return cast("ModelSettings", made)
+        merged["thinking"] = _THINKING[thinking]
+    if rebuilt and merged.get("thinking") and getattr(model, "system", "") in _WANT_THOUGHTS:
+        merged["thinking"] = False
+    return cast("ModelSettings", merged)
 
 
 def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
@@ -181,7 +181,7 @@ def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
     written = [isinstance(part, TextPart) or _from_text(part) for part in own]
     thought = [part.content for part, in_text in zip(own, written, strict=True) if not in_text]
     if not any(isinstance(part, ThinkingPart) and _from_text(part) for part in own):
-        said = part_thinking(response.text or "", tags)
+        split = part_thinking(response.text or "", tags)
     else:
         pieces = [part for part, in_text in zip(own, written, strict=True) if in_text]
         text = [
@@ -190,9 +190,9 @@ def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
             else tags[0] + part.content + tags[1] * (part is not pieces[-1])
             for part in pieces
         ]
-        said = part_thinking("".join(text), tags)
-    ended = said.ended and bool(said.text or not thought or response.finish_reason != "length")
-    return Parted(said.text, joined_thinking([*thought, said.thinking]), ended)
+        split = part_thinking("".join(text), tags)
+    ended = split.ended and bool(split.text or not thought or response.finish_reason != "length")
+    return Parted(split.text, joined_thinking([*thought, split.thinking]), ended)
 
 
 def _from_text(part: ThinkingPart) -> bool:
@@ -244,24 +244,24 @@ class Calls:
         self._stop = stop
         self._grant = _unused(turn)
         # A clock that goes back prolongs no grant: from here on, it is the monotonic one that counts at least.
-        given = self._grant.given_at if self._grant is not None else 0.0
-        self._ahead = max(time.time(), given) - time.monotonic()
+        granted_at = self._grant.given_at if self._grant is not None else 0.0
+        self._ahead = max(time.time(), granted_at) - time.monotonic()
         self._box = Toolbox(turn.project, stop, tools.values())
-        said = (call.id for message in turn.conversation for call in message.calls)
-        self._ids = {*said, *(call.id for call in turn.calls)}
+        earlier_ids = (call.id for message in turn.conversation for call in message.calls)
+        self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
 
-    def new_id(self, wanted: str) -> str:
+    def new_id(self, preferred: str) -> str:
         """Return an id that no other call of the visit has, the wanted one if that is free."""
-        name, number = wanted, 1
+        name, number = preferred, 1
         while name in self._ids:
             number += 1
-            name = f"{wanted}-{number}"
+            name = f"{preferred}-{number}"
         self._ids.add(name)
         return name
 
     def not_run(self, call: ToolCall, why: str) -> ToolCall:
         """Tell a call that is not even tried, and return it with this result."""
-        return self._told(call, why, ok=False, begun=time.perf_counter())
+        return self._told(call, why, ok=False, started=time.perf_counter())
 
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run what may run and return the calls that have a result, and those that need leave first.
@@ -296,19 +296,19 @@ class Calls:
         return granted
 
     def _run(self, call: ToolCall) -> ToolCall:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         if call.decided != "denied" and self._changes(call):
             # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
-            self._told(call, _INTERRUPTED, ok=False, begun=begun)
+            self._told(call, _INTERRUPTED, ok=False, started=started)
         try:
             text, ok = self._result(call)
         except KeyboardInterrupt:
-            self._told(call, _INTERRUPTED, ok=False, begun=begun)
+            self._told(call, _INTERRUPTED, ok=False, started=started)
             raise
         if self._stop.is_set():
-            self._told(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, begun=begun)
+            self._told(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, started=started)
             raise AgentError("The agent was interrupted", kind="interrupted")
-        return self._told(call, text, ok=ok, begun=begun)
+        return self._told(call, text, ok=ok, started=started)
 
     def _changes(self, call: ToolCall) -> bool:
         """Whether it would change something if it ran; one of no tool, or without arguments, does nothing."""
@@ -330,8 +330,8 @@ class Calls:
         result = self._box.call(call.tool, call.args)
         return result.text, result.ok
 
-    def _told(self, call: ToolCall, text: str, *, ok: bool, begun: float) -> ToolCall:
-        call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - begun, 6))
+    def _told(self, call: ToolCall, text: str, *, ok: bool, started: float) -> ToolCall:
+        call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - started, 6))
         self._turn.tell(Called(call))
         return call
 
@@ -357,14 +357,14 @@ _ARGUMENTS_SHOWN: Final = 1_000
 class Talk:
     """One turn; :meth:`answer` is called once, in the thread that asked the agent."""
 
-    def __init__(self, options: ModelOptions, made: Made, turn: Turn) -> None:
+    def __init__(self, options: ModelOptions, model: ModelHandle, turn: Turn) -> None:
         self._options = options
-        self._made = made
+        self._handle = model
         self._turn = turn
         self._begun = time.monotonic()
         self._spending = Spending()
         self._stop = turn.stop or Stop()
-        self._requests = Requests(options, made, turn.tell, self._stop, self._spending)
+        self._requests = Requests(options, model, turn.tell, self._stop, self._spending)
         self._finder = Finder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
         self._left_out = not options.tools and turn.tools not in ("none", ())
         tools, self._unknown = choose_tools(() if self._left_out else turn.tools, self._finder)
@@ -380,23 +380,23 @@ class Talk:
                 )
         self._calls = Calls(turn, self._tools, self._stop)
         self._round = max((call.round for call in turn.calls), default=0)
-        self._tags: tuple[str, str] = made.model.profile.get("thinking_tags", TAGS)
+        self._tags: tuple[str, str] = model.model.profile.get("thinking_tags", TAGS)
         self._thoughts: list[str] = []
 
     def answer(self) -> Reply | Asking:
         """Go on with the turn until it is answered, or a person must decide about tool calls."""
         try:
-            said = self._go_on()
+            outcome = self._go_on()
         except BaseException:
             self._tell_spent()
             raise
-        if isinstance(said, Asking):
+        if isinstance(outcome, Asking):
             self._tell_spent()
-            return said
-        response, answer = said
+            return outcome
+        response, answer = outcome
         *tried, used = self._spending.take()
-        for one in tried:  # answers that broke off before this one
-            self._turn.tell(Spent(one))
+        for usage in tried:  # answers that broke off before this one
+            self._turn.tell(Spent(usage))
         return Reply(
             answer.text,
             None if used.input is None else used,
@@ -407,8 +407,8 @@ class Talk:
 
     def _cut(self, response: ModelResponse, answer: Parted) -> str:
         """Say by what an answer was cut off (R52)."""
-        most = self._options.settings.get("max_tokens")
-        limit = f"max_tokens {most}" if most else "the most tokens that it may have"
+        max_tokens = self._options.settings.get("max_tokens")
+        limit = f"max_tokens {max_tokens}" if max_tokens else "the most tokens that it may have"
         if answer.ended:
             return limit if response.finish_reason == "length" else ""
         return f"{limit}: {ENDLESS}" if response.finish_reason == "length" else ENDLESS
@@ -416,7 +416,7 @@ class Talk:
     def _go_on(self) -> tuple[ModelResponse, Parted] | Asking:
         turn = self._turn
         self._note_oddities()
-        model = self._made.model
+        model = self._handle.model
         settings = _settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
         form = parameters(model, self._tools.values(), turn.schema, settings)
         messages: list[ModelMessage] = conversation(turn)
@@ -424,24 +424,24 @@ class Talk:
         if pending:
             return Asking(tuple(pending))
         messages += rounds(earlier)
-        begun = self._round
+        first_round = self._round
         while True:
             response = self._requests.ask(messages, settings, form)
-            said = parted(response, self._tags)
-            self._check(response, said)
+            split = parted(response, self._tags)
+            self._check(response, split)
             if not response.tool_calls:
-                return response, said
-            self._thoughts.append(said.thinking)
+                return response, split
+            self._thoughts.append(split.thinking)
             self._tell_spent()  # at once: the tools may take long, and the process may be ended meanwhile
             self._round += 1
-            if self._round - begun > self._options.most_rounds:
+            if self._round - first_round > self._options.most_rounds:
                 raise AgentError(
-                    f"{self._made.name} asked for tools more than {self._options.most_rounds} times in one turn",
+                    f"{self._handle.name} asked for tools more than {self._options.most_rounds} times in one turn",
                     where=turn.socket_id,
                     hint="is the task too large for one socket? retry --turn to let it go on, or set the most_rounds of the agent",
                     kind="too_many_calls",
                 )
-            response, calls = self._asked_for(response, said.text)
+            response, calls = self._asked_for(response, split.text)
             done, pending = self._calls.settle(calls)
             if pending:
                 return Asking(tuple(pending))
@@ -456,7 +456,7 @@ class Talk:
         parts: list[ModelResponsePart] = []
         for part in response.parts:
             if isinstance(part, TextPart) or (isinstance(part, ThinkingPart) and _from_text(part)):
-                if text and not any(isinstance(one, TextPart) for one in parts):
+                if text and not any(isinstance(kept_part, TextPart) for kept_part in parts):
                     parts.append(TextPart(text))
                 continue
             if not isinstance(part, ToolCallPart):
@@ -465,12 +465,12 @@ class Talk:
             if len(calls) > MOST_CALLS:
                 continue  # the one before says that it is not run either
             name, args = self._calls.new_id(part.tool_call_id), _args(part)
-            said = "" if calls else text
+            call_text = "" if calls else text
             if INVALID in args:
                 part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
             parts.append(replace(part, tool_call_id=name))
             tool = self._by_wire.get(part.tool_name, part.tool_name)
-            calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=said))
+            calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=call_text))
         if len(calls) > MOST_CALLS:
             calls[-1] = self._calls.not_run(
                 calls[-1],
@@ -479,11 +479,11 @@ class Talk:
             )
         return replace(response, parts=parts), calls
 
-    def _check(self, response: ModelResponse, said: Parted) -> None:
-        name = self._made.name
+    def _check(self, response: ModelResponse, split: Parted) -> None:
+        name = self._handle.name
         if response.finish_reason == "content_filter":
             raise refused(name, (response.provider_details or {}).get("refusal") or response.text)
-        if not response.tool_calls and not said.text.strip() and not self._cut(response, said):
+        if not response.tool_calls and not split.text.strip() and not self._cut(response, split):
             raise empty(name)
         if response.finish_reason == "length":
             self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
@@ -503,7 +503,7 @@ class Talk:
         for note in self._finder.notes:
             turn.tell(Noted(note))
         if self._left_out:
-            turn.tell(Noted(f"{self._made.name} is asked without the tools of {turn.materia_label}"))
+            turn.tell(Noted(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in _THINKING:
             turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, _THINKING)}"))
 
