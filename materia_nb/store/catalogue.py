@@ -146,19 +146,19 @@ class Catalogue:
         Those with the latest names come first, so what one looks for is mostly there with the first portion.
         """
         paths = sorted(_run_dirs(self._root), reverse=True)
-        found: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
+        current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
         fresh = 0
         for path in paths:
             written, before = _written_at(path), self._known.get(path)
             if before is not None and before[0] == written:
-                found[path] = before
+                current[path] = before
                 continue
-            found[path] = written, cast_entry(path)
+            current[path] = written, cast_entry(path)
             fresh += 1
             if fresh in _PORTIONS:
-                yield _latest_first(self._root, (entry for _, entry in found.values())), len(paths)
-        self._known = found
-        yield _latest_first(self._root, (entry for _, entry in found.values())), len(paths)
+                yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
+        self._known = current
+        yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
 
 
 _PORTIONS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
@@ -167,12 +167,12 @@ _PORTIONS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
 
 def _written_at(path: Path) -> tuple[int, ...]:
     """When what an entry is made from was written, and how much; nothing of files that are not there."""
-    found: list[int] = []
+    times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
         with suppress(OSError):
             stat = (path / name).stat()
-            found += (stat.st_mtime_ns, stat.st_size)
-    return tuple(found)
+            times_and_sizes += (stat.st_mtime_ns, stat.st_size)
+    return tuple(times_and_sizes)
 
 
 def find_cast(root: Path, reference: str) -> Path:
@@ -191,24 +191,24 @@ def find_cast(root: Path, reference: str) -> Path:
         return _counted(root, 1 if reference == "latest" else int(reference[1:]))
     if is_cast_id(reference) and _is_dir(root / reference):
         return (root / reference).resolve()
-    given = _as_path(reference)
-    if given is not None:
-        return given
+    path = _as_path(reference)
+    if path is not None:
+        return path
     ids = [path.name for path in _run_dirs(root)]
-    found = [id_ for id_ in ids if reference and id_.startswith(reference)]
+    matches = [id_ for id_ in ids if reference and id_.startswith(reference)]
     how, more = "begin with", "write more of the id"
-    entries = [] if found else list_casts(root)
-    if not found:
-        found = [entry.id for entry in entries if entry.name and entry.name == reference]
+    entries = [] if matches else list_casts(root)
+    if not matches:
+        matches = [entry.id for entry in entries if entry.name and entry.name == reference]
         how, more = "are called", "give the id"
-    if len(found) == 1:
-        return (root / found[0]).resolve()
-    if found:
-        shown = ", ".join(sorted(found)[-5:])
+    if len(matches) == 1:
+        return (root / matches[0]).resolve()
+    if matches:
+        names = ", ".join(sorted(matches)[-5:])
         raise MateriaError(
-            f"{len(found)} casts {how} {reference!r}.",
+            f"{len(matches)} casts {how} {reference!r}.",
             where=str(root),
-            hint=f"{more}: {shown}",
+            hint=f"{more}: {names}",
             kind="ambiguous_cast",
         )
     raise MateriaError(
@@ -231,13 +231,13 @@ def filter_casts(
     """Return the casts that are all of what is given; several tags must all be there."""
     tags = {tag} if isinstance(tag, str) else set(tag)
     return [
-        one
-        for one in entries
-        if name in (None, one.name)
-        and tags <= set(one.tags)
-        and verdict in (None, one.verdict)
-        and loadout in (None, one.loadout)
-        and status in (None, one.status)
+        entry
+        for entry in entries
+        if name in (None, entry.name)
+        and tags <= set(entry.tags)
+        and verdict in (None, entry.verdict)
+        and loadout in (None, entry.loadout)
+        and status in (None, entry.status)
     ]
 
 
@@ -281,25 +281,25 @@ def _offered(entries: Sequence[CastEntry], reference: str) -> str:
     """Say which cast was probably meant; else list the latest with what they were asked."""
     if not entries:
         return "cast something first, or give the path of a run directory"
-    known = [*(one.name for one in entries if one.name), *(one.id for one in entries)]
+    known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
     if (near := close_match(reference, known)) is not None:
         return f"did you mean {near!r}?"
     latest = entries[:_OFFERED]
-    lines = [f"  {one.id}  {short(one.request or '', 50)}".rstrip() for one in latest]
+    lines = [f"  {entry.id}  {short(entry.request or '', 50)}".rstrip() for entry in latest]
     return "\n".join(["choose one of the latest (list casts shows them all):", *lines])
 
 
 def _counted(root: Path, back: int) -> Path:
-    whole = [entry for entry in list_casts(root) if entry.status != "broken"]
-    if back <= len(whole):
-        return whole[back - 1].path.resolve()
-    what = (
+    readable = [entry for entry in list_casts(root) if entry.status != "broken"]
+    if back <= len(readable):
+        return readable[back - 1].path.resolve()
+    message = (
         "There is no cast yet."
-        if not whole
-        else f"There {'is' if len(whole) == 1 else 'are'} only {counted(len(whole), 'cast')}."
+        if not readable
+        else f"There {'is' if len(readable) == 1 else 'are'} only {counted(len(readable), 'cast')}."
     )
     raise MateriaError(
-        what,
+        message,
         where=str(root),
         hint="cast something first, or give the path of a run directory",
         kind="no_cast",
@@ -339,19 +339,23 @@ def _is_dir(path: Path) -> bool:
 
 def _run_dirs(root: Path) -> list[Path]:
     try:
-        with os.scandir(root) as found:  # which tells what is a folder without asking the disk for each
-            return [root / one.name for one in found if not one.name.startswith(".") and _is_cast(one)]
+        with os.scandir(root) as listing:  # which tells what is a folder without asking the disk for each
+            return [
+                root / listed.name
+                for listed in listing
+                if not listed.name.startswith(".") and _is_cast(listed)
+            ]
     except OSError:
         return []
 
 
-def _is_cast(found: os.DirEntry[str]) -> bool:
-    if not found.is_dir():
+def _is_cast(listed: os.DirEntry[str]) -> bool:
+    if not listed.is_dir():
         return False
-    if _CAST_NAME.match(found.name) is None:
-        return (Path(found) / "events.jsonl").exists()
+    if _CAST_NAME.match(listed.name) is None:
+        return (Path(listed) / "events.jsonl").exists()
     # Without both, the cast is being begun, or a process was killed before it had begun.
-    return any(os.path.lexists(f"{found.path}/{name}") for name in ("events.jsonl", "manifest.json"))
+    return any(os.path.lexists(f"{listed.path}/{name}") for name in ("events.jsonl", "manifest.json"))
 
 
 def _is_run_dir(path: Path) -> bool:
@@ -374,23 +378,23 @@ def _readable_entry(path: Path) -> CastEntry:
     with open_for_reading(path / "events.jsonl") as handle:
         size = os.fstat(handle).st_size
         head = _first_line(os.pread(handle, _PIECE, 0), lambda: os.pread(handle, _LONGEST, _PIECE))
-        begun = _event(head)
-        tail, whole = b"", False
+        start = _event(head)
+        tail, is_whole = b"", False
         for length in (_PIECE, _LONGEST):
-            tail, whole = os.pread(handle, length, max(size - length, 0)), length >= size
-            if whole or tail.count(b"\n") > 1:
+            tail, is_whole = os.pread(handle, length, max(size - length, 0)), length >= size
+            if is_whole or tail.count(b"\n") > 1:
                 break
-    if begun is None or begun["type"] != "cast_start":
+    if start is None or start["type"] != "cast_start":
         return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
     written = _from_manifest(path, size)
-    lines = tail.splitlines()[0 if whole else 1 :]
+    lines = tail.splitlines()[0 if is_whole else 1 :]
     if written is not None:  # what is told comes from the end of the cast, and from what was said of it since
-        ends = (place for place in reversed(range(len(lines))) if b'"cast_end"' in lines[place])
+        ends = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
         over = written.status in ("complete", "failed", "aborted")
         lines = lines[next(ends, 0) if over else -1 :]
     events = [event for line in lines if (event := _event(line)) is not None]
-    data = begun["data"]
-    status, steps = (written.status, written.steps) if written else _from_events(events, whole=whole)
+    data = start["data"]
+    status, steps = (written.status, written.steps) if written else _from_events(events, is_whole=is_whole)
     if written is None and (path / "parallel").is_dir():
         steps = None  # the end of the journal does not say how many steps lanes have made
     request, loadout = data.get("request"), data.get("loadout")
@@ -401,8 +405,8 @@ def _readable_entry(path: Path) -> CastEntry:
         request=_shortened(request) if isinstance(request, str) else None,
         status=status,
         steps=steps,
-        started=max(ts, made_at(path.name)) if isinstance(ts := begun["ts"], int) else ts,
-        last_event=events[-1]["ts"] if events else begun["ts"],
+        started=max(ts, made_at(path.name)) if isinstance(ts := start["ts"], int) else ts,
+        last_event=events[-1]["ts"] if events else start["ts"],
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
         warnings=_warnings(events) if status == "complete" else (),
@@ -466,15 +470,15 @@ def _from_manifest(path: Path, size: int) -> _Written | None:
     return _Written(known, int(head["steps"]), cost, int(unpriced) if unpriced.isdecimal() else 0)
 
 
-def _from_events(events: list[dict[str, JSON]], *, whole: bool) -> tuple[CastStatus, int | None]:
-    if events and (said := _said(events[-1])) is not None:
-        return said
+def _from_events(events: list[dict[str, JSON]], *, is_whole: bool) -> tuple[CastStatus, int | None]:
+    if events and (reported := _said(events[-1])) is not None:
+        return reported
     status: CastStatus = next(_statuses(events), "ready")
     counted = next(
         (event["data"]["step"] for event in reversed(events) if isinstance(event["data"].get("step"), int)),
         None,
     )
-    if counted is None and whole:
+    if counted is None and is_whole:
         counted = sum(event["type"] == "socket_start" for event in events)
     return status, counted
 
@@ -490,8 +494,8 @@ def _said_of(listed: JSON) -> dict[str, Any]:
     return {"name": label.name, "tags": label.tags, "verdict": label.verdict, "note": label.note}
 
 
-def _known_status(given: object) -> CastStatus | None:
-    return next((one for one in _STATUSES if one == given), None)
+def _known_status(value: object) -> CastStatus | None:
+    return next((status for status in _STATUSES if status == value), None)
 
 
 def _failure(events: list[dict[str, JSON]]) -> str:
@@ -501,10 +505,10 @@ def _failure(events: list[dict[str, JSON]]) -> str:
 
 def _warnings(events: list[dict[str, JSON]]) -> tuple[str, ...]:
     ends = (event["data"].get("warnings") for event in reversed(events) if event["type"] == "cast_end")
-    found = next(ends, None)
-    if not isinstance(found, list):
+    warnings = next(ends, None)
+    if not isinstance(warnings, list):
         return ()
-    codes = [one.get("code") for one in found if isinstance(one, dict)]
+    codes = [warning.get("code") for warning in warnings if isinstance(warning, dict)]
     return tuple(dict.fromkeys(code[:60] for code in codes if isinstance(code, str)))
 
 

@@ -103,21 +103,25 @@ class KeptDraft:
         patch = jsonpatch.make_patch(old, step.document).patch
         was: Mapping[str, Object | None] = {} if before is None else before.materia
         edited = {id_: raw for id_, raw in step.materia.items() if exact(raw) != exact(was.get(id_))}
-        same = all(exact(_touched(old, one["path"])) == exact(_touched(now, one["path"])) for one in patch)
+        same = all(
+            exact(_touched(old, change["path"])) == exact(_touched(now, change["path"])) for change in patch
+        )
         if not same or any(
             exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was
         ):
-            what = f"this step builds on what is not there: {step.summary}"
-            raise design_error(what, "draft", "it builds on a step that was refused, or you changed the same")
-        known = {(one.code, one.source) for one in design.report.problems}
-        words = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.summary, edited))
-        for one in design.report.problems:
-            if one.code in _LOST and (one.code, one.source) not in known:
+            message = f"this step builds on what is not there: {step.summary}"
+            raise design_error(
+                message, "draft", "it builds on a step that was refused, or you changed the same"
+            )
+        known = {(problem.code, problem.source) for problem in design.report.problems}
+        title = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.summary, edited))
+        for problem in design.report.problems:
+            if problem.code in _LOST and (problem.code, problem.source) not in known:
                 design.undo()
                 raise design_error(
-                    f"{step.summary}, but {one.message}", "draft", "it builds on a step that was refused"
+                    f"{step.summary}, but {problem.message}", "draft", "it builds on a step that was refused"
                 )
-        return words
+        return title
 
     def take_into(self, design: Design) -> str:
         """Do its steps in a design, which keeps them in a draft of its own; returns that in words.
@@ -128,12 +132,12 @@ class KeptDraft:
         design.take_up(self.steps, self.undone)
         if not design.not_kept:
             self.discard()
-        words = f"went on with {self}"
+        message = f"went on with {self}"
         if self.home not in (None, str(design.home)):
-            return f"{words}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
+            return f"{message}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
         if exact(self.began) != exact(design.began):
-            words += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
-        return words
+            message += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
+        return message
 
     def discard(self) -> None:
         """Throw it away; raises DiskError."""
@@ -148,9 +152,9 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[KeptDraft, ...]:
         root: where the casts of the project are kept.
         name: of which loadout; of all if left out.
     """
-    found = (_read_free(path) for path in _files(root, name))
-    drafts = [one for one in found if one is not None and one.steps and name in (None, one.name)]
-    return tuple(sorted(drafts, key=lambda one: one.at, reverse=True))
+    readable = (_read_free(path) for path in _files(root, name))
+    drafts = [draft for draft in readable if draft is not None and draft.steps and name in (None, draft.name)]
+    return tuple(sorted(drafts, key=lambda draft: draft.at, reverse=True))
 
 
 def keep_draft(design: Design, root: Path, by: str = "") -> Design:
@@ -201,7 +205,7 @@ def _read_free(path: Path) -> KeptDraft | None:
 
 
 def _draft_of(path: Path, content: bytes) -> KeptDraft | None:
-    lines = [_line(one) for one in content.split(b"\n")]
+    lines = [_line(line) for line in content.split(b"\n")]
     head = lines[0]
     if head.get("format") != _FORMAT:
         return None
@@ -238,12 +242,12 @@ def _line(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _change(text: str, words: str) -> DesignChange:
+def _change(text: str, title: str) -> DesignChange:
     value = as_object(json.loads(text))
     materia = {
         id_: raw for id_, raw in as_object(value.get("materia")).items() if raw is None or is_object(raw)
     }
-    return DesignChange(as_object(value["document"]), words, materia)
+    return DesignChange(as_object(value["document"]), title, materia)
 
 
 def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
@@ -251,12 +255,12 @@ def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> st
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
-def _alike(one: str, other: str) -> int:
+def _alike(left: str, right: str) -> int:
     """How many characters two texts begin with in common."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+        low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
     return low
 
 
@@ -320,10 +324,10 @@ class _Keeper:
 
     def _next(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         now = _text_of(change, originals)
-        made = {"words": change.summary, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
+        line = {"words": change.summary, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
         self._text = now
         self._steps.append(change)
-        return made
+        return line
 
     def _append(self, *lines: dict[str, JSON]) -> None:
         # After the drafts before it, whatever the clock says: the oldest are removed.
@@ -343,7 +347,7 @@ class _Keeper:
         lines: list[dict[str, JSON]] = [
             {"format": _FORMAT, "name": design.name, "home": home, "text": self._text, "by": self.by}
         ]
-        lines += [self._next(one, design.originals) for one in steps]
+        lines += [self._next(step, design.originals) for step in steps]
         if sum(len(str(line.get("put", ""))) for line in lines) > _MOST_BYTES // 2:
             self._text, self._steps = str(lines[0]["text"]), [base]
             lines[1:] = [self._next(steps[-1], design.originals)]

@@ -106,8 +106,8 @@ class FileSnapshots:
         self.folder, self.git_dir = folder, casts / REPOSITORY
         self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
         with disk(casts, "find the directory of file snapshots"):
-            found = self.git_dir.is_dir()
-        if not found:
+            exists = self.git_dir.is_dir()
+        if not exists:
             self._init(casts)
         elif (
             len([*self.git_dir.glob("objects/pack/*.pack")]) > _MANY_PACKS
@@ -118,11 +118,11 @@ class FileSnapshots:
 
     def _start_index(self) -> None:
         """Start an empty index, and remove those of earlier processes: only one at a time writes a cast."""
-        place = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
+        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
         with contextlib.suppress(OSError):
-            for old in self.git_dir.glob(f"index-{self._name}-{place}-*"):
+            for old in self.git_dir.glob(f"index-{self._name}-{digest}-*"):
                 old.unlink()
-        self._index = self.git_dir / f"index-{self._name}-{place}-{secrets.token_hex(4)}"
+        self._index = self.git_dir / f"index-{self._name}-{digest}-{secrets.token_hex(4)}"
         self._indexed: frozenset[bytes] = frozenset()
 
     def _init(self, casts: Path) -> None:
@@ -207,8 +207,8 @@ class FileSnapshots:
         """Make the index equal to the files of the folder without those ``unread``; return the files that are left out."""
         present, left_out = self._list_files()
         present, left_out = present - unread, left_out | (present & unread)
-        if gone := self._indexed - present:
-            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(gone))
+        if removed := self._indexed - present:
+            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(removed))
         self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(present))
         self._indexed = present
         return tuple(sorted(os.fsdecode(path) for path in left_out))
@@ -242,8 +242,8 @@ class FileSnapshots:
 
     def listing(self, inner: bytes = b"") -> Iterator[bytes]:
         """Yield the paths of the files, also in repositories inside; not of casts, of Git itself, or of ignored files."""
-        here = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
-        top = Path(os.fsdecode(here)) if inner or self._own else _top(self.folder)
+        folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
+        top = Path(os.fsdecode(folder)) if inner or self._own else _top(self.folder)
         arguments = ["ls-files", "-z", "--others"]
         if self._skip.is_relative_to(top):
             arguments.append(f"--exclude={_literal(self._skip.relative_to(top).as_posix())}")
@@ -251,7 +251,7 @@ class FileSnapshots:
             arguments += ["--exclude-per-directory=.gitignore"]
             own = top / ".git" / "info" / "exclude"
             arguments += [f"--exclude-from={own}"] if own.is_file() else []
-        for path in git(self.git_dir, *arguments, folder=here, tree=top).split(b"\0")[:-1]:
+        for path in git(self.git_dir, *arguments, folder=folder, tree=top).split(b"\0")[:-1]:
             if path.endswith(b"/"):
                 yield from self.listing(inner + path)
             else:
@@ -301,11 +301,11 @@ class FileSnapshots:
         changed_since = frozenset(
             self._git("diff-index", "--cached", "-z", "--name-only", "--no-renames", now).split(b"\0")
         )
-        gone = {path for path, kind in kinds.items() if kind == b"D"}
+        removed = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_since & kinds.keys()
         with disk(self.folder, "look for files in the way"):
             blocked |= {
-                path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, gone)
+                path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)
             }
         if blocked:
             names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
@@ -326,21 +326,22 @@ class FileSnapshots:
     def _read_index(self) -> frozenset[bytes]:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
 
-    def _is_occupied(self, path: bytes, gone: Iterable[bytes]) -> bool:
+    def _is_occupied(self, path: bytes, removed: Iterable[bytes]) -> bool:
         """Return True if something without a snapshot is where a file, or a folder of it, is to be written."""
         root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
         for depth in range(1, len(parts) + 1):
             inner = b"/".join(parts[:depth])
-            if inner in gone or not os.path.lexists(root + inner):
+            if inner in removed or not os.path.lexists(root + inner):
                 return False  # it is removed first, or nothing is there
             if os.path.islink(root + inner) or not os.path.isdir(root + inner):  # noqa: PTH112, PTH114 - a path of bytes
                 return True
         inside = {
             os.path.relpath(os.path.join(at, name), os.fsencode(self.folder))  # noqa: PTH118 - as above
             for at, folders, names in os.walk(root + path)
-            for name in (*names, *(one for one in folders if os.path.islink(os.path.join(at, one))))  # noqa: PTH114, PTH118
+            for name in (*names, *folders)
+            if name in names or os.path.islink(os.path.join(at, name))  # noqa: PTH114, PTH118 - a path of bytes
         }
-        return not inside <= set(gone)
+        return not inside <= set(removed)
 
 
 def _keep_permissions(path: bytes, before: int) -> None:
@@ -359,17 +360,17 @@ def _joined(paths: Iterable[bytes]) -> bytes:
 def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
     """Say which files differ between two commits, by path."""
     command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
-    told, counts = (
+    fields, counts = (
         iter(
-            git(git_dir, *command, what, _commit_id(before), _commit_id(after))
+            git(git_dir, *command, option, _commit_id(before), _commit_id(after))
             .decode("utf-8", "replace")
             .split("\0")[:-1]
         )
-        for what in ("--name-status", "--numstat")
+        for option in ("--name-status", "--numstat")
     )
-    for kind in told:
-        old = next(told) if kind[0] in "RC" else None
-        path = next(told)
+    for kind in fields:
+        old = next(fields) if kind[0] in "RC" else None
+        path = next(fields)
         added, removed, name = next(counts).split("\t", 2)
         if not name:
             next(counts), next(counts)
@@ -403,10 +404,10 @@ def content(git_dir: Path, commit: str, path: str) -> bytes | None:
 def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
     """Return the commit that a line of a file comes from, None where there is no such line."""
     try:
-        told = git(git_dir, "blame", "--porcelain", f"-L{line},{line}", _commit_id(commit), "--", path)
+        output = git(git_dir, "blame", "--porcelain", f"-L{line},{line}", _commit_id(commit), "--", path)
     except MateriaError:
         return None
-    return told.split(b" ", 1)[0].decode()
+    return output.split(b" ", 1)[0].decode()
 
 
 def note(git_dir: Path, commit: str) -> str:
@@ -435,12 +436,12 @@ def _number(text: str) -> int | None:
 
 def _top(folder: Path) -> Path:
     """Return the directory of the repository that a folder lies in, whose rules of what to ignore hold; else the folder."""
-    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
 
 def _literal(path: str) -> str:
     """Write a path from the top as a rule of what to ignore."""
-    return "/" + "".join(f"\\{one}" if one in "\\*?[]!# " else one for one in path)
+    return "/" + "".join(f"\\{sign}" if sign in "\\*?[]!# " else sign for sign in path)
 
 
 def _commit_id(commit: str) -> str:

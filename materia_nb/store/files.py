@@ -151,16 +151,16 @@ class OwnFormat:
                 kind=f"no_{self.what}",
             ) from error
         try:
-            given = json.loads(content)
+            value = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise self.bad(path, f"it is not JSON ({error})") from error
-        return self.checked(given, path)
+        return self.checked(value, path)
 
-    def checked(self, given: JSON, where: Path | str) -> dict[str, Any]:
+    def checked(self, value: JSON, where: Path | str) -> dict[str, Any]:
         """Return what says that it is of this format; raises MateriaError for anything else."""
-        if not isinstance(given, dict) or given.get("format") != self.word:
+        if not isinstance(value, dict) or value.get("format") != self.word:
             raise self.bad(where, f"its format is not {self.word!r}")
-        return given
+        return value
 
     def bad(self, where: Path | str, why: str) -> MateriaError:
         """Return the error for what is not of this format."""
@@ -190,7 +190,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
         project: the directory. Links, hidden folders and those of installed packages are not gone into.
         skip: a folder to leave out: where the casts are kept.
     """
-    found: dict[str, tuple[int, int, int]] = {}
+    files: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())
     folders, left, newest = [root], MOST_FILES, 0
     base = len(root.rstrip("/")) + 1
@@ -208,21 +208,21 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
                         ):
                             folders.append(entry.path)
                     elif entry.is_file(follow_symlinks=False):
-                        seen = entry.stat(follow_symlinks=False)
-                        found[entry.path[base:]] = (seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size)
-                        newest = max(newest, seen.st_ctime_ns)
+                        status = entry.stat(follow_symlinks=False)
+                        files[entry.path[base:]] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+                        newest = max(newest, status.st_ctime_ns)
         except OSError:
             continue  # it went away meanwhile, or may not be read
     if 0 <= (since := time.time_ns() - newest) < _TICK_NS:  # else the next write could have the same time
         time.sleep((_TICK_NS - since) / 1e9)
-    return found
+    return files
 
 
 def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[str, ...]:
     """Return the files that were made or written between two snapshots, sorted; none where one is missing."""
     if before is None or after is None:
         return ()
-    changed = sorted(name for name, seen in after.items() if before.get(name) != seen)
+    changed = sorted(name for name, status in after.items() if before.get(name) != status)
     return tuple(to_bytes(name).decode() for name in changed[:MOST_CHANGED])
 
 

@@ -115,9 +115,9 @@ class Journal:
         try:  # as in CastLock
             with HeldInterrupts(), disk(path, "open the journal"):
                 self._handle = open_plain(path, _APPEND | os.O_CREAT)
-                here = os.fstat(self._handle)
+                status = os.fstat(self._handle)
                 self._process = os.getpid()
-                self._file, self._end = (here.st_ino, here.st_dev), here.st_size
+                self._file, self._end = (status.st_ino, status.st_dev), status.st_size
         except BaseException:
             self.close()
             raise
@@ -182,17 +182,17 @@ class Journal:
     def _check_alone(self) -> None:
         """Refuse to write to a journal that was removed, replaced, or written by somebody else."""
         try:
-            there = os.stat(self.path)  # noqa: PTH116 - at each step
+            status = os.stat(self.path)  # noqa: PTH116 - at each step
         except FileNotFoundError:
-            there = None
-        if there is None or (there.st_ino, there.st_dev) != self._file:
+            status = None
+        if status is None or (status.st_ino, status.st_dev) != self._file:
             raise DiskError(
                 "The journal of this cast was removed or replaced while it was open.",
                 where=str(self.path),
                 hint="put it back, then resume; what happened since it went is not recorded",
                 kind="journal_gone",
             )
-        if there.st_size != self._end:
+        if status.st_size != self._end:
             raise DiskError(
                 "The journal of this cast was changed by somebody else while it was open.",
                 where=str(self.path),
@@ -305,11 +305,11 @@ def read_journal(
         start, position = position, position + len(raw)
         line = None if raw.isspace() else _event(raw)
         if line is not None:
-            body, given = _unlinked(raw.rstrip(b"\r\n"))
+            body, written_link = _unlinked(raw.rstrip(b"\r\n"))
             after = _linked(link, body)
-            if broken is None and (given != after if given or linked else False):
+            if broken is None and (written_link != after if written_link or linked else False):
                 broken = len(lines)
-            link, linked = given or after, linked or bool(given)
+            link, linked = written_link or after, linked or bool(written_link)
             lines.append(line)
             reached = reached or (known is not None and known.link == link)
             if line.type == until:
@@ -375,7 +375,7 @@ def _event(raw: bytes) -> JournalLine | None:
 
 def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
     """Return lines as they stand in a journal behind the line that carries ``link``, and the link of the last."""
-    found = []
+    parts = []
     for line in lines:
         form = {
             "ts": line.ts,
@@ -398,8 +398,8 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
                 f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
             ) from error
         link = _linked(link, body)
-        found += [body, _LINK, link.encode(), b'"}\n']
-    return b"".join(found), link
+        parts += [body, _LINK, link.encode(), b'"}\n']
+    return b"".join(parts), link
 
 
 _KEPT: Final = (Output, SocketRecommitted)
@@ -413,7 +413,7 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[J
     """
     status, steps = session.state.status, session.state.steps
     label = label_of(session).listed() if session.labels else None
-    found = []
+    lines = []
     for event in events:
         data = to_json(event)
         text = data.get("text")
@@ -423,5 +423,5 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[J
                 files.write(str(data["artifact"]), content)
                 del data["text"]
                 data["sha256"] = sha256(content).hexdigest()
-        found.append(JournalLine(event.ts, event.type, data, VERSION, status, steps, label or None))
-    return found
+        lines.append(JournalLine(event.ts, event.type, data, VERSION, status, steps, label or None))
+    return lines

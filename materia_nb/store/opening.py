@@ -113,9 +113,9 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
     visit = event.visit if event.visit and event.visit > 0 else before.visits.get(socket, 0) + 1
     if before.at is not None and (before.at.socket, before.at.visit) == (socket, visit):
         return  # the same visit once more
-    way = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
+    traversal = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
     state = before._replace(
-        visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **way}
+        visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal}
     )
     state = as_visited(rules, state, socket, event)
     _take(done, rules, event, state)
@@ -144,8 +144,10 @@ def _answered(
         decision = decision_of(step.at, "recording", target)
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
-    told = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
-    _take(done, rules, told, state, decision)
+    recorded = event.replace(
+        text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None
+    )
+    _take(done, rules, recorded, state, decision)
 
 
 def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
@@ -158,8 +160,8 @@ def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
     over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
-    told = event.replace(kind=failure.kind)
-    _take(done, rules, told, over, decision if state.waiting_at else None)
+    recorded = event.replace(kind=failure.kind)
+    _take(done, rules, recorded, over, decision if state.waiting_at else None)
 
 
 def _over(state: CastState, status: JSON) -> CastState:
@@ -207,8 +209,8 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
     Raises MateriaError when there is none or it is damaged.
     """
     with disk(files.path, "open the run directory"):
-        there = files.path.is_dir()
-    if not there:
+        exists = files.path.is_dir()
+    if not exists:
         raise MateriaError(
             "There is no such run directory.",
             where=str(files.path),
@@ -272,10 +274,10 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     }
     for materia, data in latest.items():
         document = with_definition(document, materia, data.get("definition"))
-    given = start.get("owners")
+    owner_paths = start.get("owners")
     owners = (
-        {key: Path(path) for key, path in given.items() if isinstance(path, str)}
-        if is_object(given)
+        {key: Path(path) for key, path in owner_paths.items() if isinstance(path, str)}
+        if is_object(owner_paths)
         else None
     )
     problems: tuple[str, ...] = ()
@@ -284,8 +286,8 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     except MateriaError as error:
         if not to_look:
             raise
-        found = error.report.problems if isinstance(error, LoadoutError) else ()
-        problems = tuple(f"{one.source}: {one.message}" for one in found) or (error.what,)
+        errors = error.report.problems if isinstance(error, LoadoutError) else ()
+        problems = tuple(f"{issue.source}: {issue.message}" for issue in errors) or (error.what,)
         rules = Rules(sketch_graph(document, name, _visited_sockets(contents.lines)))
     project = start.get("project")
     return Recorded(
@@ -384,14 +386,14 @@ def fork_files(
     path = new_run_dir(root or files.path.parent)
     lines = [_copied(line, path, files.path.name, step) for line in lines]
     try:
-        made = RunDir(path, sync=files.sync)
+        copy = RunDir(path, sync=files.sync)
         with disk(path, "copy the cast"):
-            made.write(CONFIG, read_plain(files.path / CONFIG, _LONGEST_CONFIG))
+            copy.write(CONFIG, read_plain(files.path / CONFIG, _LONGEST_CONFIG))
             for name in _artifacts(files):
-                made.write(name, read_plain(files.path / name))
-        back = [] if now else _back(made, rules, lines, step)
-        back += _with_files(made, rules, [*lines, *back], None if now else step)
-        made.write("events.jsonl", encoded([*lines, *back])[0])
+                copy.write(name, read_plain(files.path / name))
+        back = [] if now else _back(copy, rules, lines, step)
+        back += _with_files(copy, rules, [*lines, *back], None if now else step)
+        copy.write("events.jsonl", encoded([*lines, *back])[0])
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is not a cast
         raise
@@ -407,15 +409,15 @@ def write_events(
     """
     path = new_run_dir(root)
     try:
-        made = RunDir(path, sync=sync)
-        made.write_json(CONFIG, dict(rules.graph.document))
+        files = RunDir(path, sync=sync)
+        files.write_json(CONFIG, dict(rules.graph.document))
         start = start.replace(place=place_of(path))
         session = begin_session(rules, start)
-        lines = lines_of([start], session, made)
+        lines = lines_of([start], session, files)
         for event in events:
             session = evolve(rules, session, event)
-            lines += lines_of([event], session, made)
-        made.write("events.jsonl", encoded(lines)[0])
+            lines += lines_of([event], session, files)
+        files.write("events.jsonl", encoded(lines)[0])
     except BaseException:  # as in fork_files
         shutil.rmtree(path, ignore_errors=True)
         raise
@@ -539,7 +541,7 @@ def verify(files: RunDir) -> Verified:
             problems.append(f"Line {index + 1}: {problem}")
             good = index
     return Verified(
-        _good_steps(contents.lines, good, whole=not problems),
+        _good_steps(contents.lines, good, is_whole=not problems),
         good,
         tuple(problems),
         bool(contents.torn),
@@ -570,14 +572,14 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
         )
 
 
-def _good_steps(lines: Sequence[JournalLine], count: int, *, whole: bool = False) -> int:
-    """Return how many steps the first ``count`` lines tell to their end; with ``whole`` the one under way counts."""
+def _good_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
+    """Return how many steps the first ``count`` lines tell to their end; with ``is_whole`` the one under way counts."""
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:
         return 0
     steps = lines[count - 1].steps
     ended = any(line.type == "socket_complete" for line in lines[starts[-1] : count])
-    return (len(starts) if steps is None else steps) - (not whole and not ended)
+    return (len(starts) if steps is None else steps) - (not is_whole and not ended)
 
 
 def _of_artifact(files: RunDir, line: JournalLine) -> str | None:

@@ -136,17 +136,17 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
     if visit is not None and visit > 0:
         state = state._replace(visits={**state.visits, socket: visit - 1})
     iterator = rules.sockets[socket].socket.iterator
-    place = _place(iterator, key)
-    if iterator is not None and place is not None:
-        state = state._replace(cursors={**state.cursors, iterator.cursor: place})
+    index = _place(iterator, key)
+    if iterator is not None and index is not None:
+        state = state._replace(cursors={**state.cursors, iterator.cursor: index})
     try:
         step = entering.enter(rules, state)
     except MateriaError:
         return _by_hand(rules, state, socket, recorded)
     at = step.state.at
     if step.state.status == "waiting" and at is not None and at.socket == socket:
-        found = at.item.key if at.item else None
-        if found == key:
+        item_key = at.item.key if at.item else None
+        if item_key == key:
             return step
     return _by_hand(rules, state, socket, recorded)
 
@@ -163,16 +163,16 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
 
 def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
     """Return the state in which ``socket`` is visited with the item that was recorded, whatever the engine would do."""
-    here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
+    node, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
     if isinstance(key, str):
-        iterator, place = here.iterator, _place(here.iterator, key)
+        iterator, index = node.iterator, _place(node.iterator, key)
         item = Item(
             None,
             key,
             label if isinstance(label, str) else key,
-            (iterator.cursor if iterator else "", place or 0, ()),
+            (iterator.cursor if iterator else "", index or 0, ()),
             iterator.loop if iterator else None,
         )
     number = state.visits.get(socket, 0) + 1
@@ -203,9 +203,9 @@ def _turn_failed(event: Event | None) -> bool:
     """
     if not isinstance(event, RECOVERY):
         return False
-    told = (event.error or "").casefold()
+    error = (event.error or "").casefold()
     unheld = isinstance(event, RecoveryStart) and event.validation_kind is None
-    return "agent turn failed" in told or (unheld and "validation failed" not in told)
+    return "agent turn failed" in error or (unheld and "validation failed" not in error)
 
 
 def unkept(event: RecoveryStart) -> str:
@@ -221,8 +221,8 @@ def _quest_of(lines: Sequence[JournalLine]) -> str | None:
     """Return the id of the quest that a cast of the reference was made for: its item outside loops (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
-    found = quest.get("id") if isinstance(quest, dict) else quest
-    return found if isinstance(found, str) else None
+    quest_id = quest.get("id") if isinstance(quest, dict) else quest
+    return quest_id if isinstance(quest_id, str) else None
 
 
 def _place(iterator: Iterator | None, key: JSON) -> int | None:
@@ -232,8 +232,8 @@ def _place(iterator: Iterator | None, key: JSON) -> int | None:
     digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
         return None
-    place = int(digits) - (1 if iterator.numbered_as_work_items else 0)
-    return place if place >= 0 else None
+    index = int(digits) - (1 if iterator.numbered_as_work_items else 0)
+    return index if index >= 0 else None
 
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
@@ -301,18 +301,18 @@ def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[Jour
         if isinstance(socket, str):
             turns.setdefault(socket, []).append(_reference_usage(as_object(turn)))
     done, last, waiting = list(lines), dict[str, int](), dict[str, list[Usage]]()
-    for place, line in enumerate(lines):
+    for number, line in enumerate(lines):
         socket = line.data.get("socket")
         if line.type not in _OUTPUT_TYPES or not isinstance(socket, str) or not turns.get(socket):
             continue
         waiting.setdefault(socket, []).append(turns[socket].pop(0))
         if line.data.get("artifact") is not None or line.data.get("text") is not None:
-            last[socket] = place
-            done[place] = _with_usage(line, waiting.pop(socket))
-    for socket, place in last.items():
+            last[socket] = number
+            done[number] = _with_usage(line, waiting.pop(socket))
+    for socket, number in last.items():
         left = [*waiting.get(socket, ()), *turns[socket]]
         if left:
-            done[place] = _with_usage(done[place], left)
+            done[number] = _with_usage(done[number], left)
     return done
 
 
@@ -333,8 +333,8 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
             whole_number(tokens.get(name)) for name in ("input", "cacheRead", "cacheWrite", "output")
         )
     )
-    given = None if fresh is None else fresh + (read or 0) + (stored or 0)
-    return Usage(given, output, cost if is_number(cost) else None, cached=read or None)
+    tokens_in = None if fresh is None else fresh + (read or 0) + (stored or 0)
+    return Usage(tokens_in, output, cost if is_number(cost) else None, cached=read or None)
 
 
 class _Exchanged(MateriaError):
@@ -459,7 +459,7 @@ class _Reader:
         if step is None or at is None or at.socket != recorded:
             if not self.free:
                 self._differs(f"went to {recorded}", step)
-        elif (found := at.item.key if at.item else None) != key and not (
+        elif (item_key := at.item.key if at.item else None) != key and not (
             self.free or (at.item is None and key == self.quest)
         ):
             why = (
@@ -467,8 +467,10 @@ class _Reader:
                 if at.item is None
                 else f"the cursor {at.item.cursor} is at {at.item.position}"
             )
-            self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {found}", why))
-        elif found == key and event.visit in (at.visit, None):
+            self.done.differences.append(
+                Difference(at.step, f"took item {key}", f"takes item {item_key}", why)
+            )
+        elif item_key == key and event.visit in (at.visit, None):
             self._fold(event.replace(transition=step._replace(before=state)))
             return
         self._forced(event, _forced_entry(self.rules, state, recorded, event))
@@ -628,8 +630,8 @@ class _Reader:
                 return
             if not self.free:
                 self._differs(f"failed ({message})", step, message)
-        given = event.kind or ("budget" if self.budget else "recorded_failure")
-        failure = Failure(given, message, socket, "the reason is the recorded one")
+        kind = event.kind or ("budget" if self.budget else "recorded_failure")
+        failure = Failure(kind, message, socket, "the reason is the recorded one")
         self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _kind(self) -> str:

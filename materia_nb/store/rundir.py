@@ -106,8 +106,8 @@ class RunDir:
 
     def is_inside(self, folder: str) -> bool:
         """Whether a folder of artifacts lies in the run directory, links followed."""
-        wanted = self._resolved / folder
-        return ".." not in folder.split("/") and wanted.resolve() == wanted
+        path = self._resolved / folder
+        return ".." not in folder.split("/") and path.resolve() == path
 
     def write_json(self, name: str, value: JSON) -> str:
         """Write a file of JSON, indented."""
@@ -330,10 +330,10 @@ def manifest_head(path: Path) -> dict[str, str]:
     """
     try:
         with open_for_reading(path / "manifest.json") as handle:
-            found = _HEAD.findall(os.pread(handle, _LONGEST_HEAD, 0))
+            fields = _HEAD.findall(os.pread(handle, _LONGEST_HEAD, 0))
     except OSError:
         return {}
-    return {name.decode(): value.decode() for name, value in found}
+    return {name.decode(): value.decode() for name, value in fields}
 
 
 def written_mark(path: Path) -> Mark | None:
@@ -423,8 +423,8 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
     prompts = _writes_prompts(rules)
     for step, folder in ((step, part.prefix) for part in parts_of(session) for step in part.steps):
-        here = rules.sockets[step.socket]
-        materia = here.socket.materia
+        socket_rules = rules.sockets[step.socket]
+        materia = socket_rules.socket.materia
         about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
         if step.item_key is not None:
             about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
@@ -433,14 +433,14 @@ def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
             artifact = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
             yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
         for turn in step.turns:
-            kind = _kind(here, turn.mode)
+            kind = _kind(socket_rules, turn.mode)
             yield {**about, "kind": kind, "artifact": turn.artifact, "timestamp": step.ended}
 
 
-def _kind(here: SocketRules, mode: str) -> str:
+def _kind(socket_rules: SocketRules, mode: str) -> str:
     if mode == "draft":
         return "socket_refinement"
-    return "socket_work" if mode in here.works else "socket_output"
+    return "socket_work" if mode in socket_rules.works else "socket_output"
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
@@ -462,8 +462,8 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
         "cost": {"total": total.cost},
         **_missing(total),
     }
-    for group, found in groups.items():
-        report[group] = {key: _usage(Usage().plus(*used)) for key, used in found.items()}
+    for group, usages in groups.items():
+        report[group] = {key: _usage(Usage().plus(*used)) for key, used in usages.items()}
     return report
 
 
@@ -496,9 +496,9 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
     for folder in folders:
         try:
             root = folder.resolve()
-            found = (root / text.strip()).resolve()
-            if found.is_relative_to(root) and found.exists():
-                return found
+            path = (root / text.strip()).resolve()
+            if path.is_relative_to(root) and path.exists():
+                return path
         except (OSError, ValueError, RuntimeError):
             continue  # no path at all: a null character, a name too long, links in a circle
     return None
@@ -532,11 +532,11 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
 
     None when it is not a file, or lies where no link from the project reaches.
     """
-    found = find_evidence(text, (project, run_dir))
+    path = find_evidence(text, (project, run_dir))
     root = project.resolve()
-    if found is None or not found.is_file() or not found.is_relative_to(root):
+    if path is None or not path.is_file() or not path.is_relative_to(root):
         return None
-    return found.relative_to(root).as_posix()
+    return path.relative_to(root).as_posix()
 
 
 def keep_beside(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
@@ -555,10 +555,10 @@ def keep_beside(run_dir: Path, rules: Rules, session: Session, visit: Visit, bef
     keep_envelope(run_dir, rules, session, visit, before)
     reading = _reading_of(session, before)
     if session.state.knowledge is not before.knowledge and reading is not None:
-        here = rules.sockets[visit.socket]
+        socket_rules = rules.sockets[visit.socket]
         change_context(
             run_dir.parent,
-            lambda stored: learned_from(rules, here, before, reading.value, stored).knowledge,
+            lambda stored: learned_from(rules, socket_rules, before, reading.value, stored).knowledge,
         )
 
 
@@ -572,14 +572,14 @@ def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, b
     Nothing is written where the protocol files none, or where there is no object in the output. The arguments are
     those of :func:`keep_beside`.
     """
-    here = rules.sockets[visit.socket]
+    socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
-    if here.filing is None or reading is None or not isinstance(reading.value, dict):
+    if socket_rules.filing is None or reading is None or not isinstance(reading.value, dict):
         return
-    facts = turn_facts(rules, here, before, visit)
+    facts = turn_facts(rules, socket_rules, before, visit)
     ended, state = session.steps[-1].ended or 0, session.state
     timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
-    value = here.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
+    value = socket_rules.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     flow, agent = _safe(facts.meta["flow_key"]), _safe(facts.meta["agent_key"])
     final, draft = map(Path, envelope_files(str(run_dir), flow, step, agent))
@@ -598,17 +598,17 @@ def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
     An id that can stand as it is stands so; in another one every such sign is written ``_``, and what
     would be another socket's name gets a number.
     """
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for at in sorted(sockets, key=lambda one: _step(one) != one):
-        wanted = _step(at)
-        more = (f"{wanted}_{number}" for number in count(2))
-        name = wanted
-        while name.casefold() in taken:
+    step_of: dict[str, str] = {}
+    used_names: set[str] = set()
+    for at in sorted(sockets, key=lambda socket: _step(socket) != socket):
+        preferred = _step(at)
+        more = (f"{preferred}_{number}" for number in count(2))
+        name = preferred
+        while name.casefold() in used_names:
             name = next(more)
-        found[at] = name
-        taken.add(name.casefold())  # some file systems do not tell A from a
-    return found
+        step_of[at] = name
+        used_names.add(name.casefold())  # some file systems do not tell A from a
+    return step_of
 
 
 def _step(at: str) -> str:
@@ -616,10 +616,10 @@ def _step(at: str) -> str:
 
 
 def _safe(text: str) -> str:
-    kept = "".join(
+    safe = "".join(
         char if char.isalnum() or char in "_-" else "_" for char in text.encode("ascii", "replace").decode()
     )
-    return kept[:100] or "_"
+    return safe[:100] or "_"
 
 
 _CONTEXT_FILE: Final = "project-context.json"
@@ -641,17 +641,17 @@ def read_context(root: Path) -> dict[str, JSON]:
         except FileNotFoundError:
             return {}
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise MateriaError(
             "What is kept about the project is not a JSON object.",
             where=str(path),
             hint="mend the file, or move it away to start over",
             kind="bad_context",
         )
-    return found
+    return document
 
 
 def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]) -> None:

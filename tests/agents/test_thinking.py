@@ -250,7 +250,7 @@ def test_an_answer_cut_at_its_limit_says_so_first_in_the_repair_and_in_the_failu
     assert "max_tokens" in cast.failure.hint
     assert cast.failure.message.index("cut off by max_tokens 25") < cast.failure.message.index("JSON")
     assert asked.index("answer_cut") < asked.index("JSON")
-    assert "be shorter" in asked
+    assert "write a shorter, complete answer" in asked
     cast.close()
     for again in (open_cast(cast.run_dir), resume_cast(cast.run_dir)):
         assert again.failure == cast.failure
