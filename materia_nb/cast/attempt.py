@@ -114,7 +114,7 @@ class Trial(Runner):
         if at is not None and at.mode == "repair":
             self.stop.set()
 
-    def keep_beside(self, visit: Visit, before: CastState) -> None:
+    def write_side_files(self, visit: Visit, before: CastState) -> None:
         """Write nothing."""
 
     def write_derived(self) -> None:

@@ -578,7 +578,7 @@ class Approvals(ApprovalsNow):
             self._runner.stop.clear()
             before, visit = self._work.session.state, decide.held(self._work.session)
             self._work.run_command(decide.decide_hold, satisfied, target)
-            self._work.keep_beside(visit, before)
+            self._work.write_side_files(visit, before)
             self._runner.write_derived()
             return self._work.session.steps[-1]
 

@@ -35,7 +35,7 @@ from materia_nb.utilities.utility_step import beside_config, missing_program, mo
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
-    from materia_nb.store.design_autosave import KeptDraft
+    from materia_nb.store.design_autosave import SavedDraft
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -259,7 +259,7 @@ class Loadouts(Mapping[str, str], Shown):
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
         return self.define(name, imported.document).noting(*notes)
 
-    def drafts(self, name: str | None = None) -> tuple[KeptDraft, ...]:
+    def drafts(self, name: str | None = None) -> tuple[SavedDraft, ...]:
         """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.
 
         Args:
@@ -270,7 +270,7 @@ class Loadouts(Mapping[str, str], Shown):
         return drafts_in(self.casts_root, name)
 
     def design(
-        self, name: str | None = None, *, new: bool = False, draft: bool | KeptDraft = False
+        self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False
     ) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
 
@@ -286,7 +286,7 @@ class Loadouts(Mapping[str, str], Shown):
             MateriaError: there is no such loadout or draft, or with ``new`` there is one, or a file cannot be read.
         """
         from materia_nb.loadout.design.saving import new_design, open_design
-        from materia_nb.store.design_autosave import keep_draft
+        from materia_nb.store.design_autosave import autosave
 
         self.reread()
         if draft is not False:
@@ -302,9 +302,9 @@ class Loadouts(Mapping[str, str], Shown):
                     kind="unknown_loadout",
                 )
             made = open_design(self.config, self.needs(name or self.chosen), self.project)
-        return keep_draft(made, self.casts_root)
+        return autosave(made, self.casts_root)
 
-    def _draft_of(self, name: str | None) -> KeptDraft:
+    def _draft_of(self, name: str | None) -> SavedDraft:
         if not (found := self.drafts(name or self.chosen)):
             raise MateriaError(
                 f"There is no draft of {name or self.chosen}.",
@@ -313,9 +313,9 @@ class Loadouts(Mapping[str, str], Shown):
             )
         return found[0]
 
-    def _from_draft(self, draft: KeptDraft) -> Design:
+    def _from_draft(self, draft: SavedDraft) -> Design:
         design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
-        draft.take_into(design)
+        draft.continue_in(design)
         return design
 
     def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:

@@ -593,7 +593,7 @@ class Runner(Work):
 
     def nothing_is_due(self) -> None:
         """Take it that everything that follows from the journal is written."""
-        self._artifacts.has_now(self.session)
+        self._artifacts.mark_written(self.session)
         if self.session.state.status in _OVER and self.journal is not None:
             self.journal.rest()
 

@@ -41,7 +41,7 @@ from materia_nb.store.opening import (
     write_events,
 )
 from materia_nb.store.reader import read_session
-from materia_nb.store.rundir import RunDir, is_current, keep_envelope, new_run_dir, place_of, read_context
+from materia_nb.store.rundir import RunDir, is_current, location_of, new_run_dir, read_context, write_envelope
 
 if TYPE_CHECKING:
     from materia_nb.insight.compare import Replay
@@ -107,7 +107,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         ts=now(),
     )
     path = new_run_dir(plan.root)
-    rules, begun = rules.in_session(path.name), begun.replace(session=path.name, place=place_of(path))
+    rules, begun = rules.in_session(path.name), begun.replace(session=path.name, place=location_of(path))
     files = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None
@@ -231,7 +231,7 @@ def resume_runner(
                 files.write_json(CONFIG, recorded.document)
             runner.write_now()  # a crash may have come first
             _keep_envelope(runner)
-        if start.get("place") != place_of(path) and _ask_anew(runner):
+        if start.get("place") != location_of(path) and _ask_anew(runner):
             runner.messages.append("Tools were allowed elsewhere or by somebody else: they ask again.")
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
@@ -251,7 +251,7 @@ def _keep_envelope(runner: Runner) -> None:
     visit = None if before is None else before.waiting_at
     if before is not None and visit is not None and visit.socket == last.socket:
         try:
-            keep_envelope(runner.files.path, runner.rules, runner.session, visit, before)
+            write_envelope(runner.files.path, runner.rules, runner.session, visit, before)
         except MateriaError as error:  # the journal has it, so nothing is lost
             runner.messages.append(" ".join(str(error).split()))
 

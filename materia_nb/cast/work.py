@@ -54,7 +54,7 @@ from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
-from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
+from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
 
 
@@ -594,7 +594,7 @@ class Work(ABC):
             # Unless the same agent goes on at once, what changes next is not its doing.
             self._seen = files if at is not None and at.drafts == visit.drafts else None
         if here.learner is not None or here.filing is not None:
-            self.keep_beside(visit, before)
+            self.write_side_files(visit, before)
 
     def _record_with_files(self, command: Callable[..., Events], *given: object) -> None:
         """Write what a command leads to and the files of the step in one write: no end of the process comes between the two."""
@@ -619,13 +619,13 @@ class Work(ABC):
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)
 
-    def keep_beside(self, visit: Visit, before: CastState) -> None:
-        """Keep what others than this cast read, see :func:`~materia_nb.store.rundir.keep_beside`.
+    def write_side_files(self, visit: Visit, before: CastState) -> None:
+        """Keep what others than this cast read, see :func:`~materia_nb.store.rundir.write_side_files`.
 
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
         try:
-            keep_beside(self.files.path, self.rules, self.session, visit, before)
+            write_side_files(self.files.path, self.rules, self.session, visit, before)
         except MateriaError as error:
             self.messages.append(" ".join(str(error).split()))
 

@@ -110,13 +110,13 @@ class DesignServer:
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
         """Open a loadout for design; `new` creates an empty one, `draft` continues a draft that was handed over and not reviewed yet."""
         self.close()
-        from materia_nb.store.design_autosave import keep_draft
+        from materia_nb.store.design_autosave import autosave
 
         if draft:
             self._design = self.bench.design(loadout, draft=True)
         else:
             self._design = self.bench.design(loadout, new=new)
-            keep_draft(self._design, self.bench.loadouts.casts_root, by=outgoing_line(self.by))
+            autosave(self._design, self.bench.loadouts.casts_root, by=outgoing_line(self.by))
         return self.show()
 
     def show(self) -> str:

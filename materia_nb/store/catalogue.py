@@ -17,19 +17,19 @@ from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.file_snapshots import forget_cast
+from materia_nb.store.file_snapshots import delete_snapshots
 from materia_nb.store.files import CastLock, disk, lock_owner
-from materia_nb.store.rundir import is_cast_id, made_at, manifest_head, recorded_order
+from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, recorded_order
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
 _REQUEST_CHARS: Final = 200
 _PIECE: Final = 8_192  # how much of a journal is read at its beginning and at its end ...
 _LONGEST: Final = 262_144  # ... unless a single line there is longer than that
-_OFFERED: Final = 5  # how many casts are named when there is none of a name
+_MAX_SUGGESTIONS: Final = 5  # how many casts are named when there is none of a name
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 
-_STANDS: Final[Mapping[str, CastStatus]] = {
+_STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "cast_start": "ready",
     "socket_start": "waiting",
     "utility_input": "waiting",
@@ -149,23 +149,23 @@ class Catalogue:
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
         fresh = 0
         for path in paths:
-            written, before = _written_at(path), self._known.get(path)
+            written, before = _file_times(path), self._known.get(path)
             if before is not None and before[0] == written:
                 current[path] = before
                 continue
             current[path] = written, cast_entry(path)
             fresh += 1
-            if fresh in _PORTIONS:
+            if fresh in _PORTION_ENDS:
                 yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
         self._known = current
         yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
 
 
-_PORTIONS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
+_PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
 """After how many casts that were read those that are known so far are told."""
 
 
-def _written_at(path: Path) -> tuple[int, ...]:
+def _file_times(path: Path) -> tuple[int, ...]:
     """When what an entry is made from was written, and how much; nothing of files that are not there."""
     times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
@@ -188,7 +188,7 @@ def find_cast(root: Path, reference: str) -> Path:
     """
     reference = reference.strip()
     if reference == "latest" or re.fullmatch(r"-[1-9]\d{0,6}", reference):
-        return _counted(root, 1 if reference == "latest" else int(reference[1:]))
+        return _nth_latest(root, 1 if reference == "latest" else int(reference[1:]))
     if is_cast_id(reference) and _is_dir(root / reference):
         return (root / reference).resolve()
     path = _as_path(reference)
@@ -214,7 +214,7 @@ def find_cast(root: Path, reference: str) -> Path:
     raise MateriaError(
         f"There is no cast {reference[:100]!r}.",
         where=str(root),
-        hint=_offered(entries, reference),
+        hint=_suggest_cast(entries, reference),
         kind="no_cast",
     )
 
@@ -272,24 +272,24 @@ def delete_cast(root: Path, path: Path) -> None:
         with disk(inside, "delete the cast"):
             inside.rename(aside)  # at once: half of a cast is never listed
             shutil.rmtree(aside)
-            forget_cast(root, inside.name)
+            delete_snapshots(root, inside.name)
     finally:
         lock.release()
 
 
-def _offered(entries: Sequence[CastEntry], reference: str) -> str:
+def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     """Say which cast was probably meant; else list the latest with what they were asked."""
     if not entries:
         return "cast something first, or give the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
     if (near := close_match(reference, known)) is not None:
         return f"did you mean {near!r}?"
-    latest = entries[:_OFFERED]
+    latest = entries[:_MAX_SUGGESTIONS]
     lines = [f"  {entry.id}  {short(entry.request or '', 50)}".rstrip() for entry in latest]
     return "\n".join(["choose one of the latest (list casts shows them all):", *lines])
 
 
-def _counted(root: Path, back: int) -> Path:
+def _nth_latest(root: Path, back: int) -> Path:
     readable = [entry for entry in list_casts(root) if entry.status != "broken"]
     if back <= len(readable):
         return readable[back - 1].path.resolve()
@@ -405,7 +405,7 @@ def _readable_entry(path: Path) -> CastEntry:
         request=_shortened(request) if isinstance(request, str) else None,
         status=status,
         steps=steps,
-        started=max(ts, made_at(path.name)) if isinstance(ts := start["ts"], int) else ts,
+        started=max(ts, creation_time(path.name)) if isinstance(ts := start["ts"], int) else ts,
         last_event=events[-1]["ts"] if events else start["ts"],
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
@@ -413,7 +413,7 @@ def _readable_entry(path: Path) -> CastEntry:
         failure=_failure(events) if status in ("failed", "aborted") else "",
         cost=written.cost if written else None,
         unpriced=written.unpriced if written else 0,
-        **_said_of(events[-1]["label"] if events else None),
+        **_label_fields(events[-1]["label"] if events else None),
     )
 
 
@@ -471,7 +471,7 @@ def _from_manifest(path: Path, size: int) -> _Written | None:
 
 
 def _from_events(events: list[dict[str, JSON]], *, is_whole: bool) -> tuple[CastStatus, int | None]:
-    if events and (reported := _said(events[-1])) is not None:
+    if events and (reported := _reported_status(events[-1])) is not None:
         return reported
     status: CastStatus = next(_statuses(events), "ready")
     counted = next(
@@ -483,13 +483,13 @@ def _from_events(events: list[dict[str, JSON]], *, is_whole: bool) -> tuple[Cast
     return status, counted
 
 
-def _said(event: dict[str, JSON]) -> tuple[CastStatus, int] | None:
+def _reported_status(event: dict[str, JSON]) -> tuple[CastStatus, int] | None:
     """Return what an event says of the cast: how it stood then, and after how many steps."""
     status, steps = _known_status(event["status"]), event["steps"]
     return (status, steps) if status is not None and isinstance(steps, int) else None
 
 
-def _said_of(listed: JSON) -> dict[str, Any]:
+def _label_fields(listed: JSON) -> dict[str, Any]:
     label = as_listed(listed)
     return {"name": label.name, "tags": label.tags, "verdict": label.verdict, "note": label.note}
 
@@ -525,8 +525,8 @@ def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:
             )
         elif kind == "cast_revive":
             yield "ready" if data.get("kind") in _GOES_ON else "waiting"
-        elif kind in _STANDS:
-            yield _STANDS[kind]
+        elif kind in _STATUS_AFTER:
+            yield _STATUS_AFTER[kind]
 
 
 def _shortened(text: str) -> str:

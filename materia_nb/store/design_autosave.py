@@ -36,14 +36,14 @@ _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _LOST: Final = ("unknown-endpoint", "unknown-materia", "missing-endpoint")
 """What a step of a draft brings up that builds on a part which is not there: no operation leads an edge to nowhere."""
-_MOST_BYTES: Final = 2**25
+_MAX_BYTES: Final = 2**25
 """A longer draft is written anew, with its last act alone."""
-_MOST_KEPT: Final = 5
+_MAX_DRAFTS: Final = 5
 """How many drafts of one loadout are kept that nobody has open."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptDraft:
+class SavedDraft:
     """What was done in a design and neither saved nor thrown away.
 
     Attributes:
@@ -78,7 +78,7 @@ class KeptDraft:
         by = f" by {self.by}" if self.by else ""
         return f"the draft of {day}{time.strftime('%H:%M', then)}{by} ({counted(len(self.steps), 'step')})"
 
-    def is_news(self, design: Design) -> bool:
+    def has_changes(self, design: Design) -> bool:
         """Whether it has anything that a design has not."""
         last = self.steps[-1]
         known = design.definitions
@@ -104,7 +104,8 @@ class KeptDraft:
         was: Mapping[str, Object | None] = {} if before is None else before.materia
         edited = {id_: raw for id_, raw in step.materia.items() if exact(raw) != exact(was.get(id_))}
         same = all(
-            exact(_touched(old, change["path"])) == exact(_touched(now, change["path"])) for change in patch
+            exact(_dependency(old, change["path"])) == exact(_dependency(now, change["path"]))
+            for change in patch
         )
         if not same or any(
             exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was
@@ -123,7 +124,7 @@ class KeptDraft:
                 )
         return title
 
-    def take_into(self, design: Design) -> str:
+    def continue_in(self, design: Design) -> str:
         """Do its steps in a design, which keeps them in a draft of its own; returns that in words.
 
         Raises:
@@ -145,7 +146,7 @@ class KeptDraft:
             self.path.unlink(missing_ok=True)
 
 
-def drafts_in(root: Path, name: str | None = None) -> tuple[KeptDraft, ...]:
+def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
     """Return the drafts that nobody has open, the newest first; what cannot be read is none.
 
     Args:
@@ -157,16 +158,16 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[KeptDraft, ...]:
     return tuple(sorted(drafts, key=lambda draft: draft.at, reverse=True))
 
 
-def keep_draft(design: Design, root: Path, by: str = "") -> Design:
+def autosave(design: Design, root: Path, by: str = "") -> Design:
     """Have each act of a design kept as a draft, from the next one on, until it is saved; returns the design.
 
     ``by`` is the coding agent that designs, where no person does.
     """
-    design.keep = _Keeper(root, by).heard
+    design.keep = _Autosaver(root, by).on_change
     return design
 
 
-def _touched(document: Object, path: str) -> JSON:
+def _dependency(document: Object, path: str) -> JSON:
     """Return what a change at a path depends on: the outermost list on the way there, or the value itself; None for neither."""
     value: JSON = document
     for key in pointer_keys(path):
@@ -190,7 +191,7 @@ def _files(root: Path, name: str | None) -> list[Path]:
     return [path for path, form in listed if form and (name is None or form[1] == _stem(name))]
 
 
-def _read_free(path: Path) -> KeptDraft | None:
+def _read_free(path: Path) -> SavedDraft | None:
     """Read a draft that no design writes now."""
     try:
         with HeldInterrupts():
@@ -199,12 +200,12 @@ def _read_free(path: Path) -> KeptDraft | None:
                 busy = file_is_locked(handle, path)
             finally:
                 os.close(handle)
-        return None if busy else _draft_of(path, read_plain(path, 2 * _MOST_BYTES))
+        return None if busy else _draft_of(path, read_plain(path, 2 * _MAX_BYTES))
     except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None
 
 
-def _draft_of(path: Path, content: bytes) -> KeptDraft | None:
+def _draft_of(path: Path, content: bytes) -> SavedDraft | None:
     lines = [_line(line) for line in content.split(b"\n")]
     head = lines[0]
     if head.get("format") != _FORMAT:
@@ -231,7 +232,7 @@ def _draft_of(path: Path, content: bytes) -> KeptDraft | None:
         at = int(line["ts"])
     name = str(head["name"])
     by, home = outgoing_line(str(head.get("by", ""))), None if home is None else str(home)
-    return KeptDraft(name, at, home, began, (*steps,), (*undone,), path, by)
+    return SavedDraft(name, at, home, began, (*steps,), (*undone,), path, by)
 
 
 def _line(raw: bytes) -> dict[str, Any]:
@@ -255,7 +256,7 @@ def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> st
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
-def _alike(left: str, right: str) -> int:
+def _common_length(left: str, right: str) -> int:
     """How many characters two texts begin with in common."""
     low, high = 0, min(len(left), len(right))
     while low < high:
@@ -264,13 +265,13 @@ def _alike(left: str, right: str) -> int:
     return low
 
 
-def _splice(before: str, now: str) -> dict[str, JSON]:
-    at = _alike(before, now)
-    end = _alike(before[at:][::-1], now[at:][::-1])
+def _text_change(before: str, now: str) -> dict[str, JSON]:
+    at = _common_length(before, now)
+    end = _common_length(before[at:][::-1], now[at:][::-1])
     return {"at": at, "cut": len(before) - at - end, "put": now[at : len(now) - end]}
 
 
-class _Keeper:
+class _Autosaver:
     """Writes the draft of one design; a disk that refuses is told by the design, which goes on."""
 
     def __init__(self, root: Path, by: str) -> None:
@@ -284,7 +285,7 @@ class _Keeper:
         self._handle = NO_FILE
         self._let_go: Callable[[], object] = lambda: None
 
-    def heard(self, design: Design, *, anew: bool) -> str:
+    def on_change(self, design: Design, *, anew: bool) -> str:
         """Keep what a design is now; returns why that could not be. ``anew`` says that more than a step was done."""
         try:
             if self._only_in_the_kernel(design):
@@ -293,7 +294,7 @@ class _Keeper:
                 anew or self._path is None or self._steps[0] is design.now or design.home.path is not None
             ):
                 self._drop()
-            elif anew or self._path is None or self._size > _MOST_BYTES or not self._path.exists():
+            elif anew or self._path is None or self._size > _MAX_BYTES or not self._path.exists():
                 self._begin(design)
             else:
                 self._append(self._act(design.now, design.originals))
@@ -324,7 +325,7 @@ class _Keeper:
 
     def _next(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         now = _text_of(change, originals)
-        line = {"words": change.summary, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
+        line = {"words": change.summary, **_text_change(self._text, now), "crc": zlib.crc32(now.encode())}
         self._text = now
         self._steps.append(change)
         return line
@@ -348,7 +349,7 @@ class _Keeper:
             {"format": _FORMAT, "name": design.name, "home": home, "text": self._text, "by": self.by}
         ]
         lines += [self._next(step, design.originals) for step in steps]
-        if sum(len(str(line.get("put", ""))) for line in lines) > _MOST_BYTES // 2:
+        if sum(len(str(line.get("put", ""))) for line in lines) > _MAX_BYTES // 2:
             self._text, self._steps = str(lines[0]["text"]), [base]
             lines[1:] = [self._next(steps[-1], design.originals)]
         self._open(design.name)
@@ -364,7 +365,7 @@ class _Keeper:
         folder.mkdir(parents=True, exist_ok=True)
         drafts = drafts_in(self.root, name)
         self._at = max([self._at, *(draft.at for draft in drafts[:1])])
-        for old in drafts[_MOST_KEPT - 1 :]:
+        for old in drafts[_MAX_DRAFTS - 1 :]:
             with suppress(OSError):
                 old.path.unlink()
         path = folder / f"{_stem(name)}.{secrets.token_hex(4)}.jsonl"

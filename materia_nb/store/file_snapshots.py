@@ -37,18 +37,18 @@ OF_LANE: Final = "-lane-"
 FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
 """The folders of a run directory that hold work, not artifacts: those of attempts, and the worktrees that Git-Spawn makes."""
 
-LONGEST_FILE: Final = 2**25
+MAX_FILE_BYTES: Final = 2**25
 """Maximum size of a file in a snapshot, in bytes; a longer file is left out and named."""
-MOST: Final = 50_000
+MAX_FILES: Final = 50_000
 """Maximum number of files in a snapshot."""
-MOST_BYTES: Final = 2**30
+MAX_BYTES: Final = 2**30
 
 _TRIES: Final = 3
 """How often Git reads a file that changes meanwhile, before the file is left out."""
 _BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
 """Makes Git read files of more than 32 KiB in pieces. Otherwise it maps them into memory: then it can store other bytes than it
 hashed, and a file that becomes shorter meanwhile ends its process."""
-_MANY_PACKS: Final = 100
+_MAX_PACKS: Final = 100
 _REFUSED_PATH: Final = re.compile(
     rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')"
 )
@@ -110,7 +110,7 @@ class FileSnapshots:
         if not exists:
             self._init(casts)
         elif (
-            len([*self.git_dir.glob("objects/pack/*.pack")]) > _MANY_PACKS
+            len([*self.git_dir.glob("objects/pack/*.pack")]) > _MAX_PACKS
         ):  # each snapshot of a long file makes one
             with contextlib.suppress(MateriaError):
                 git(self.git_dir, "multi-pack-index", "write", "--no-progress")
@@ -208,8 +208,10 @@ class FileSnapshots:
         present, left_out = self._list_files()
         present, left_out = present - unread, left_out | (present & unread)
         if removed := self._indexed - present:
-            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(removed))
-        self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(present))
+            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_nul_terminated(removed))
+        self._git(
+            "update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_nul_terminated(present)
+        )
         self._indexed = present
         return tuple(sorted(os.fsdecode(path) for path in left_out))
 
@@ -226,14 +228,14 @@ class FileSnapshots:
             link = stat.S_ISLNK(info.st_mode)
             if not (link or stat.S_ISREG(info.st_mode)):
                 continue
-            if info.st_size > LONGEST_FILE:
+            if info.st_size > MAX_FILE_BYTES:
                 left_out.append(path)
                 continue
             size += info.st_size
             paths.append(path)
-        if len(paths) > MOST or size > MOST_BYTES:
+        if len(paths) > MAX_FILES or size > MAX_BYTES:
             raise MateriaError(
-                f"There is too much to keep at every step: {len(paths):,} files, {size:,} bytes; at most {MOST:,} and {MOST_BYTES:,}.",
+                f"There is too much to keep at every step: {len(paths):,} files, {size:,} bytes; at most {MAX_FILES:,} and {MAX_BYTES:,}.",
                 where=str(self.folder),
                 hint="name what is not work in .gitignore, or cast with files as they are",
                 kind="too_much_to_keep",
@@ -243,10 +245,10 @@ class FileSnapshots:
     def listing(self, inner: bytes = b"") -> Iterator[bytes]:
         """Yield the paths of the files, also in repositories inside; not of casts, of Git itself, or of ignored files."""
         folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
-        top = Path(os.fsdecode(folder)) if inner or self._own else _top(self.folder)
+        top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
         arguments = ["ls-files", "-z", "--others"]
         if self._skip.is_relative_to(top):
-            arguments.append(f"--exclude={_literal(self._skip.relative_to(top).as_posix())}")
+            arguments.append(f"--exclude={_ignore_rule(self._skip.relative_to(top).as_posix())}")
         if not self._ignored:
             arguments += ["--exclude-per-directory=.gitignore"]
             own = top / ".git" / "info" / "exclude"
@@ -321,7 +323,7 @@ class FileSnapshots:
             self._git("read-tree", "-m", "-u", now, then)
             self._indexed = self._read_index()
             for path, mode in modes.items():
-                _keep_permissions(root + path, mode)
+                _restore_permissions(root + path, mode)
 
     def _read_index(self) -> frozenset[bytes]:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
@@ -344,7 +346,7 @@ class FileSnapshots:
         return not inside <= set(removed)
 
 
-def _keep_permissions(path: bytes, before: int) -> None:
+def _restore_permissions(path: bytes, before: int) -> None:
     """Give a restored file the permissions that it had, but for the right to execute, which is part of a snapshot."""
     restored = os.lstat(path).st_mode
     if stat.S_ISREG(restored) and stat.S_ISREG(before):
@@ -353,7 +355,7 @@ def _keep_permissions(path: bytes, before: int) -> None:
         os.chmod(path, readable | program)  # noqa: PTH101 - a path of bytes
 
 
-def _joined(paths: Iterable[bytes]) -> bytes:
+def _nul_terminated(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in sorted(paths))
 
 
@@ -417,7 +419,7 @@ def note(git_dir: Path, commit: str) -> str:
     )
 
 
-def forget_cast(casts: Path, name: str) -> None:
+def delete_snapshots(casts: Path, name: str) -> None:
     """Let go of what a cast kept that is deleted; with the last one the Git directory goes too."""
     git_dir = casts / REPOSITORY
     if not git_dir.is_dir():
@@ -434,12 +436,12 @@ def _number(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
-def _top(folder: Path) -> Path:
+def _repository_root(folder: Path) -> Path:
     """Return the directory of the repository that a folder lies in, whose rules of what to ignore hold; else the folder."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
 
-def _literal(path: str) -> str:
+def _ignore_rule(path: str) -> str:
     """Write a path from the top as a rule of what to ignore."""
     return "/" + "".join(f"\\{sign}" if sign in "\\*?[]!# " else sign for sign in path)
 

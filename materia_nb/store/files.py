@@ -226,7 +226,7 @@ def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[st
     return tuple(to_bytes(name).decode() for name in changed[:MOST_CHANGED])
 
 
-_NAME: Final = "cast.lock"
+_LOCK_NAME: Final = "cast.lock"
 _OPEN: Final = os.O_RDWR | os.O_CREAT
 _TRIES: Final = 10  # whoever lists the casts looks at a lock for an instant, see lock_owner
 _PAUSE_S: Final = 0.002
@@ -241,7 +241,7 @@ class CastLock:
 
     def __init__(self, run_dir: Path) -> None:
         """Take the lock; raises MateriaError (kind ``locked``) naming the owner when another has it."""
-        self.path = run_dir / _NAME
+        self.path = run_dir / _LOCK_NAME
         self._process = os.getpid()
         self._handle = NO_FILE
         try:  # around the interrupts that are held as well, since one of them arrives when they are let go
@@ -249,9 +249,9 @@ class CastLock:
                 with disk(self.path, "open the lock of the cast"):
                     self._handle = open_plain(self.path, _OPEN)
                 with disk(self.path, "lock the cast"):
-                    _take(self._handle, self.path, run_dir)
+                    _acquire(self._handle, self.path, run_dir)
                     os.ftruncate(self._handle, 0)
-                    os.pwrite(self._handle, _myself(), 0)
+                    os.pwrite(self._handle, _owner_record(), 0)
         except BaseException:
             self.release()
             raise
@@ -291,7 +291,7 @@ def locked(path: Path, doing: str) -> Iterator[None]:
 
 def lock_owner(run_dir: Path) -> str | None:
     """Say who is writing a cast, None when nobody is. The lock is not kept."""
-    path = run_dir / _NAME
+    path = run_dir / _LOCK_NAME
     with HeldInterrupts():
         try:
             handle = open_plain(path, os.O_RDONLY)
@@ -305,7 +305,7 @@ def lock_owner(run_dir: Path) -> str | None:
             os.close(handle)
 
 
-def _take(handle: int, path: Path, run_dir: Path) -> None:
+def _acquire(handle: int, path: Path, run_dir: Path) -> None:
     for left in reversed(range(_TRIES)):
         if lock_file(handle, path):
             return
@@ -319,7 +319,7 @@ def _take(handle: int, path: Path, run_dir: Path) -> None:
     )
 
 
-def _myself() -> bytes:
+def _owner_record() -> bytes:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
 

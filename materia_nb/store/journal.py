@@ -31,7 +31,7 @@ from materia_nb.store.files import (
     disk_error,
     json_bytes,
 )
-from materia_nb.store.rundir import Mark, RunDir, alone_in_its_artifact
+from materia_nb.store.rundir import Mark, RunDir, artifact_content
 
 _LONGEST: Final = 2**30
 """The longest journal that is read, in bytes."""
@@ -418,7 +418,7 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[J
         data = to_json(event)
         text = data.get("text")
         if isinstance(text, str) and isinstance(event, _KEPT):
-            content = alone_in_its_artifact(text)
+            content = artifact_content(text)
             if content is not None:
                 files.write(str(data["artifact"]), content)
                 del data["text"]

@@ -40,7 +40,7 @@ from materia_nb.store.reader import (
     unkept,
     with_recorded_usage,
 )
-from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
+from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_mark
 
 
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
@@ -382,7 +382,7 @@ def fork_files(
     consent to a command that still stands, is left out: it was said of that cast, so a fork asks again. So are its name,
     tags, note and verdict; those of steps are copied. The journal, which makes the directory a cast, comes last and at once.
     """
-    lines = [line for line in read_journal(files.journal).lines if not _of_that_cast(line)]
+    lines = [line for line in read_journal(files.journal).lines if not _is_about_that_cast(line)]
     path = new_run_dir(root or files.path.parent)
     lines = [_copied(line, path, files.path.name, step) for line in lines]
     try:
@@ -411,7 +411,7 @@ def write_events(
     try:
         files = RunDir(path, sync=sync)
         files.write_json(CONFIG, dict(rules.graph.document))
-        start = start.replace(place=place_of(path))
+        start = start.replace(place=location_of(path))
         session = begin_session(rules, start)
         lines = lines_of([start], session, files)
         for event in events:
@@ -424,7 +424,7 @@ def write_events(
     return path
 
 
-def _of_that_cast(line: JournalLine) -> bool:
+def _is_about_that_cast(line: JournalLine) -> bool:
     """Whether an event tells what holds for that cast alone: what its tools were allowed, and what people call it."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
@@ -446,7 +446,7 @@ def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLi
     if line.type == "approval_answered":
         data.pop("expires", None)  # no grant follows from it
     if line.type == "cast_start":
-        data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": place_of(path)}
+        data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": location_of(path)}
     return line._replace(data=data, label=None)
 
 

@@ -60,7 +60,7 @@ class Difference:
         return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
 
 
-def our_way(session: Session, step: Transition | None) -> str:
+def our_route(session: Session, step: Transition | None) -> str:
     """Say what the engine does where the recording goes another way; ``step`` is what entering gave."""
     state = step.state if step else session.state
     visit = state.at
@@ -136,22 +136,22 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
     if visit is not None and visit > 0:
         state = state._replace(visits={**state.visits, socket: visit - 1})
     iterator = rules.sockets[socket].socket.iterator
-    index = _place(iterator, key)
+    index = _item_index(iterator, key)
     if iterator is not None and index is not None:
         state = state._replace(cursors={**state.cursors, iterator.cursor: index})
     try:
         step = entering.enter(rules, state)
     except MateriaError:
-        return _by_hand(rules, state, socket, recorded)
+        return _recorded_entry(rules, state, socket, recorded)
     at = step.state.at
     if step.state.status == "waiting" and at is not None and at.socket == socket:
         item_key = at.item.key if at.item else None
         if item_key == key:
             return step
-    return _by_hand(rules, state, socket, recorded)
+    return _recorded_entry(rules, state, socket, recorded)
 
 
-def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
+def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
@@ -167,7 +167,7 @@ def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStar
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
     if isinstance(key, str):
-        iterator, index = node.iterator, _place(node.iterator, key)
+        iterator, index = node.iterator, _item_index(node.iterator, key)
         item = Item(
             None,
             key,
@@ -225,7 +225,7 @@ def _quest_of(lines: Sequence[JournalLine]) -> str | None:
     return quest_id if isinstance(quest_id, str) else None
 
 
-def _place(iterator: Iterator | None, key: JSON) -> int | None:
+def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
     """The index that an item key stands for (R13)."""
     if iterator is None or not isinstance(key, str):
         return None
@@ -648,7 +648,7 @@ class _Reader:
     def _differs(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
         why = our_reason(self.session, step, error)
-        self.done.differences.append(Difference(number, recorded, our_way(self.session, step), why))
+        self.done.differences.append(Difference(number, recorded, our_route(self.session, step), why))
 
     def _note(self, about: object) -> None:
         message = " ".join(str(about).split())

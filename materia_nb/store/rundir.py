@@ -159,7 +159,7 @@ def is_item_key(key: str) -> bool:
     return bool(_ITEM_KEY.fullmatch(key)) and ".." not in key
 
 
-def place_of(path: Path) -> dict[str, JSON]:
+def location_of(path: Path) -> dict[str, JSON]:
     """Say where a run directory is: what a person allowed in a cast counts there and nowhere else."""
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
@@ -208,7 +208,7 @@ def recorded_order(root: Path) -> Mapping[str, int]:
     return {os.fsdecode(line): number for number, line in enumerate(lines, 1)}
 
 
-def made_at(cast_id: str) -> int:
+def creation_time(cast_id: str) -> int:
     """Return when the run directory of a cast was made, in milliseconds since the epoch; 0 where its id is not a time."""
     with suppress(ValueError, OverflowError):
         then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
@@ -226,7 +226,7 @@ _HEAD: Final = re.compile(
 )
 _LONGEST_HEAD: Final = 1 << 20
 _SOON_S: Final = 0.5
-_AT_ONCE: Final = 500
+_ENTRIES_AT_ONCE: Final = 500
 """How many entries of a manifest are written at once."""
 
 
@@ -254,7 +254,7 @@ class ArtifactWriter:
         """Whether everything that follows from ``session`` was written."""
         return self._written is session
 
-    def has_now(self, session: Session) -> None:
+    def mark_written(self, session: Session) -> None:
         """Take it that everything that follows from ``session`` is written."""
         self._since, self._written = _reached(session), session
 
@@ -351,7 +351,7 @@ def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
     return written_mark(files.path) == mark and all(files.has(name) for name in outputs)
 
 
-def alone_in_its_artifact(text: str) -> bytes | None:
+def artifact_content(text: str) -> bytes | None:
     """Return the bytes of an output that is too long for its event (R43); None for any other."""
     if len(text) * 3 <= OUTPUT_INLINE_BYTES:
         return None
@@ -382,7 +382,7 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
 def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:
     for turn in step.turns:
         # A long one was written before its event, whose digest vouches for it: it is the only copy.
-        if turn.artifact is not None and alone_in_its_artifact(turn.text) is None:
+        if turn.artifact is not None and artifact_content(turn.text) is None:
             files.write(turn.artifact, to_bytes(turn.text))
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
@@ -414,7 +414,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
         head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
     yield json_bytes(head, indented=True).removesuffix(b"\n}") + b',\n  "entries": ['
     between, entries = b"\n    ", _entries(rules, session)
-    while block := [json_bytes(entry) for entry in islice(entries, _AT_ONCE)]:
+    while block := [json_bytes(entry) for entry in islice(entries, _ENTRIES_AT_ONCE)]:
         yield between + b",\n    ".join(block)
         between = b",\n    "
     yield b"\n  ]\n}\n"
@@ -539,7 +539,7 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
     return path.relative_to(root).as_posix()
 
 
-def keep_beside(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
+def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
     """Write what follows from the latest output for others: its envelope, and what it taught about the project.
 
     Args:
@@ -552,7 +552,7 @@ def keep_beside(run_dir: Path, rules: Rules, session: Session, visit: Visit, bef
     Raises:
         MateriaError: a file cannot be written, or what is kept about the project is damaged.
     """
-    keep_envelope(run_dir, rules, session, visit, before)
+    write_envelope(run_dir, rules, session, visit, before)
     reading = _reading_of(session, before)
     if session.state.knowledge is not before.knowledge and reading is not None:
         socket_rules = rules.sockets[visit.socket]
@@ -566,11 +566,11 @@ def _reading_of(session: Session, before: CastState) -> Reading | None:
     return session.steps[-1].reading or (before.hold.reading if before.hold else None)
 
 
-def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
+def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
     """Write the envelope of the latest output: as a draft until its socket is completed, then under its final name.
 
     Nothing is written where the protocol files none, or where there is no object in the output. The arguments are
-    those of :func:`keep_beside`.
+    those of :func:`write_side_files`.
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
@@ -581,7 +581,7 @@ def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, b
     timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
     value = socket_rules.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
-    flow, agent = _safe(facts.meta["flow_key"]), _safe(facts.meta["agent_key"])
+    flow, agent = _file_name_part(facts.meta["flow_key"]), _file_name_part(facts.meta["agent_key"])
     final, draft = map(Path, envelope_files(str(run_dir), flow, step, agent))
     RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
     with disk(draft, "write the envelope"):
@@ -612,10 +612,10 @@ def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _step(at: str) -> str:
-    return _safe(at).replace("-", "_")
+    return _file_name_part(at).replace("-", "_")
 
 
-def _safe(text: str) -> str:
+def _file_name_part(text: str) -> str:
     safe = "".join(
         char if char.isalnum() or char in "_-" else "_" for char in text.encode("ascii", "replace").decode()
     )

@@ -21,7 +21,7 @@ from materia_nb.jsonvalue import as_object, is_number
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.design_autosave import KeptDraft
+from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_pick
 from materia_nb.widgets.design_state import (
@@ -305,7 +305,7 @@ def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False)
     """Go on with a draft, or throw it away."""
     kept = _draft_named(session, file)
     if not discard:
-        return kept.take_into(session.design)
+        return kept.continue_in(session.design)
     kept.discard()
     session.offer_draft()
     return f"threw {kept} away"
@@ -332,7 +332,7 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: Who
 
 
 def _ask_to_keep(
-    session: DesignState, draft: KeptDraft, number: int, kept: int, left: Sequence[str] = ()
+    session: DesignState, draft: SavedDraft, number: int, kept: int, left: Sequence[str] = ()
 ) -> None:
     asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
@@ -371,7 +371,7 @@ def judge(
     return review(session, file, at + 1, kept)
 
 
-def _draft_named(session: DesignState, file: str) -> KeptDraft:
+def _draft_named(session: DesignState, file: str) -> SavedDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
     if kept is None:

@@ -178,7 +178,7 @@ class DesignState:
         drafts = self.bench.loadouts.drafts(self.design.name)
         if handed_over:
             drafts = tuple(one for one in drafts if one.by and (one.path, one.at) not in self._offered)
-        draft = next((one for one in drafts if one.is_news(self.design)), None)
+        draft = next((one for one in drafts if one.has_changes(self.design)), None)
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}

@@ -202,8 +202,8 @@ def test_a_draft_of_a_file_that_was_changed_meanwhile_says_so(project):
     again = Workbench(project)
     fresh = again.design("Mine")
     [draft] = again.loadouts.drafts("Mine")
-    assert draft.is_news(fresh)
-    assert "was changed since it was begun" in draft.take_into(fresh)
+    assert draft.has_changes(fresh)
+    assert "was changed since it was begun" in draft.continue_in(fresh)
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
     fresh.undo()
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Eval"}
@@ -229,9 +229,9 @@ def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
     wb.loadouts.save(design)
     design.keep = None
     [draft] = wb.loadouts.drafts()
-    assert not draft.is_news(wb.design("Hojo-Consult")), "this kernel has it"
+    assert not draft.has_changes(wb.design("Hojo-Consult")), "this kernel has it"
     again = Workbench(project)
-    assert draft.is_news(again.design("Hojo-Consult"))
+    assert draft.has_changes(again.design("Hojo-Consult"))
     assert again.design("Hojo-Consult", draft=True).document["label"] == "ours"
 
 

@@ -239,7 +239,7 @@ def test_a_repository_inside_is_kept_without_its_git(tmp_path):
 
 
 def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_snapshots, "LONGEST_FILE", 10)
+    monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 10)
     cast = start(tmp_path, h.chain_config(2), writer(("long", "x" * 11), ("short", "x")))
     cast.run()
     assert '"leftOut":["long"]' in (cast.run_dir / "events.jsonl").read_text()
@@ -248,7 +248,7 @@ def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
 
 
 def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_snapshots, "MOST", 1)
+    monkeypatch.setattr(file_snapshots, "MAX_FILES", 1)
     cast = start(tmp_path, h.chain_config(2), writer(("a", "1"), ("b", "1")))
     cast.run()
     assert cast.status == "complete"

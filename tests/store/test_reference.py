@@ -6,14 +6,14 @@ import pytest
 
 from builders import Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide, entering
-from materia_nb.store.reader import our_reason, our_way
+from materia_nb.store.reader import our_reason, our_route
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 
 def ours(cast, *, enters=False, error=""):
     step = entering.enter(cast.rules, cast.state) if enters else None
-    return our_way(cast.session, step), our_reason(cast.session, step, error)
+    return our_route(cast.session, step), our_reason(cast.session, step, error)
 
 
 def test_the_entry_comes_first_and_what_waits_has_not_answered():

@@ -36,11 +36,11 @@ from materia_nb.store.opening import check_resumable, verify, with_definition
 from materia_nb.store.rundir import (
     RunDir,
     change_context,
+    creation_time,
     file_within,
     find_evidence,
     is_cast_id,
     is_item_key,
-    made_at,
     manifest_head,
     missing_evidence,
     read_context,
@@ -548,7 +548,7 @@ def test_names_places_and_what_is_kept_about_a_project(tmp_path):
     for key in ("WI-1", "1", "a/b", "a..b", "", "x" * 300, "-", "ü"):
         shown.append((f"key {key[:20]!r}", str(is_item_key(key))))
     for id_ in ("2026-01-01T00-00-00-000Z", "2026-13-01T00-00-00-000Z", "x", "../x", "a/b", "..", ""):
-        shown.append((f"id {id_!r}", [str(is_cast_id(id_)), str(made_at(id_))]))
+        shown.append((f"id {id_!r}", [str(is_cast_id(id_)), str(creation_time(id_))]))
     shown.append(("names", dict(step_names(("A-b", "A_b", "a_B", "ü", "x" * 120, "Socket-1", "end")))))
     shown += tried(("no context", lambda: read_context(root)))
     change_context(root, lambda known: {**known, "a": 1})
@@ -647,13 +647,13 @@ def test_drafts_that_can_be_read_and_those_that_cannot(project):
     draft.path.write_bytes(b"".join(whole))
     onto = bench.design()
     shown += tried(
-        ("news", lambda: draft.is_news(onto)),
+        ("news", lambda: draft.has_changes(onto)),
         *((f"step {n}", lambda n=n: draft.do_step(n, onto)) for n in (1, 0, 0, 1)),
-        ("no news", lambda: draft.is_news(onto)),
+        ("no news", lambda: draft.has_changes(onto)),
     )
     taken = bench.design()
     shown += tried(
-        ("taken", lambda: draft.take_into(taken).replace(str(draft), "DRAFT")),
+        ("taken", lambda: draft.continue_in(taken).replace(str(draft), "DRAFT")),
         ("gone", draft.path.exists),
     )
     bench.close()
@@ -701,7 +701,7 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
     (project / "link").write_text("a file now\n")
     (project / "bytes").write_bytes(b"\0\xff")
     (project / "long").write_bytes(b"x" * 100)
-    monkeypatch.setattr(file_snapshots, "LONGEST_FILE", 99)
+    monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 99)
     second = kept.take(first.commit, {"step": 1, "by": "step"})
     shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
     shown.append(
@@ -758,16 +758,16 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
     )
     whole = FileSnapshots(project, casts, "three", ignored=True)
     shown.append(("ignored too", sorted(one.decode() for one in whole.listing())))
-    monkeypatch.setattr(file_snapshots, "MOST", 3)
+    monkeypatch.setattr(file_snapshots, "MAX_FILES", 3)
     shown += tried(("too many", lambda: whole.take(None, {})))
-    monkeypatch.setattr(file_snapshots, "MOST", 99)
-    monkeypatch.setattr(file_snapshots, "MOST_BYTES", 3)
+    monkeypatch.setattr(file_snapshots, "MAX_FILES", 99)
+    monkeypatch.setattr(file_snapshots, "MAX_BYTES", 3)
     shown += tried(("too much", lambda: whole.take(None, {})))
     shown += tried(
-        ("forget", lambda: file_snapshots.forget_cast(casts, "one")),
+        ("forget", lambda: file_snapshots.delete_snapshots(casts, "one")),
         ("gone", kept.git_dir.exists),
-        ("forget all", lambda: file_snapshots.forget_cast(casts, "two")),
-        ("none", lambda: file_snapshots.forget_cast(tmp_path, "one")),
+        ("forget all", lambda: file_snapshots.delete_snapshots(casts, "two")),
+        ("none", lambda: file_snapshots.delete_snapshots(tmp_path, "one")),
     )
     shown_texts.matches("store-kept", shown)
 
@@ -866,9 +866,9 @@ def test_as_much_is_kept_as_may_be(tmp_path, monkeypatch):
     project.mkdir()
     for name in ("a", "b"):
         (project / name).write_text("12")
-    monkeypatch.setattr(file_snapshots, "MOST", 2)
-    monkeypatch.setattr(file_snapshots, "MOST_BYTES", 4)
-    monkeypatch.setattr(file_snapshots, "LONGEST_FILE", 2)
+    monkeypatch.setattr(file_snapshots, "MAX_FILES", 2)
+    monkeypatch.setattr(file_snapshots, "MAX_BYTES", 4)
+    monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 2)
     kept = FileSnapshots(project, tmp_path / "casts", "one")
     assert kept.take(None, {}).changed == ("a", "b")
     (project / "b").write_text("123")

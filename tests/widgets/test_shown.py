@@ -16,7 +16,7 @@ from materia_nb import Workbench
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import blocks_as_json
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.store.design_autosave import keep_draft
+from materia_nb.store.design_autosave import autosave
 from materia_nb.widgets import GraphPanel
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
@@ -401,7 +401,7 @@ VERDICTS = (
 
 @pytest.mark.parametrize("number", range(len(VERDICTS)))
 def test_the_draft_of_an_agent_is_judged_step_by_step(wb, number):
-    draft = keep_draft(wb.design(), wb.loadouts.casts_root, "an agent")
+    draft = autosave(wb.design(), wb.loadouts.casts_root, "an agent")
     draft.add_socket("Build")
     draft.add_edge("Socket-5", "Socket-6", "always")
     draft.set_materia("Build", "prompt", "Build it")
