@@ -9,9 +9,8 @@ from typing import TypeAlias
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_text
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.items import assigns_work_items, derive
+from materia_nb.loadout.items import assigns_work_items, derive, leads_into
 from materia_nb.loadout.materia import renamed_materia
-from materia_nb.loadout.regions import leads_into
 from materia_nb.loadout.report import (
     AMBIGUOUS_ADVANCE,
     INVALID_GENERATOR,
@@ -171,31 +170,31 @@ def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFact
 def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
     id_ = socket.id
     unconditional: int | None = None  # the first edge that matches every output
-    for place, edge in enumerate(as_list(socket.raw.get("edges"))):
-        path, when = f"{id_}.edges[{place}]", as_object(edge).get("when")
+    for index, edge in enumerate(as_list(socket.raw.get("edges"))):
+        path, when = f"{id_}.edges[{index}]", as_object(edge).get("when")
         condition = described(when) if is_condition(when) else None
         if unconditional is not None and not (condition and condition.without_output):
             findings.problem(
                 UNREACHABLE_EDGE,
                 path,
-                f"edge {place + 1} is never looked at, because edge {unconditional + 1} always matches",
+                f"edge {index + 1} is never looked at, because edge {unconditional + 1} always matches",
                 "put guarded edges before the always edge, or remove this one",
-                safe_fix("Remove it", do("remove_edge", id_, place))
+                safe_fix("Remove it", do("remove_edge", id_, index))
                 if when == "always"
-                else safe_fix("Look at it first", do("move_edge", id_, place, unconditional)),
+                else safe_fix("Look at it first", do("move_edge", id_, index, unconditional)),
             )
         if not isinstance(edge, dict):
             continue
-        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_lead_to, id_, place))
+        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_lead_to, id_, index))
         if condition and condition.whatever and unconditional is None:
-            unconditional = place
+            unconditional = index
 
 
-def _lead_to(id_: str, place: int, near: str | None) -> Fix:
+def _lead_to(id_: str, index: int, near: str | None) -> Fix:
     """Return the fix that leads an edge to the socket that was meant, or removes it if that is not known."""
     if near is None:
-        return suggested_fix("Remove the edge", do("remove_edge", id_, place))
-    return suggested_fix(f"Lead it to {near}", do("change_edge", id_, place, to=near))
+        return suggested_fix("Remove the edge", do("remove_edge", id_, index))
+    return suggested_fix(f"Lead it to {near}", do("change_edge", id_, index, to=near))
 
 
 def _check_agent_generator(findings: Findings, socket: SocketFacts) -> None:
@@ -263,8 +262,8 @@ def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _Inbound, loop
 def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, path: str) -> bool:
     """Return True if the list of members is well formed and every member exists."""
     known = [
-        _check_endpoint(findings, facts, member, f"{path}.sockets[{place}]", end=False)
-        for place, member in enumerate(as_list(loop.raw.get("sockets")))
+        _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
+        for index, member in enumerate(as_list(loop.raw.get("sockets")))
     ]
     return bool(known) and all(known)
 
@@ -332,13 +331,13 @@ def _check_source(
 ) -> None:
     """Check that exactly one edge from a generator leads into the loop, from the socket that is named (R27)."""
     path = f"loops.{loop.id}.consumes"
-    for place, member in enumerate(loop.members):
+    for index, member in enumerate(loop.members):
         if _is_generator(facts, member) and member != source:
             message = (
                 f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
             )
             advice = "place it before the loop, or give it a loop of its own"
-            findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{place}]", message, advice)
+            findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{index}]", message, advice)
     if source in loop.members:
         why = f"{source!r} is a member of the loop that consumes it"
     elif source is not None and not _is_generator(facts, str(source)):
@@ -419,16 +418,16 @@ def _exit_source(
     return None
 
 
-def _remove_exit(loop: str, place: int, _near: str | None) -> Fix:
-    return suggested_fix("Remove the exit", do("remove_exit", loop, place))
+def _remove_exit(loop: str, index: int, _near: str | None) -> Fix:
+    return suggested_fix("Remove the exit", do("remove_exit", loop, index))
 
 
 def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> None:
     ids: set[str] = set()
     conditions: set[tuple[str, Condition]] = set()
     for exit_ in loop.exits:
-        path = f"loops.{loop.id}.exits[{exit_.place}]"
-        remove = partial(_remove_exit, loop.id, exit_.place)
+        path = f"loops.{loop.id}.exits[{exit_.index}]"
+        remove = partial(_remove_exit, loop.id, exit_.index)
         id_ = exit_.raw.get("id")
         if is_text(id_):
             if id_ in ids:

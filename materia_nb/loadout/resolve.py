@@ -22,9 +22,16 @@ from materia_nb.jsonvalue import (
     whole_number,
 )
 from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Price, Socket, cast_context
-from materia_nb.loadout.items import Derivation, assigns_work_items, derive, socket_advance, socket_iterator
+from materia_nb.loadout.items import (
+    Derivation,
+    assigns_work_items,
+    check_regions,
+    derive,
+    regions_of,
+    socket_advance,
+    socket_iterator,
+)
 from materia_nb.loadout.materia import BUILT_IN, MateriaFacts, materia_group, parse_materia
-from materia_nb.loadout.regions import check_regions, regions_of
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
     Findings,
@@ -253,7 +260,7 @@ def _edges(derivation: Derivation, socket: SocketFacts | None) -> tuple[Edge, ..
         most = whole_number(edge.raw.get("maxTraversals"))
         if edge.when is not None and derivation.may_lead_to(edge.to):
             edges.append(
-                Edge(edge.when, edge.to, edge.place, most if most is not None and most > 0 else None)
+                Edge(edge.when, edge.to, edge.index, most if most is not None and most > 0 else None)
             )
     return tuple(edges)
 

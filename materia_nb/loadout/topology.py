@@ -47,7 +47,7 @@ class EdgeFacts:
     ``when`` is None for a condition that is not canonical, and ``to`` for a target that is not text.
     """
 
-    place: int
+    index: int
     raw: Object
     when: Condition | None
     to: str | None
@@ -57,7 +57,7 @@ class EdgeFacts:
 class ExitFacts:
     """An exit of a loop, or its older form; an attribute is None if it is not well formed."""
 
-    place: int
+    index: int
     raw: Object
     source: str | None
     condition: Condition | None
@@ -318,8 +318,8 @@ def _parse_socket(
 
 def _parse_edges(entries: JSON) -> tuple[EdgeFacts, ...]:
     edges = [
-        EdgeFacts(place, edge, _condition_or_none(edge.get("when")), _text_or_none(edge.get("to")))
-        for place, edge in enumerate(as_list(entries))
+        EdgeFacts(index, edge, _condition_or_none(edge.get("when")), _text_or_none(edge.get("to")))
+        for index, edge in enumerate(as_list(entries))
         if isinstance(edge, dict)
     ]
     return tuple(edges)
@@ -347,8 +347,8 @@ def _parse_loop(id_: str, raw: Object) -> LoopFacts:
         consumes=consumes,
         iterator=iterator,
         exits=tuple(
-            _parse_exit(place, route, "condition", "targetSocketId")
-            for place, route in enumerate(as_list(raw.get("exits")))
+            _parse_exit(index, route, "condition", "targetSocketId")
+            for index, route in enumerate(as_list(raw.get("exits")))
             if isinstance(route, dict)
         ),
         legacy=None if legacy is None else _parse_exit(0, legacy, "when", "to"),
@@ -360,9 +360,9 @@ def _parse_loop(id_: str, raw: Object) -> LoopFacts:
     )
 
 
-def _parse_exit(place: int, raw: Object, condition: str, target: str) -> ExitFacts:
+def _parse_exit(index: int, raw: Object, condition: str, target: str) -> ExitFacts:
     return ExitFacts(
-        place,
+        index,
         raw,
         _text_or_none(raw.get("from")),
         _condition_or_none(raw.get(condition)),

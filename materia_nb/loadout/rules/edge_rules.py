@@ -7,9 +7,9 @@ that grow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
-from materia_nb.jsonvalue import as_list, is_text, split_path
+from materia_nb.jsonvalue import as_list, is_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import combined_condition
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
@@ -63,10 +63,10 @@ def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _duplicate_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that lists a socket twice."""
     listed: set[str] = set()
-    for place, member in enumerate(as_list(loop.raw.get("sockets"))):
+    for index, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
             fix = safe_fix("List it once", do("set_members", loop.id, loop.members))
-            where = f"loops.{loop.id}.sockets[{place}]"
+            where = f"loops.{loop.id}.sockets[{index}]"
             yield Hint(where, f"{member!r} is listed twice", "list it once", fix)
         elif isinstance(member, str):
             listed.add(member)
@@ -128,11 +128,11 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                 and (edge.to == END or edge.to in facts.ids)
             ):
                 yield Hint(
-                    f"{id_}.edges[{edge.place}]",
+                    f"{id_}.edges[{edge.index}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                     "leave by an exit route, or lead the edge to a member",
                     suggested_fix(
-                        f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.place, loop.id)
+                        f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)
                     ),
                 )
 
@@ -144,7 +144,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         for edge in _edges(facts, id_) if when == "always" else ():
             if edge.to in loop.members and edge.when in SENDING_BACK:
                 yield Hint(
-                    f"{id_}.edges[{edge.place}]",
+                    f"{id_}.edges[{edge.index}]",
                     f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
                     'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
                     safe_fix("Move on when satisfied", advance_when(facts.sockets[id_], "satisfied")),
@@ -161,7 +161,7 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                     "this edge is also taken when the item is done, which counts against the item's budget"
                 )
                 advice = "put the budget on an edge of its own that only a retry takes"
-                yield Hint(f"{id_}.edges[{edge.place}].maxTraversals", message, advice)
+                yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
 
 
 @rule(EDGE_RULES, "loop", "idle-route")
@@ -184,11 +184,11 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             continue
         # One for always is still taken when the list is empty.
         remove = (
-            safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.place))
+            safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.index))
             if condition != "always"
             else None
         )
-        yield Hint(f"loops.{loop.id}.exits[{exit_.place}]", why, advice, remove)
+        yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", why, advice, remove)
 
 
 @rule(EDGE_RULES, "loop", "one-item")
@@ -327,10 +327,7 @@ def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition
     return [result for result in unmet(waited_for) if _meet(result, when)]
 
 
-StatePath: TypeAlias = tuple[str, ...]
 _MAX_NAMES: Final = 8
-_MAX_COPIES: Final = 100
-"""In a round with more assignments than that, whether the state grows is not worked out: it takes their square."""
 
 
 def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
@@ -363,22 +360,22 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         return  # its guards are reported as guards on a text
     seen: dict[Condition, int] = {}
     for edge in socket.edges:
-        when, place = edge.when, edge.place
+        when, index = edge.when, edge.index
         if when is None:
             continue
         message = advice = ""
         if when in seen and when != "always":
             message = (
-                f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
+                f"edge {index + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             )
             advice = "remove it, or let one of them wait for something else"
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_judge(facts, socket):
             message = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"
             advice = "remove it, or one of the two before it"
         if message:
-            remove = safe_fix("Remove it", do("remove_edge", socket.id, place))
-            yield Hint(f"{socket.id}.edges[{place}]", message, advice, remove)
-        seen.setdefault(when, place)
+            remove = safe_fix("Remove it", do("remove_edge", socket.id, index))
+            yield Hint(f"{socket.id}.edges[{index}]", message, advice, remove)
+        seen.setdefault(when, index)
 
 
 def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
@@ -415,56 +412,3 @@ def _may_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     if any(edge.to == END for edge in edges):
         return True
     return not covered([edge.when for edge in edges if edge.when], text=socket.id in facts.texts)
-
-
-# -- states that grow ---------------------------------------------------------------------
-
-
-@rule(EDGE_RULES, "loadout", "state-doubles")
-def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
-    """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
-    assigned = list(_assigned(facts))
-    rounds = rounds_in(targets_of(facts)) if assigned else {}
-    together: dict[int, set[tuple[StatePath, StatePath]]] = {}
-    for id_, target, source, _ in assigned:
-        if id_ in rounds:
-            together.setdefault(rounds[id_], set()).add((target, source))
-    noted: set[str] = set()
-    for id_, target, source, where in assigned:
-        if id_ not in rounds or where in noted:
-            continue
-        copies = together[rounds[id_]]
-        if len(copies) <= _MAX_COPIES and _comes_back(target, source, copies):
-            noted.add(where)
-            name = ".".join(("state", *source))
-            itself = target[: len(source)] == source
-            message = "is put into itself" if itself else "comes back into itself by way of other assignments"
-            yield Hint(
-                where,
-                f"{name} {message}, so the state doubles each time that a cast comes back here",
-                "assign the part that is needed, such as state.plan",
-            )
-
-
-def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
-    """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
-    for id_, socket in facts.sockets.items():
-        for path, target, source in socket.assignments:
-            if isinstance(source, str) and (source == "state" or source.startswith("state.")):
-                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), path
-
-
-def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:
-    """Whether what is put to ``target`` is deeper inside what it comes from than it was, some rounds later."""
-    holders = {target}  # paths that hold what was copied, wherever that was copied on
-    while True:
-        more = {to for to, of in copies for held in holders if _within(held, of) and to not in holders}
-        if any(_within(held, source) and held != source for held in holders):
-            return True
-        if not more:
-            return False
-        holders |= more
-
-
-def _within(inner: StatePath, outer: StatePath) -> bool:
-    return inner[: len(outer)] == outer

@@ -1,0 +1,327 @@
+"""Rules about values in the state: what is read before it is written, lists that are gone, states and prompts that grow."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from materia_nb.jsonvalue import as_object, is_text, split_path
+from materia_nb.loadout.report import Hint, HintRule, rule
+from materia_nb.loadout.rules.edge_rules import targets_of
+from materia_nb.loadout.topology import LoadoutFacts, SocketFacts, rounds_in, turned
+from materia_nb.loadout.vocabulary import RESULTS, WORK_ITEMS
+
+StatePath: TypeAlias = tuple[str, ...]
+STATE_RULES: Final[list[HintRule]] = []
+_COMMON: Final = ("item", "currentWorkItem")
+
+
+@rule(STATE_RULES, "loadout", "lost-list")
+def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A list read through the alias of another list's item, entered from where that item is gone."""
+    alias_of = {
+        id_: tuple(split_path(socket.iterator.alias))
+        for id_, socket in facts.sockets.items()
+        if socket.iterator is not None
+    }
+    if not alias_of:
+        return
+    list_of = {
+        id_: _state_path(socket.iterator.items if socket.iterator else "")
+        for id_, socket in facts.sockets.items()
+    }
+    assigned = {
+        tuple(split_path(target))[:1]
+        for socket in facts.sockets.values()
+        for raw in (socket.raw, socket.materia.raw)
+        for target in as_object(raw.get("assign"))
+    }
+    before = turned(_targets(facts))
+    for id_ in alias_of:
+        alias = _read_through(alias_of, list_of[id_], id_)
+        if alias is None or alias[:1] in assigned:
+            continue
+        showing = _showing(alias_of, list_of, alias)
+        lost = [other for other in facts.sockets if other in before[id_] and other not in showing]
+        if lost:
+            yield Hint(
+                f"{id_}.foreach" if facts.sockets[id_].foreach is not None else id_,
+                f"its list {'.'.join(list_of[id_])} is read through the current item of another list, which is gone "
+                f"when it is entered from {', '.join(map(repr, lost))}: then the list is empty",
+                "let that socket iterate over the outer list too, or assign the outer item to the state",
+            )
+
+
+@rule(STATE_RULES, "socket", "prompt-grows")
+def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+    """A prompt that holds a whole list, once for each of its items (R50)."""
+    if socket.iterator is None:
+        return
+    path = _state_path(socket.iterator.items)
+    for name in socket.materia.variables:
+        read = () if name in ("state", "stateJson") else _state_path(name)
+        if name and path and read[:1] != ("item",) and path[: len(read)] == read:
+            yield Hint(
+                socket.id,
+                f"the prompt of {socket.raw.get('materia')!r} holds all of {'.'.join(path)} by "
+                f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
+                "leave it out or write {{item}}: the agent is told the titles around its item anyway",
+            )
+            return
+
+
+def _state_path(source: str) -> StatePath:
+    segments = tuple(split_path(source))
+    return segments[1:] if segments[:1] == ("state",) else () if source.startswith("$") else segments
+
+
+def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> StatePath | None:
+    """The alias that a list is read through, if another socket iterates under it."""
+    others = [alias for other, alias in alias_of.items() if other != id_ and alias != alias_of[id_]]
+    if others and path[:1] in {(name,) for name in _COMMON}:
+        return path[:1]
+    return next((alias for alias in others if alias and path[: len(alias)] == alias), None)
+
+
+def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alias: StatePath) -> set[str]:
+    """The sockets whose visits show that alias: they iterate under it, or within an item that does."""
+    if alias[0] in _COMMON:
+        return set(alias_of)
+    showing, aliases = {id_ for id_, other in alias_of.items() if other == alias}, {alias}
+    while True:
+        inside = {
+            id_ for id_ in alias_of if any(list_of[id_][: len(outer)] == outer for outer in aliases if outer)
+        }
+        if not inside - showing:
+            return showing
+        aliases |= {alias_of[id_] for id_ in inside - showing}
+        showing |= inside
+
+
+# -- values that nothing has written ---------------------------------------------------------
+
+_OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
+"""Names in the state that no output writes: the current item, and what came before a linked cast."""
+_CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
+"""What the output of a json socket may put into the state by itself (R10)."""
+_OTHER_HEADS: Final = frozenset(
+    {"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"}
+)
+_MAX_NAMES: Final = 5
+
+
+class _Read(NamedTuple):
+    """Something that is read from the state: where that is said, which path, what happens without it.
+
+    ``shared`` says that other loadouts may say it too, and know what this one does not.
+    """
+
+    where: str
+    path: StatePath
+    then: str
+    shared: bool = False
+
+
+@rule(STATE_RULES, "loadout", "never-written")
+def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A variable, an assignment or a list that reads what nothing has written on some way.
+
+    The prompts of materia that other loadouts place too may name what only some of these have.
+    """
+    entry = facts.entry
+    if not isinstance(entry, str) or entry not in facts.sockets:
+        return
+    targets = _targets(facts)
+    anything, by_name = _writers(facts)
+    known = _OF_THE_ENGINE | {split_path(alias)[0] for alias in _aliases(facts)}
+    past: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
+    before: dict[str, dict[str, str | None]] = {}
+    noted: set[tuple[str, StatePath]] = set()  # a prompt may be placed several times
+    for id_, socket in facts.sockets.items():
+        for read in _reads(socket):
+            if read.path[0] in known or (read.where, read.path) in noted:
+                continue
+            if read.path not in past:
+                of_name = by_name.get(read.path[0], ())
+                writers = anything | {writer for writer, path in of_name if _touches(read.path, path)}
+                past[read.path] = writers, _without(entry, targets, writers)
+            writers, came = past[read.path]
+            if id_ not in came or (read.shared and not writers and _placed_elsewhere(facts, socket)):
+                continue
+            if id_ not in before:
+                before[id_] = _without(entry, targets, {id_})
+            if writers and not (writers - {id_}) & before[id_].keys():
+                continue  # all that is read is written behind the reader, who has it in the next round: a critic's words
+            noted.add((read.where, read.path))
+            yield _unwritten(read, writers - {id_}, list(_line(came, id_))[::-1])
+
+
+def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
+    """Whether another loadout of the config places the materia of a socket too."""
+    materia = socket.raw.get("materia")
+    for name, raw in as_object(facts.config.get("loadouts")).items():
+        sockets = as_object(as_object(raw).get("sockets")).values() if name != facts.name else ()
+        if any(as_object(other).get("materia") == materia for other in sockets):
+            return True
+    return False
+
+
+def _unwritten(read: _Read, others: set[str], way: list[str]) -> Hint:
+    when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
+    advice = "assign it where it is made known, or correct the name"
+    if others:
+        named = ", ".join(sorted(others)[:_MAX_NAMES])
+        verb = "writes" if len(others) == 1 else "write"
+        advice = f"{named} {verb} it; lead every way through there, or write it before"
+    path = ".".join(("state", *read.path))
+    return Hint(read.where, f"nothing has written {path} {when}: {read.then}", advice)
+
+
+def _reads(socket: SocketFacts) -> Iterator[_Read]:
+    for name in socket.materia.variables:
+        if (path := _path(name)) is not None:
+            yield _Read(
+                f"materia.{socket.materia.id}.prompt",
+                path,
+                "the prompt then holds nothing there",
+                shared=True,
+            )
+    for where, _, source in socket.assignments:
+        if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
+            yield _Read(where, path, "then nothing is assigned")
+    iterator = socket.iterator
+    if iterator and iterator.items and (path := _path(iterator.items)) is not None:
+        where = f"{socket.id}.foreach.items" if iterator.loop is None else f"loops.{iterator.loop}"
+        loop = next((loop for loop in socket.loops if loop.id == iterator.loop), None)
+        if loop is None or loop.members[0] == socket.id:
+            yield _Read(where, path, "the list is empty then, and nothing is done")
+
+
+def _path(name: str) -> StatePath | None:
+    """The path of the state that a variable or source reads; None when it reads something else."""
+    segments = tuple(split_path(name))
+    if segments[:1] == ("state",):
+        segments = segments[1:]
+    elif name.split(".", maxsplit=1)[0] in _OTHER_HEADS:
+        return None
+    return segments or None
+
+
+def _aliases(facts: LoadoutFacts) -> Iterator[str]:
+    for socket in facts.sockets.values():
+        if socket.foreach is not None and is_text(named := socket.foreach.get("as")) and split_path(named):
+            yield named
+    for loop in facts.loops:
+        if loop.iterates and split_path(loop.alias):
+            yield loop.alias
+
+
+def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
+    """Return the utilities with json output, which may patch anything (R10), and the paths that other sockets may write.
+
+    The paths are grouped by the first name in them.
+    """
+    anything: set[str] = set()
+    by_name: dict[str, list[tuple[str, StatePath]]] = {}
+    for id_, socket in facts.sockets.items():
+        json = id_ not in facts.texts
+        if json and socket.is_utility:
+            anything.add(id_)
+            continue
+        paths = {tuple(split_path(target)) for _, target, _ in socket.assignments}
+        if socket.materia.parallel:
+            paths.add((RESULTS,))  # written by the time its lanes have joined
+        for path in paths | (_CANONICAL if json else frozenset()):
+            if path:
+                by_name.setdefault(path[0], []).append((id_, path))
+    return anything, by_name
+
+
+def _touches(path: StatePath, written: StatePath) -> bool:
+    return path[: len(written)] == written or written[: len(path)] == path
+
+
+def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
+    """Return the sockets that each socket leads to, by its edges and by the exits that start from it."""
+    targets = {id_: list(socket.targets) for id_, socket in facts.sockets.items()}
+    for loop in facts.loops:
+        for exit_ in (*loop.exits, loop.legacy):
+            if exit_ and exit_.source in targets and exit_.target in targets:
+                targets[str(exit_.source)].append(str(exit_.target))
+    return targets
+
+
+def _without(entry: str, targets: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
+    """The sockets that a cast can come to before any of ``passed`` has worked, each with the one that led there."""
+    came: dict[str, str | None] = {entry: None}
+    waiting = deque([entry])
+    while waiting:
+        at = waiting.popleft()
+        for onward in targets[at] if at not in passed else ():
+            if onward not in came:
+                came[onward] = at
+                waiting.append(onward)
+    return came
+
+
+def _line(came: Mapping[str, str | None], at: str | None) -> Iterator[str]:
+    while at is not None:
+        yield at
+        at = came[at]
+
+
+# -- states that grow ---------------------------------------------------------------------
+
+_MAX_COPIES: Final = 100
+"""In a round with more assignments than that, whether the state grows is not worked out: it takes their square."""
+
+
+@rule(STATE_RULES, "loadout", "state-doubles")
+def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
+    """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
+    assigned = list(_assigned(facts))
+    rounds = rounds_in(targets_of(facts)) if assigned else {}
+    together: dict[int, set[tuple[StatePath, StatePath]]] = {}
+    for id_, target, source, _ in assigned:
+        if id_ in rounds:
+            together.setdefault(rounds[id_], set()).add((target, source))
+    noted: set[str] = set()
+    for id_, target, source, where in assigned:
+        if id_ not in rounds or where in noted:
+            continue
+        copies = together[rounds[id_]]
+        if len(copies) <= _MAX_COPIES and _comes_back(target, source, copies):
+            noted.add(where)
+            name = ".".join(("state", *source))
+            itself = target[: len(source)] == source
+            message = "is put into itself" if itself else "comes back into itself by way of other assignments"
+            yield Hint(
+                where,
+                f"{name} {message}, so the state doubles each time that a cast comes back here",
+                "assign the part that is needed, such as state.plan",
+            )
+
+
+def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
+    """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
+    for id_, socket in facts.sockets.items():
+        for path, target, source in socket.assignments:
+            if isinstance(source, str) and (source == "state" or source.startswith("state.")):
+                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), path
+
+
+def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:
+    """Whether what is put to ``target`` is deeper inside what it comes from than it was, some rounds later."""
+    holders = {target}  # paths that hold what was copied, wherever that was copied on
+    while True:
+        more = {to for to, of in copies for held in holders if _within(held, of) and to not in holders}
+        if any(_within(held, source) and held != source for held in holders):
+            return True
+        if not more:
+            return False
+        holders |= more
+
+
+def _within(inner: StatePath, outer: StatePath) -> bool:
+    return inner[: len(outer)] == outer
