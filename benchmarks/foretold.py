@@ -69,7 +69,7 @@ def never_happens(simulations: int) -> None:
         found = simulate_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
         counted["simulations"] += EACH
         impossible = {*explored.never, *explored.unreached}
-        happened = {*found.taken, *(socket for socket, often in found.visits.items() if often)}
+        happened = {*found.edge_uses, *(socket for socket, often in found.visits.items() if often)}
         most = explored.most_turns(items)
         if impossible & happened or not set(found.ends) <= set(explored.ends):
             raise AssertionError(

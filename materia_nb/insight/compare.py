@@ -41,7 +41,7 @@ from materia_nb.insight.diff import (
     ValueChange,
     compare_ends,
     explain_difference,
-    membership,
+    sides_of,
 )
 from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import same
@@ -165,7 +165,7 @@ class Comparison:
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where their states differ as they stand now."""
-        return diff.changes_beyond_ids(self.a.session.state.data, self.b.session.state.data, self._names)
+        return diff.value_changes(self.a.session.state.data, self.b.session.state.data, self._names)
 
     @property
     def loadouts(self) -> LoadoutComparison:
@@ -198,12 +198,12 @@ class Comparison:
     @property
     def sockets(self) -> Mapping[str, Side]:
         """Which of the two was at a socket, by its id."""
-        return membership(*([step.socket for step in all_steps(side.session)] for side in (self.a, self.b)))
+        return sides_of(*([step.socket for step in all_steps(side.session)] for side in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Side]:
         """Which of the two took an edge or exit."""
-        return membership(_routes(self.a), _routes(self.b))
+        return sides_of(_routes(self.a), _routes(self.b))
 
 
 class StepComparison:
@@ -233,12 +233,12 @@ class StepComparison:
     @cached_property
     def answer(self) -> list[ValueChange]:
         """Where their answers differ."""
-        return diff.changes_beyond_ids(diff.step_answer(self.a), diff.step_answer(self.b), self.names)
+        return diff.value_changes(diff.step_answer(self.a), diff.step_answer(self.b), self.names)
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where the states that they left differ."""
-        return diff.changes_beyond_ids(self.a.after.data, self.b.after.data, self.names)
+        return diff.value_changes(self.a.after.data, self.b.after.data, self.names)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""How two differ: values by dotted path, loadouts, and two steps beside one another; never as text.
-
-Of steps: what was said, decided and spent in each, in what they differ, and why.
-"""
+"""Differences between two values by dotted path, between two loadouts, and between two steps, with reasons."""
 
 from __future__ import annotations
 
@@ -16,37 +13,38 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord
+from materia_nb.engine.session import Session, StepRecord, TurnRecord
 from materia_nb.errors import alike, counted
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
-_MOST_CHANGES: Final = 200
-"""How many places are told at most; two values that have nothing in common differ everywhere."""
+_MAX_CHANGES: Final = 200
+"""Maximum number of changes; two values that have nothing in common differ everywhere."""
 
 
 class ValueChange(NamedTuple):
-    """One place where two values differ; MISSING where there is nothing. The path is empty for the whole value."""
+    """One difference between two values; MISSING where there is no value. The path is empty for the whole value."""
 
     path: str
     a: JSON
     b: JSON
 
 
-def value_changes(a: JSON, b: JSON) -> list[ValueChange]:
-    """Return where ``b`` differs from ``a``, objects and lists looked into; at most :data:`_MOST_CHANGES` places."""
-    return list(islice(_changes("", a, b), _MOST_CHANGES))
+def value_changes(a: JSON, b: JSON, cast_ids: tuple[str, str] = ("", "")) -> list[ValueChange]:
+    """Return the differences between two values, at most :data:`_MAX_CHANGES`; the ids of their casts do not count."""
+    changes = islice(_changes("", a, b), _MAX_CHANGES)
+    return [change for change in changes if not any(cast_ids) or not _alike(change.a, change.b, cast_ids)]
 
 
 def _changes(path: str, a: JSON, b: JSON) -> Iterator[ValueChange]:
     if a is b:
-        return  # states of one cast share what did not change
+        return  # states of one cast share unchanged values
     if isinstance(a, dict) and isinstance(b, dict):
         for key in {**a, **b}:
             yield from _changes(_joined(path, key), a.get(key, MISSING), b.get(key, MISSING))
     elif isinstance(a, list) and isinstance(b, list):
-        for place, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING)):
-            yield from _changes(_joined(path, str(place)), left, right)
+        for index, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING)):
+            yield from _changes(_joined(path, str(index)), left, right)
     elif not same(a, b):
         yield ValueChange(path, a, b)
 
@@ -56,35 +54,33 @@ def _joined(path: str, key: str) -> str:
 
 
 Side: TypeAlias = Literal["A", "B", "both"]
-"""Which of two that are compared has something."""
+"""The sides of a comparison that have something."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def membership(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
-    """Return which of two has each thing, in the order of the first."""
+def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
+    """Return the sides that have each key, the keys of A first."""
     left, right = dict.fromkeys(a), dict.fromkeys(b)
-    return {
-        one: "both" if one in left and one in right else "A" if one in left else "B" for one in left | right
-    }
+    return {key: "A" if key not in right else "both" if key in left else "B" for key in left | right}
 
 
-def cut_around_difference(a: str, b: str, most: int) -> tuple[str, str]:
-    """Cut two long texts to about ``most`` characters, so that the place where they first differ is seen in both."""
-    start = max(0, alike(a, b) - most // 2) if max(len(a), len(b)) > most else 0
-    return _cut(a, start, most), _cut(b, start, most)
+def cut_around_difference(a: str, b: str, max_chars: int) -> tuple[str, str]:
+    """Cut two long texts to about ``max_chars``, so that both contain the position where they first differ."""
+    start = max(0, alike(a, b) - max_chars // 2) if max(len(a), len(b)) > max_chars else 0
+    return _cut(a, start, max_chars), _cut(b, start, max_chars)
 
 
-def _cut(text: str, start: int, most: int) -> str:
-    end = start + most
+def _cut(text: str, start: int, max_chars: int) -> str:
+    end = start + max_chars
     return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
 
 
-def format_difference(a: JSON, b: JSON, most: int) -> tuple[str, str]:
-    """Write two values that differ on one line each, cut to where they do."""
-    return cut_around_difference(_line(a), _line(b), most)
+def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
+    """Write two values on one line each, cut around their first difference."""
+    return cut_around_difference(_one_line(a), _one_line(b), max_chars)
 
 
-def _line(value: JSON) -> str:
+def _one_line(value: JSON) -> str:
     if value is MISSING:
         return "(none)"
     return " ".join(value.split()) if isinstance(value, str) else compact(value)
@@ -94,13 +90,13 @@ def _line(value: JSON) -> str:
 
 _Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _OWN_ROWS: Final = frozenset({"id", "edges", "materia", "loops", "routes"})
-"""What is compared in rows of its own."""
+"""Fields that are compared in rows of their own."""
 _NOT_COMPARED: Final = frozenset({"layout", "parse_derived", "raw", "owner", "group"})
-"""What does not change how a cast goes: where something is drawn, listed or kept."""
+"""Fields that do not change the route of a cast, such as the layout."""
 
 
 class LoadoutDifference(NamedTuple):
-    """One thing that differs: of which socket, materia or loop, in which field; MISSING where one has it not."""
+    """One field of a socket, materia or loop that differs; MISSING on the side that does not have it."""
 
     of: str
     field: str
@@ -109,7 +105,7 @@ class LoadoutDifference(NamedTuple):
 
 
 class LoadoutComparison:
-    """Two loadouts beside one another; true if a cast could go differently in them. Their names do not count."""
+    """The comparison of two loadouts; true if a cast could take another route in them. Their names do not count."""
 
     def __init__(self, a: Graph, b: Graph) -> None:
         """Compare two loadouts."""
@@ -120,15 +116,15 @@ class LoadoutComparison:
 
     @cached_property
     def differences(self) -> tuple[LoadoutDifference, ...]:
-        """What differs, in the order: the loadout itself, its sockets, loops, materia, limits."""
+        """The differences, in the order: the loadout itself, its sockets, loops, materia, limits."""
         a, b = self.a, self.b
         rows = list(_field("loadout", "entry", a.entry, b.entry))
-        for id_ in membership(a.sockets, b.sockets):
+        for id_ in sides_of(a.sockets, b.sockets):
             rows += compare_sockets(a, b, id_)
-        for id_ in membership(a.loops, b.loops):
+        for id_ in sides_of(a.loops, b.loops):
             rows += _loops(id_, a.loops.get(id_), b.loops.get(id_))
         left, right = _materia(a), _materia(b)
-        for id_, has in membership(left, right).items():
+        for id_, has in sides_of(left, right).items():
             if has == "both":
                 rows += _fields(f"materia {id_}", left[id_], right[id_])
         rows += _fields("limits", a.limits, b.limits)
@@ -137,42 +133,38 @@ class LoadoutComparison:
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """Which of the two has a socket."""
-        return membership(self.a.sockets, self.b.sockets)
+        """The sides that have each socket."""
+        return sides_of(self.a.sockets, self.b.sockets)
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """Which of the two has an edge of a place, or an exit; ``changed_routes`` are those that both have."""
-        return membership(_routes(self.a), _routes(self.b))
+        """The sides that have each edge, by its position, and each exit."""
+        return sides_of(_routes(self.a), _routes(self.b))
 
     @property
     def changed_routes(self) -> frozenset[Route]:
-        """The edges and exits that stand in the same place and lead elsewhere, at another time, or as often otherwise."""
+        """The edges and exits of both loadouts whose target, condition or limit differs."""
         left, right = _routes(self.a), _routes(self.b)
         return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 
 
 def compare_sockets(a: Graph, b: Graph, id_: str) -> list[LoadoutDifference]:
-    """Return how a socket of the same id differs in two loadouts, its edges one by one."""
-    one, other = a.sockets.get(id_), b.sockets.get(id_)
-    if one is None or other is None:
-        return list(_field(id_, "socket", _placed(one), _placed(other)))
-    rows = list(_field(id_, "materia", one.materia.id, other.materia.id))
-    rows += _fields(id_, one, other)
-    rows += _list(id_, "edge", list(map(_edge, one.edges)), list(map(_edge, other.edges)))
+    """Return the differences of the socket with this id in two loadouts, edge by edge."""
+    left, right = a.sockets.get(id_), b.sockets.get(id_)
+    if left is None or right is None:
+        ids = (MISSING if socket is None else socket.materia.id for socket in (left, right))
+        return list(_field(id_, "socket", *ids))
+    rows = list(_field(id_, "materia", left.materia.id, right.materia.id))
+    rows += _fields(id_, left, right)
+    rows += _list(id_, "edge", list(map(_edge, left.edges)), list(map(_edge, right.edges)))
     return rows
-
-
-def _placed(socket: Socket | None) -> JSON:
-    return MISSING if socket is None else socket.materia.id
 
 
 def _loops(id_: str, a: Loop | None, b: Loop | None) -> list[LoadoutDifference]:
     name = f"loop {id_}"
     if a is None or b is None:
-        return list(
-            _field(name, "sockets", *(MISSING if one is None else list(one.sockets) for one in (a, b)))
-        )
+        sockets = (MISSING if loop is None else list(loop.sockets) for loop in (a, b))
+        return list(_field(name, "sockets", *sockets))
     exits = (list(map(_exit, one.routes)) for one in (a, b))
     return [*_fields(name, a, b), *_list(name, "exit", *exits)]
 
@@ -182,8 +174,8 @@ def _materia(graph: Graph) -> dict[str, Materia]:
 
 
 def _edge(edge: Edge) -> str:
-    most = "" if edge.max_traversals is None else f", at most {counted(edge.max_traversals, 'time')}"
-    return f"{edge.when} to {edge.to}{most}"
+    limit = "" if edge.max_traversals is None else f", at most {counted(edge.max_traversals, 'time')}"
+    return f"{edge.when} to {edge.to}{limit}"
 
 
 def _exit(route: ExitRoute) -> str:
@@ -191,17 +183,17 @@ def _exit(route: ExitRoute) -> str:
 
 
 def _routes(graph: Graph) -> dict[Route, str]:
-    found: dict[Route, str] = {}
+    routes: dict[Route, str] = {}
     for socket in graph.sockets.values():
-        found |= {(socket.id, edge.place): _edge(edge) for edge in socket.edges}
+        routes |= {(socket.id, edge.place): _edge(edge) for edge in socket.edges}
     for loop in graph.loops.values():
-        found |= {(route.source, route.edge_id): _exit(route) for route in loop.routes}
-    return found
+        routes |= {(route.source, route.edge_id): _exit(route) for route in loop.routes}
+    return routes
 
 
 def _list(of: str, field: str, a: list[str], b: list[str]) -> Iterator[LoadoutDifference]:
-    for number, (one, other) in enumerate(zip_longest(a, b, fillvalue=MISSING), start=1):
-        yield from _field(of, f"{field} {number}", one, other)
+    for number, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING), start=1):
+        yield from _field(of, f"{field} {number}", left, right)
 
 
 def _fields(of: str, a: _Part, b: _Part) -> Iterator[LoadoutDifference]:
@@ -212,29 +204,31 @@ def _fields(of: str, a: _Part, b: _Part) -> Iterator[LoadoutDifference]:
 
 def _field(of: str, field: str, a: object, b: object) -> Iterator[LoadoutDifference]:
     if a != b:
-        yield LoadoutDifference(of, field, _value(a), _value(b))
+        yield LoadoutDifference(of, field, _as_json(a), _as_json(b))
 
 
-def _value(value: object) -> JSON:
-    """Write a part of a graph as JSON."""
+def _as_json(value: object) -> JSON:
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _value(getattr(value, one.name)) for one in fields(value)}
+        return {field.name: _as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _value(child) for key, child in value.items()}
+        return {str(key): _as_json(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_value(child) for child in value]
+        return [_as_json(child) for child in value]
     return value
 
 
 Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
-"""In what two steps can differ: where they are, what a person changed before, what was said, where it went, what it left."""
+"""The aspects of a step: its socket and item, the state before it, its answer, the decision, the state after it."""
 
 
 class ComparedCast(NamedTuple):
-    """One of two casts that are compared: its name, what it runs by, everything it knows.
+    """One of two casts that are compared.
 
-    ``name`` is the id of the cast too, which is taken out of texts before they are compared. ``kept`` is where its files are
-    kept, if they are.
+    Attributes:
+        name: its name, which is its id too; the id is removed from texts before they are compared.
+        rules: its rules.
+        session: its session.
+        kept: the directory of its file snapshots, None if it has none.
     """
 
     name: str
@@ -247,7 +241,7 @@ class ComparedCast(NamedTuple):
 
 
 def step_answer(step: StepRecord) -> JSON:
-    """Return what counts as the answer of a step: parsed where it is JSON, else the text; None while there is none."""
+    """Return the answer of a step: parsed if it is JSON, else the text; None if there is none yet."""
     reading = step.reading
     if reading is None or reading.value is None or reading.value is MISSING:
         return step.output
@@ -255,92 +249,86 @@ def step_answer(step: StepRecord) -> JSON:
 
 
 def step_target(step: StepRecord) -> str | None:
-    """Return where a step went: a socket or ``end``; None when it failed, or still owes an answer."""
+    """Return the target of a step: a socket or ``end``; None if it failed or still owes an answer."""
     return None if step.decision is None else step.decision.target
 
 
 def step_route(step: StepRecord) -> tuple[str | None, ...]:
-    """Return the way of a step alone: its socket and item, where it went, and the failure that its answer led to."""
+    """Return the socket, the item and the target of a step, and the failure that its answer led to."""
     decision = step.decision
-    by_answer = decision is not None and (decision.by != "failure" or decision.said.error is not None)
-    failure = decision.failure if decision is not None and by_answer else None
+    failure = decision.failure if decision is not None else None
+    if decision is not None and decision.by == "failure" and decision.said.error is None:
+        failure = None
     return step.socket, step.item_key, step_target(step), failure.kind if failure else None
 
 
 def differing_prompt_parts(
-    a: Prompt | None, b: Prompt | None, names: tuple[str, str] = ("", "")
+    a: Prompt | None, b: Prompt | None, cast_ids: tuple[str, str] = ("", "")
 ) -> tuple[str, ...]:
-    """Name the parts of two prompts that differ; ids of the casts do not count."""
-    left, right = prompt_part_texts(a, names[0]), prompt_part_texts(b, names[1])
+    """Return the names of the parts of two prompts that differ; the ids of the casts do not count."""
+    left, right = prompt_part_texts(a, cast_ids[0]), prompt_part_texts(b, cast_ids[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
 
 
-def prompt_part_texts(prompt: Prompt | None, cast: str) -> Mapping[str, str]:
-    """Return the parts of a prompt that say something, by name, the id of its cast taken out."""
+def prompt_part_texts(prompt: Prompt | None, cast_id: str) -> Mapping[str, str]:
+    """Return the non-empty parts of a prompt by name, without the id of the cast."""
     parts = () if prompt is None else prompt.parts
-    return {part.name: _without_id(part.text, cast) for part in parts if part.text}
+    return {part.name: _without_id(part.text, cast_id) for part in parts if part.text}
 
 
-def _without_id(text: str, name: str) -> str:
-    """Return a text in which the id of its cast is no longer told from another's."""
-    return text.replace(name, "<cast>") if name else text
+def _without_id(text: str, cast_id: str) -> str:
+    return text.replace(cast_id, "<cast>") if cast_id else text
 
 
-def _alike(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> bool:
-    """Whether two values are the same, but for the ids of their casts."""
+def _alike(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
+    """Return True if two values are the same, except for the ids of their casts."""
     if same(a, b):
         return True
     if isinstance(a, str) and isinstance(b, str):
-        return _without_id(a, names[0]) == _without_id(b, names[1])
+        return _without_id(a, cast_ids[0]) == _without_id(b, cast_ids[1])
     if not any(isinstance(a, kind) and isinstance(b, kind) for kind in (dict, list)):
         return False
-    return _without_id(compact(a), names[0]) == _without_id(compact(b), names[1])
+    return _without_id(compact(a), cast_ids[0]) == _without_id(compact(b), cast_ids[1])
 
 
 def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
-    """Give each key with how many times it has come so far."""
-    seen: Counter[_Key] = Counter()
+    """Yield each key with the number of its occurrence, from 1."""
+    counts: Counter[_Key] = Counter()
     for key in keys:
-        seen[key] += 1
-        yield key, seen[key]
+        counts[key] += 1
+        yield key, counts[key]
 
 
-def changes_beyond_ids(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[ValueChange]:
-    """Return where two values differ, but for the ids of their casts."""
-    return [one for one in value_changes(a, b) if not _alike(one.a, one.b, names)]
-
-
-def differing_aspects(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
-    """Name in what two steps differ in what was done; empty when they did the same.
-
-    What was asked, how long it took and what it cost are not part of it.
-    """
+def differing_aspects(
+    a: StepRecord, b: StepRecord, cast_ids: tuple[str, str] = ("", "")
+) -> tuple[Aspect, ...]:
+    """Return the aspects in which two steps differ. Prompts, time and cost are not compared."""
     differ: dict[Aspect, bool] = {
         "socket": (a.socket, a.item_key) != (b.socket, b.item_key),
-        "given": not _alike(dict(a.before.data), dict(b.before.data), names),
-        "answer": not _same_answers(a, b, names),
-        "route": _way(a) != _way(b),
-        "state": not _alike(dict(a.after.data), dict(b.after.data), names),
+        "given": not _alike(dict(a.before.data), dict(b.before.data), cast_ids),
+        "answer": not _same_answers(a, b, cast_ids),
+        "route": _compared_decision(a) != _compared_decision(b),
+        "state": not _alike(dict(a.after.data), dict(b.after.data), cast_ids),
     }
     return tuple(aspect for aspect, is_different in differ.items() if is_different)
 
 
-def _same_answers(a: StepRecord, b: StepRecord, names: tuple[str, str]) -> bool:
+def _same_answers(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str]) -> bool:
     if len(a.turns) != len(b.turns):
         return False
     return all(
-        x.mode == y.mode and _alike(_said(x.text, x.reading), _said(y.text, y.reading), names)
+        x.mode == y.mode and _alike(_turn_answer(x), _turn_answer(y), cast_ids)
         for x, y in zip(a.turns, b.turns, strict=True)
     )
 
 
-def _said(text: str, reading: object) -> JSON:
-    value = getattr(reading, "value", None)
-    return text.strip() if value is None or value is MISSING else value
+def _turn_answer(turn: TurnRecord) -> JSON:
+    value = None if turn.reading is None else turn.reading.value
+    return turn.text.strip() if value is None or value is MISSING else value
 
 
-def _way(step: StepRecord) -> tuple[object, ...]:
-    """What was decided, apart from how often an edge had been used and what a failure says."""
+def _compared_decision(step: StepRecord) -> tuple[object, ...]:
+    """Return the decision of a step without the uses of edges and the message of a failure."""
     decision = step.decision
     if decision is None:
         return ()
@@ -348,23 +336,23 @@ def _way(step: StepRecord) -> tuple[object, ...]:
     return decision.by, decision.target, decision.satisfied, failure, decision.done, decision.exhausted
 
 
-# -- why they differ -------------------------------------------------------------------------
+# -- reasons ---------------------------------------------------------------------------------
 
-_SHOWN = 60
-_PLACES = 3
+_MAX_VALUE_CHARS: Final = 60
+_MAX_SHOWN_CHANGES: Final = 3
 
 
 class FirstDifference(NamedTuple):
-    """Where two casts first differ.
+    """The first difference between two casts.
 
     Attributes:
-        step: its number, the same in both; 0 when they differ before the first one.
-        a: where the first cast went from there: a socket or ``end``; None when it failed, or has not gone on.
-        b: where the second went.
-        lines: which answer, verdict, edge or exit made the difference, a sentence each.
-        aspects: in what the step differs; empty when only one of them has gone on, or they ended otherwise.
+        step: the number of the step, the same in both; 0 if they differ before the first one.
+        a: the target of the first cast from there: a socket or ``end``; None if it failed or has not continued.
+        b: the target of the second.
+        lines: the answer, verdict, edge or exit that made the difference, a sentence each.
+        aspects: the aspects in which the step differs; empty if only one cast has continued, or they ended differently.
         lane: the lane of the step, "" for the cast itself.
-        shorter: ``A`` or ``B`` where only the other has gone on from there, else "".
+        shorter: ``A`` or ``B`` if only the other has continued from there, else "".
     """
 
     step: int
@@ -377,7 +365,7 @@ class FirstDifference(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Which step it is, and of which lane, in words."""
+        """The step in words, with its lane."""
         return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
 
     @property
@@ -391,127 +379,133 @@ class FirstDifference(NamedTuple):
 
 
 def explain_difference(
-    one: StepRecord,
-    other: StepRecord,
+    left: StepRecord,
+    right: StepRecord,
     aspects: tuple[Aspect, ...],
-    names: tuple[str, str] = ("", ""),
+    cast_ids: tuple[str, str] = ("", ""),
     graphs: tuple[Graph, Graph] | None = None,
 ) -> FirstDifference:
-    """Tell why two steps differ, all steps before them being alike; ``graphs`` are the loadouts that they ran in."""
-    told: list[str] = []
+    """Explain how two steps differ after equal steps; ``graphs`` are the loadouts in which they ran."""
+    lines: list[str] = []
     if "socket" in aspects:
-        told.append(f"A is at {_place_words(one)}, B at {_place_words(other)}.")
+        lines.append(f"A is at {_visit_words(left)}, B at {_visit_words(right)}.")
     if "given" in aspects:
-        places = _places(changes_beyond_ids(one.before.data, other.before.data, names), "state")
-        told.append(f"The state was changed by a person before it: {places}.")
+        changes = value_changes(left.before.data, right.before.data, cast_ids)
+        lines.append(f"A person changed the state before it: {_list_changes(changes, 'state')}.")
     if "answer" in aspects and "socket" not in aspects:
-        told.append(_answers(one, other, names))
+        lines.append(_explain_answers(left, right, cast_ids))
     if "route" in aspects or "socket" in aspects:
-        told += [_way_words("A", one.decision), _way_words("B", other.decision)]
+        lines += [_explain_decision("A", left.decision), _explain_decision("B", right.decision)]
     elif "answer" in aspects:
-        told.append(f"Both went to {step_target(one) or 'nowhere'}.")
+        lines.append(f"Both went to {step_target(left) or 'nowhere'}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
-        places = _places(changes_beyond_ids(one.after.data, other.after.data, names), "state")
-        told.append(f"What was put into the state differs: {places}.")
-    told += _loadouts(graphs, one, other)
-    return FirstDifference(one.number, step_target(one), step_target(other), tuple(told), aspects, one.lane)
-
-
-def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
-    """Tell how two casts differ whose common steps are alike: in how far they went, or how they ended."""
-    ones, others = a.session.steps, b.session.steps
-    count = min(len(ones), len(others))
-    left, right = (step_target(steps[count - 1]) if count else None for steps in (ones, others))
-    state = a.session.start
-    number, lane = state.steps + count, state.lane.name if state.lane is not None else ""
-    if len(ones) != len(others):
-        shorter, longer, names = (a, b, "AB") if len(ones) < len(others) else (b, a, "BA")
-        following = longer.session.steps[count]
-        why = f"{names[0]} {_stands(shorter)} there; {names[1]} went on with {_place_words(following)}."
-        return FirstDifference(number, left, right, (why,), (), lane, "A" if shorter is a else "B")
-    if _end(a) == _end(b):
-        return None
-    return FirstDifference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",), (), lane)
-
-
-def _end(side: ComparedCast) -> tuple[str, str | None]:
-    state = side.session.state
-    return state.status, state.failure.kind if state.failure else None
-
-
-def _stands(side: ComparedCast) -> str:
-    state = side.session.state
-    if state.failure is not None:
-        return f"is {state.status} ({short(state.failure.message, _SHOWN)})"
-    return f"is {state.status}"
-
-
-def _place_words(step: StepRecord) -> str:
-    return f"{step.socket} ({step.item_key})" if step.item_key else step.socket
-
-
-def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
-    a, b = step_answer(one), step_answer(other)
-    visit = _place_words(one)
-    asked = differing_prompt_parts(one.prompt, other.prompt, names)
-    given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
-    if a is None or b is None:
-        who = "neither" if a is b else "only B" if a is None else "only A"
-        text = f"{visit} has answered in {who}."
-    elif isinstance(a, dict | list) and isinstance(b, dict | list):
-        found = changes_beyond_ids(a, b, names)
-        text = f"{visit} answered otherwise: {_places(found, '$')}." if found else _turns(one, other)
-    elif _alike(a, b, names):
-        text = _turns(one, other)
-    else:
-        text = f"{visit} answered otherwise: {_both(a, b)}."
-    return f"{text} {given}".strip()
-
-
-def _turns(one: StepRecord, other: StepRecord) -> str:
-    if len(one.turns) == len(other.turns):
-        return f"{_place_words(one)} answered otherwise in an earlier turn of the visit."
-    return (
-        f"{_place_words(one)} came to its answer in {len(one.turns)} turns in A, in {len(other.turns)} in B."
+        changes = value_changes(left.after.data, right.after.data, cast_ids)
+        lines.append(f"The values put into the state differ: {_list_changes(changes, 'state')}.")
+    lines += _explain_loadouts(graphs, left, right)
+    return FirstDifference(
+        left.number, step_target(left), step_target(right), tuple(lines), aspects, left.lane
     )
 
 
-def _places(found: list[ValueChange], root: str) -> str:
-    warnings = [
-        f"{f'{root}.{one.path}' if one.path else root} is {_both(one.a, one.b)}"
-        for one in sorted(found, key=lambda one: one.path.rpartition(".")[2] != "satisfied")[:_PLACES]
+def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
+    """Return the difference of two casts whose common steps are equal: in their length, or in how they ended."""
+    steps, others = a.session.steps, b.session.steps
+    count = min(len(steps), len(others))
+    left, right = (step_target(each[count - 1]) if count else None for each in (steps, others))
+    start = a.session.start
+    number, lane = start.steps + count, start.lane.name if start.lane is not None else ""
+    if len(steps) != len(others):
+        shorter, longer, names = (a, b, "AB") if len(steps) < len(others) else (b, a, "BA")
+        next_step = longer.session.steps[count]
+        line = f"{names[0]} {_status(shorter)} there; {names[1]} continued with {_visit_words(next_step)}."
+        return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
+    if _end(a) == _end(b):
+        return None
+    return FirstDifference(number, left, right, (f"A {_status(a)}; B {_status(b)}.",), (), lane)
+
+
+def _end(cast: ComparedCast) -> tuple[str, str | None]:
+    state = cast.session.state
+    return state.status, state.failure.kind if state.failure else None
+
+
+def _status(cast: ComparedCast) -> str:
+    state = cast.session.state
+    if state.failure is not None:
+        return f"is {state.status} ({short(state.failure.message, _MAX_VALUE_CHARS)})"
+    return f"is {state.status}"
+
+
+def _visit_words(step: StepRecord) -> str:
+    return f"{step.socket} ({step.item_key})" if step.item_key else step.socket
+
+
+def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
+    a, b = step_answer(left), step_answer(right)
+    visit = _visit_words(left)
+    parts = differing_prompt_parts(left.prompt, right.prompt, cast_ids)
+    prompts = f"Their prompts differ in: {', '.join(parts)}." if parts else ""
+    if a is None or b is None:
+        side = "neither" if a is b else "only B" if a is None else "only A"
+        text = f"{visit} has answered in {side}."
+    elif isinstance(a, dict | list) and isinstance(b, dict | list):
+        changes = value_changes(a, b, cast_ids)
+        text = f"{visit} answered differently: {_list_changes(changes, '$')}."
+        text = text if changes else _explain_turns(left, right)
+    elif _alike(a, b, cast_ids):
+        text = _explain_turns(left, right)
+    else:
+        text = f"{visit} answered differently: {_both_values(a, b)}."
+    return f"{text} {prompts}".strip()
+
+
+def _explain_turns(left: StepRecord, right: StepRecord) -> str:
+    visit, turns, others = _visit_words(left), len(left.turns), len(right.turns)
+    if turns == others:
+        return f"{visit} answered differently in an earlier turn of the visit."
+    return f"{visit} needed {turns} turns for its answer in A, {others} in B."
+
+
+def _list_changes(changes: list[ValueChange], root: str) -> str:
+    """List the first changes, those of a verdict first."""
+    ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
+    parts = [
+        f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
+        for change in ordered[:_MAX_SHOWN_CHANGES]
     ]
-    more = [f"and {len(found) - _PLACES} more"] if len(found) > _PLACES else []
-    return "; ".join(warnings + more)
+    more = len(changes) - _MAX_SHOWN_CHANGES
+    return "; ".join([*parts, f"and {more} more"] if more > 0 else parts)
 
 
-def _way_words(name: str, decision: Decision | None) -> str:
+def _explain_decision(name: str, decision: Decision | None) -> str:
     if decision is None:
         return f"{name} waits for the answer."
     if decision.failure is not None:
-        return f"{name} stopped: {short(decision.failure.message, _SHOWN)}"
+        return f"{name} stopped: {short(decision.failure.message, _MAX_VALUE_CHARS)}"
     look = decision.chosen
     if look is None:
         return f"{name} went to {decision.target} ({decision.by})."
-    way = f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
-    return f"{name} took {way} to {look.to}: {look.reason(decision.result)}."
+    edge = f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
+    return f"{name} took {edge} to {look.to}: {look.reason(decision.result)}."
 
 
-def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRecord) -> list[str]:
-    """Say how the loadouts differ at this socket, since the same answer can lead elsewhere in another graph."""
-    if graphs is None or graphs[0] is graphs[1] or one.socket != other.socket:
+def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
+    """Return how the loadouts differ at the socket, since the same answer can lead elsewhere in another graph."""
+    if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
-    found = compare_sockets(*graphs, one.socket)
-    if not found:
+    rows = compare_sockets(*graphs, left.socket)
+    if not rows:
         return []
-    differences = "; ".join(f"{row.field} is {_both(row.a, row.b)}" for row in found[:_PLACES])
-    more = f"; and {len(found) - _PLACES} more" if len(found) > _PLACES else ""
-    return [f"The loadouts differ there: {differences}{more}."]
+    differences = "; ".join(
+        f"{row.field} is {_both_values(row.a, row.b)}" for row in rows[:_MAX_SHOWN_CHANGES]
+    )
+    more = len(rows) - _MAX_SHOWN_CHANGES
+    return [f"The loadouts differ there: {differences}{f'; and {more} more' if more > 0 else ''}."]
 
 
-def _both(a: JSON, b: JSON) -> str:
+def _both_values(a: JSON, b: JSON) -> str:
     left, right = (
         f'"{text}"' if isinstance(value, str) else text
-        for value, text in zip((a, b), format_difference(a, b, _SHOWN), strict=True)
+        for value, text in zip((a, b), format_difference(a, b, _MAX_VALUE_CHARS), strict=True)
     )
     return f"{left} in A, {right} in B"

@@ -28,7 +28,7 @@ from materia_nb.insight.odds import (
     draw_answer,
     value_for_socket,
 )
-from materia_nb.insight.reachable_states import (
+from materia_nb.insight.scripted_answers import (
     PossibleAnswers,
     ScriptedResult,
     check_list_lengths,
@@ -171,14 +171,21 @@ class Prompts:
             if state.status != "waiting" or state.at is None:
                 self.end = end_kind(state) or self.end
                 return
-            here, first = rules.sockets[state.at.socket], state.at.visit == 1
-            agent = not here.socket.is_utility
+            socket_rules, first = rules.sockets[state.at.socket], state.at.visit == 1
+            agent = not socket_rules.socket.is_utility
             if agent:
                 yield state, entering.prompt_for(rules, state)
-            for turn in scripted_turns(rules, here, state, self._answer(here, answers, first=first)):
-                if turn.asked is not None and agent and self._later:
-                    yield state, turn.asked
-                if first and agent and self._later and (repair := _repair(rules, here, state)) is not None:
+            for turn in scripted_turns(
+                rules, socket_rules, state, self._answer(socket_rules, answers, first=first)
+            ):
+                if turn.prompt is not None and agent and self._later:
+                    yield state, turn.prompt
+                if (
+                    first
+                    and agent
+                    and self._later
+                    and (repair := _repair(rules, socket_rules, state)) is not None
+                ):
                     yield state, repair
                 if turn.refused:
                     self.end = "no_answer"
@@ -190,17 +197,17 @@ class Prompts:
                 state = entering.enter(rules, state).state
         self.end = end_kind(state) or self.end
 
-    def _answer(self, here: SocketRules, answers: PossibleAnswers, *, first: bool) -> ScriptedResult:
+    def _answer(self, socket_rules: SocketRules, answers: PossibleAnswers, *, first: bool) -> ScriptedResult:
         """The shortest answer that is satisfied, or one that is not where work is to be sent back."""
-        all_ = answers.of(here)
-        if self._rework and first and any(edge.when in SENDING_BACK for edge in here.socket.edges):
+        all_ = answers.of(socket_rules)
+        if self._rework and first and any(edge.when in SENDING_BACK for edge in socket_rules.socket.edges):
             return next((one for one in all_ if one.result is Result.NO), all_[0])
         return all_[0]
 
 
-def _repair(rules: Rules, here: SocketRules, state: CastState) -> Prompt | None:
+def _repair(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
     """What a turn that waits would be told next if its answer could not be read; None where any text will do."""
-    if state.at is None or state.at.mode in here.any_text or here.wanted.parse == "text":
+    if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
         return None
     step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
     again = step.state.at is not None and step.state.at.repairs > state.at.repairs
@@ -368,16 +375,16 @@ class _Caster:
         self._answer, self._price, self._pins = answer, price, pins
         self._lengthened: dict[str, tuple[ScriptedResult, ...]] = {}
 
-    def _answers_of(self, here: SocketRules) -> tuple[ScriptedResult, ...]:
+    def _answers_of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
         """Return the possible answers of a socket, as long as ``answer`` says: they are part of later prompts."""
-        id_ = here.socket.id
+        id_ = socket_rules.socket.id
         tokens = None if self._answer is None else value_for_socket(self._rules.graph, id_, self._answer)
-        if tokens is None or here.socket.is_utility:
-            return self._answers.of(here)
+        if tokens is None or socket_rules.socket.is_utility:
+            return self._answers.of(socket_rules)
         if id_ not in self._lengthened:
             self._lengthened[id_] = tuple(
-                one._replace(text=_lengthened(one.text, round(tokens), here)) if one.text else one
-                for one in self._answers.of(here)
+                one._replace(text=_lengthened(one.text, round(tokens), socket_rules)) if one.text else one
+                for one in self._answers.of(socket_rules)
             )
         return self._lengthened[id_]
 
@@ -388,28 +395,28 @@ class _Caster:
         for _ in range(_MOST_PROMPTS):
             if state.status != "waiting" or state.at is None:
                 return
-            here = rules.sockets[state.at.socket]
+            socket_rules = rules.sockets[state.at.socket]
             happens, pinned = (
-                draw_answer(self._answers_of(here), self._chances.get(here.socket.id), rng),
+                draw_answer(self._answers_of(socket_rules), self._chances.get(socket_rules.socket.id), rng),
                 False,
             )
-            if (pin := self._pin_of(here)) is not None:
-                text = pin.answer(here.socket.id, state.at.visit)
+            if (pin := self._pin_of(socket_rules)) is not None:
+                text = pin.answer(socket_rules.socket.id, state.at.visit)
                 pinned = text is not None or pin.kind == "function"
                 happens = happens if text is None else ScriptedResult(text, Result.NOTHING, None)
             conversation = 0
-            unasked = pinned or here.socket.is_utility
+            unasked = pinned or socket_rules.socket.is_utility
             begun = None if unasked else entering.prompt_for(rules, state)
-            for turn in scripted_turns(rules, here, state, happens):
+            for turn in scripted_turns(rules, socket_rules, state, happens):
                 if turn.refused and not pinned:
-                    raise _no_answer(here.socket.id)
+                    raise _no_answer(socket_rules.socket.id)
                 state = turn.step.state
-                if not unasked and (prompt := turn.asked or begun) is not None:
+                if not unasked and (prompt := turn.prompt or begun) is not None:
                     sent = conversation + tokens_of(len(prompt.text))
-                    received = self._tokens(here.socket.id, turn.text)
+                    received = self._tokens(socket_rules.socket.id, turn.text)
                     conversation = sent + received
-                    cost = self._price(here.socket.id, sent, received)
-                    yield _Turn(here.socket.id, sent, received, cost)
+                    cost = self._price(socket_rules.socket.id, sent, received)
+                    yield _Turn(socket_rules.socket.id, sent, received, cost)
             if self._given is not None:
                 data = _with_items(state.data, self._answers.lists, self._given)
                 state = state._replace(data=data)
@@ -417,8 +424,8 @@ class _Caster:
                 state = entering.enter(rules, state).state
         yield None
 
-    def _pin_of(self, here: SocketRules) -> Pin | None:
-        return self._pins.get(here.socket.id, self._pins.get(here.socket.materia.id))
+    def _pin_of(self, socket_rules: SocketRules) -> Pin | None:
+        return self._pins.get(socket_rules.socket.id, self._pins.get(socket_rules.socket.materia.id))
 
     def _tokens(self, socket: str, text: str) -> int:
         """How many tokens an answer has: as many as was said, else those of the made-up one."""
@@ -426,14 +433,14 @@ class _Caster:
         return tokens_of(len(text)) if stated is None or not text else round(stated)
 
 
-def _lengthened(text: str, tokens: int, here: SocketRules) -> str:
+def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
     """Return a made-up answer with so many tokens: its items are longer, else its context, else the first text in it."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing <= 0:
         return text
-    if here.wanted.parse == "text":
+    if socket_rules.wanted.parse == "text":
         return text + _filler(missing)
-    value = json.loads(text) if here.socket.handoff == DEFAULT_HANDOFF else {}
+    value = json.loads(text) if socket_rules.socket.handoff == DEFAULT_HANDOFF else {}
     if items := list(_items_in(value)):
         for item in items:
             item["context"] += _filler(missing // len(items))

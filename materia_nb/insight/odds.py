@@ -1,6 +1,6 @@
-"""How likely each end of a cast is, and what it takes on average: a Markov chain over its states, solved exactly.
+"""The exact chance of each end of a cast and its mean turns, from a Markov chain over the reachable states.
 
-Or, where there are too many states, by simulating: many casts in memory, answered by chance.
+For loadouts with too many states there are simulations: many casts in memory with random answers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,11 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.reachable_states import (
-    COMPLETE,
-    HELD,
+from materia_nb.insight.reachable_states import COMPLETE, HELD, Move, StateSpace
+from materia_nb.insight.scripted_answers import (
     EdgeRef,
-    Move,
     PossibleAnswers,
     ScriptedResult,
-    StateSpace,
     check_list_lengths,
     decisive_verdicts,
     end_kind,
@@ -52,61 +49,63 @@ from materia_nb.loadout.vocabulary import (
 from materia_nb.parallel import Progress, ProgressBar, run_jobs
 
 MAX_DENSE_STATES: Final = 200
-"""States in one knot that are solved here; for more scipy is asked."""
-_NOTHING: Final = 1e-12
+"""Number of states of one component that are solved without scipy."""
+_ZERO: Final = 1e-12
 
 
-def solve(rows: Sequence[Mapping[int, float]], given: Sequence[float]) -> list[float]:
-    """Return the x of ``x[i] = given[i] + sum(rows[i][j] * x[j])``.
+def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
+    """Return the x of ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
 
     Raises:
-        MateriaError: there is none (``endless``), or it takes scipy, which is not installed (``no_scipy``).
+        MateriaError: there is no solution (``endless``), or it needs scipy, which is not installed (``no_scipy``).
     """
-    found = [0.0] * len(rows)
-    for knot in knots(dict(enumerate(rows))):
-        inside = {state: place for place, state in enumerate(knot)}
+    solution = [0.0] * len(rows)
+    for component in knots(dict(enumerate(rows))):
+        positions = {state: position for position, state in enumerate(component)}
         known = [
-            given[state] + sum(part * found[to] for to, part in rows[state].items() if to not in inside)
-            for state in knot
+            constants[state]
+            + sum(weight * solution[to] for to, weight in rows[state].items() if to not in positions)
+            for state in component
         ]
         matrix = [
-            {inside[to]: part for to, part in rows[state].items() if to in inside and part} for state in knot
+            {positions[to]: weight for to, weight in rows[state].items() if to in positions and weight}
+            for state in component
         ]
-        for state, value in zip(knot, _knot(matrix, known), strict=True):
-            found[state] = value
-    return found
+        for state, value in zip(component, _solve_component(matrix, known), strict=True):
+            solution[state] = value
+    return solution
 
 
-def _knot(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
+def _solve_component(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
     if not any(matrix):
         return known
-    return _eliminated(matrix, known) if len(known) <= MAX_DENSE_STATES else _by_scipy(matrix, known)
+    return _eliminate(matrix, known) if len(known) <= MAX_DENSE_STATES else _solve_sparse(matrix, known)
 
 
-def _eliminated(matrix: Sequence[Mapping[int, float]], known: list[float]) -> list[float]:
-    """Gauss, with the largest pivot of each column."""
+def _eliminate(matrix: Sequence[Mapping[int, float]], known: list[float]) -> list[float]:
+    """Solve by Gaussian elimination with partial pivoting."""
     size = len(known)
-    whole = [
+    lines = [
         [float(row == column) - matrix[row].get(column, 0.0) for column in range(size)] + [known[row]]
         for row in range(size)
     ]
     for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(whole[row][column]))
-        if abs(whole[pivot][column]) < _NOTHING:
+        pivot = max(range(column, size), key=lambda row: abs(lines[row][column]))
+        if abs(lines[pivot][column]) < _ZERO:
             raise _endless()
-        whole[column], whole[pivot] = whole[pivot], whole[column]
-        head = whole[column]
+        lines[column], lines[pivot] = lines[pivot], lines[column]
+        head = lines[column]
         for row in range(column + 1, size):
-            if factor := whole[row][column] / head[column]:
-                whole[row] = [a - factor * b for a, b in zip(whole[row], head, strict=True)]
-    found = [0.0] * size
+            if factor := lines[row][column] / head[column]:
+                lines[row] = [a - factor * b for a, b in zip(lines[row], head, strict=True)]
+    solution = [0.0] * size
     for row in range(size - 1, -1, -1):
-        rest = sum(whole[row][column] * found[column] for column in range(row + 1, size))
-        found[row] = (whole[row][size] - rest) / whole[row][row]
-    return found
+        rest = sum(lines[row][column] * solution[column] for column in range(row + 1, size))
+        solution[row] = (lines[row][size] - rest) / lines[row][row]
+    return solution
 
 
-def _by_scipy(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
+def _solve_sparse(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
     try:
         from numpy import array
         from scipy.sparse import csc_array, eye_array
@@ -117,37 +116,37 @@ def _by_scipy(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequ
             hint='pip install "materia-nb[insight]", or simulate instead',
             kind="no_scipy",
         ) from None
-    places = [(row, column, part) for row, line in enumerate(matrix) for column, part in line.items()]
-    rows, columns, parts = zip(*places, strict=True)
+    entries = [(row, column, weight) for row, line in enumerate(matrix) for column, weight in line.items()]
+    rows, columns, weights = zip(*entries, strict=True)
     size = len(known)
     try:
-        solved = splu(csc_array(eye_array(size) - csc_array((parts, (rows, columns)), shape=(size, size))))
-    except RuntimeError:  # what SuperLU says of a singular matrix
+        factors = splu(csc_array(eye_array(size) - csc_array((weights, (rows, columns)), shape=(size, size))))
+    except RuntimeError:  # SuperLU found a singular matrix
         raise _endless() from None
-    return [float(value) for value in solved.solve(array(known))]
+    return [float(value) for value in factors.solve(array(known))]
 
 
 def _endless() -> MateriaError:
     return MateriaError(
-        "With these chances a cast can go round for ever, so it has no mean.",
-        hint="explore says where; give a chance between 0 and 1, or bound the round with maxTraversals",
+        "With these chances a cast can run in a circle for ever, so it has no mean.",
+        hint="see where with explore; give a chance between 0 and 1, or bound the cycle with maxTraversals",
         kind="endless",
     )
 
 
-# -- odds ------------------------------------------------------------------------------------
+# -- chances ---------------------------------------------------------------------------------
 
 PerSocket: TypeAlias = float | Mapping[str, float]
 """A number for every socket, or by socket or materia; ``*`` stands for all others."""
 Probability: TypeAlias = float | tuple[float, float]
-"""The chance that an output says ``satisfied: true``, or that and the chance that it says nothing of it."""
+"""The chance that an output has ``satisfied: true``, or that and the chance that it omits ``satisfied``."""
 Chances: TypeAlias = Probability | Mapping[str, Probability]
 """The same for every socket, or by socket or materia."""
-_Each = TypeVar("_Each", float, Probability)
+_Value = TypeVar("_Value", float, Probability)
 
 
 class Assumptions(TypedDict, total=False):
-    """What may be assumed of visits beside what they say.
+    """Assumptions about visits, except their verdicts.
 
     The chance of any other result without an output is given by its name, such as ``refused``.
 
@@ -155,9 +154,9 @@ class Assumptions(TypedDict, total=False):
         failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
             materia.
         refused: the chance that its output is refused for good, where an edge waits for that.
-        tokens: what a visit takes, by socket or materia.
-        cost: the same in money.
-        seconds: the same in time; ``Odds.seconds`` says what more lanes would bring.
+        tokens: the tokens of a visit, by socket or materia.
+        cost: the cost of a visit in the same form.
+        seconds: the seconds of a visit in the same form; ``Odds.seconds`` has the effect of more lanes.
     """
 
     failed: PerSocket
@@ -168,11 +167,11 @@ class Assumptions(TypedDict, total=False):
 
 
 class Chance(NamedTuple):
-    """How likely each result of a visit is.
+    """The chance of each result of a visit.
 
     Attributes:
-        yes: the chance that an output says ``satisfied: true``.
-        nothing: the chance that an output says nothing of ``satisfied``; else it says false.
+        yes: the chance that an output has ``satisfied: true``.
+        nothing: the chance that an output omits ``satisfied``; in the remaining cases it is false.
         failures: the chance of each failure that is explored; there is no output then.
     """
 
@@ -186,16 +185,135 @@ class Chance(NamedTuple):
         return sum(self.failures.values())
 
     def of(self, result: Result) -> float:
-        """How likely it is that this happens to a visit."""
+        """Return the chance of a result."""
         if result in WITHOUT_OUTPUT:
             return self.failures.get(result, 0.0)
-        says = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
-        return (1 - self.failed) * says.get(result, 0.0)
+        verdicts = {
+            Result.YES: self.yes,
+            Result.NO: 1 - self.yes - self.nothing,
+            Result.NOTHING: self.nothing,
+        }
+        return (1 - self.failed) * verdicts.get(result, 0.0)
+
+
+def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _Value]) -> _Value | None:
+    """Return the value for a socket: by its id, its materia, or for all others; None if there is none."""
+    if not isinstance(values, Mapping):
+        return values
+    names = (socket, graph.sockets[socket].materia.id, "*")
+    return next((values[name] for name in names if name in values), None)
+
+
+def chances_by_socket(
+    rules: Rules, satisfied: Chances, failures: Mapping[Result, PerSocket] = FrozenDict()
+) -> dict[str, Chance]:
+    """Return the chances of each socket whose result decides something.
+
+    An agent that is not asked for ``satisfied`` omits it, unless a chance is given for it by name.
+
+    Args:
+        rules: the loadout.
+        satisfied: the chance of ``satisfied: true``, or that and the chance that ``satisfied`` is omitted.
+        failures: the chance of each failure of a visit, for the sockets with an edge that waits for it.
+
+    Raises:
+        MateriaError: a chance is missing or not between 0 and 1, a socket that must give a verdict has a chance to
+            omit it, or one without an edge for a failure has a chance to fail (``bad_chance``).
+    """
+    chances = {}
+    for id_, socket_rules in rules.sockets.items():
+        failing = _failure_chances(rules, socket_rules, failures)
+        verdicts = decisive_verdicts(socket_rules)
+        if verdicts == (Result.NOTHING,) or (
+            is_not_asked(socket_rules) and not _is_named(socket_rules, satisfied)
+        ):
+            if failing or verdicts != (Result.NOTHING,):
+                chances[id_] = Chance(0.0, 1.0, failing)
+            continue
+        value = value_for_socket(rules.graph, id_, satisfied)
+        if value is None:
+            message = f"{id_} gives a verdict (satisfied), and its chance is missing."
+            raise _bad_chance(message, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
+        try:
+            yes, nothing = map(float, value) if isinstance(value, tuple) else (float(value), 0.0)
+        except (TypeError, ValueError):
+            yes, nothing = -1.0, 0.0  # refused below
+        if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
+            hint = "a chance is a number from 0 to 1, or two of them, such as (0.7, 0.1)"
+            raise _bad_chance(f"The chance of {id_} is {value!r:.60}.", id_, hint)
+        if nothing and (Result.NOTHING not in verdicts or socket_rules.socket.handoff != DEFAULT_HANDOFF):
+            message = f"{id_} must give a verdict (satisfied), so it cannot have a chance to omit it."
+            raise _bad_chance(message, id_, "give the chance of true alone: 0.7")
+        chances[id_] = Chance(yes, nothing, failing)
+    return chances
+
+
+def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
+    """Return True if there is a value for a socket by its own name, or by that of its materia."""
+    return isinstance(values, Mapping) and not {
+        socket_rules.socket.id,
+        socket_rules.socket.materia.id,
+    }.isdisjoint(values)
+
+
+def _failure_chances(
+    rules: Rules, socket_rules: SocketRules, failures: Mapping[Result, PerSocket]
+) -> Mapping[Result, float]:
+    """Return the chance of each failure that is explored; failures that take the same edge are explored as one."""
+    id_, explored = socket_rules.socket.id, awaited_failures(socket_rules)
+    chances: dict[Result, float] = {}
+    for result, values in failures.items():
+        chance = value_for_socket(rules.graph, id_, values) or 0.0
+        if not 0 <= chance <= 1:
+            raise _bad_chance(f"The chance of {id_} to fail is {chance}.", id_, "a chance is 0 to 1")
+        if result in explored and chance:
+            chances[explored[result]] = chances.get(explored[result], 0.0) + chance
+        elif chance and _is_named(socket_rules, values):
+            message = f"No edge of {id_} waits for {result.asked}: it would stop the cast."
+            raise _bad_chance(message, id_, f"give it an edge for {result}")
+    if (total := sum(chances.values())) > 1:
+        raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "a chance is 0 to 1")
+    return FrozenDict(chances)
+
+
+def _bad_chance(message: str, socket: str, hint: str) -> MateriaError:
+    return MateriaError(message, where=socket, hint=hint, kind="bad_chance")
+
+
+def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
+    """Return the share of ``satisfied: true`` of each socket, among its steps with a verdict.
+
+    The steps may be of several casts of one loadout.
+    """
+    results: dict[str, list[Result]] = {}
+    for step in steps:
+        if step.decision is not None and step.decision.result in YES_OR_NO:
+            results.setdefault(step.socket, []).append(step.decision.result)
+    return {socket: verdicts.count(Result.YES) / len(verdicts) for socket, verdicts in results.items()}
+
+
+def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
+    """Check the names and the numbers of values by socket.
+
+    Raises:
+        MateriaError: the loadout does not have a name (``unknown_socket``), or a value is not a number (``usage``).
+    """
+    known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
+    for values in (satisfied, *numbers):
+        for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
+            message = f"The loadout {graph.name} has no socket or materia {name!r}."
+            needs_one_of(name, known, message, "unknown_socket")
+            if values is not satisfied and not isinstance(value, Real | None):
+                hint = "give one number, or numbers by socket or materia: {'Socket-3': 0.7, '*': 0.9}"
+                raise usage_error(f"{value!r:.60} is not a number.", hint)
+
+
+# -- odds ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How much the odds move with the chance of one socket: by this much for a whole 1, at this point."""
+    """The derivatives of two odds by the chance of one socket, at this point."""
 
     complete: float
     turns: float
@@ -207,22 +325,22 @@ class Odds:
 
     Attributes:
         graph: the loadout.
-        items: how long every list is.
-        satisfied: the chance of each socket whose word decides something.
-        nothing: the chance that it says nothing of ``satisfied``, where there is one. It is 1 for an agent that is
-            not asked for it, unless ``satisfied`` names that socket or its materia.
-        failed: the chance of each socket that its agent or process fails, where that was given.
+        items: the length of every list.
+        satisfied: the chance of ``satisfied: true`` of each socket whose verdict decides something.
+        nothing: the chance that a socket omits ``satisfied``, if there is one. It is 1 for an agent that is not asked for
+            it, unless ``satisfied`` names that socket or its materia.
+        failed: the chance of each socket that its agent or process fails, if one was given.
         ends: the chance of each end, ``complete`` or the kind of a failure.
-        turns: how many turns agents have, on average.
-        visits: how often each socket is visited, on average.
-        sensitivity: how ``complete`` and the turns move with each socket's chance.
-        tokens: what it takes on average, as far as that is given; None when nothing is.
-        cost: the same in money.
-        seconds: what it takes in time on average, by how many lanes run at once, from one to as many as there are items; None
-            when nothing is given. The slowest lane has the items that are left over; each item is taken to take its mean, so
-            with several lanes it is the least that is to be expected. Without lanes there is one number.
-        uncounted: the agents that are visited and of which no tokens are given: theirs are not in it (R56).
-        unpriced: the same of cost.
+        turns: the mean number of agent turns.
+        visits: the mean number of visits of each socket.
+        sensitivity: the derivatives of ``complete`` and ``turns`` by the chance of each socket.
+        tokens: the mean number of tokens, as far as they are given; None if none are.
+        cost: the mean cost in the same form.
+        seconds: the mean time by the number of lanes that run at once, from one to the number of items; None if no
+            seconds are given. The slowest lane has the items that are left over. Each item is assumed to take its mean,
+            so with several lanes this is a lower bound. Without lanes there is one number.
+        uncounted: the agents that are visited and have no given tokens, which ``tokens`` does not contain (R56).
+        unpriced: the same for the cost.
     """
 
     graph: Graph
@@ -244,31 +362,31 @@ class Odds:
 def compute_odds(
     graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
 ) -> Odds:
-    """Solve the chain of a space whose lists are all equally long."""
+    """Solve the chain of a space whose lists all have the same length."""
     numbers: Mapping[str, PerSocket | None] = dict(assumed.items())  # type: ignore[arg-type]
-    failures = {result: each for result in WITHOUT_OUTPUT if (each := numbers.get(result)) is not None}
+    failures = {result: values for result in WITHOUT_OUTPUT if (values := numbers.get(result)) is not None}
     tokens, cost, seconds = assumed.get("tokens"), assumed.get("cost"), assumed.get("seconds")
     check_per_socket(graph, satisfied, *failures.values(), tokens, cost, seconds)
     chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, failures)
     size = len(space.nodes)
-    ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
-    back: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
+    onward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
+    backward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     turns = [0.0] * size
     for number, node in enumerate(space.nodes):
-        for weight, way in weighted_moves(space.ways[number], chances.get(node.socket or "")):
-            ahead[number][way.to] += weight
-            back[way.to][number] += weight
-            turns[number] += weight * way.turns
-    often = solve(back, [1.0] + [0.0] * (size - 1))
+        for weight, move in weighted_moves(space.moves[number], chances.get(node.socket or "")):
+            onward[number][move.to] += weight
+            backward[move.to][number] += weight
+            turns[number] += weight * move.turns
+    frequencies = solve(backward, [1.0] + [0.0] * (size - 1))
     ends: dict[str, float] = defaultdict(float)
     visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
-    for node, count in zip(space.nodes, often, strict=True):
-        if node.end is not None and (count or node.end != HELD):
-            ends[node.end] += count
+    for node, frequency in zip(space.nodes, frequencies, strict=True):
+        if node.end is not None and (frequency or node.end != HELD):
+            ends[node.end] += frequency
         elif node.end is None and node.socket is not None:
-            visits[node.socket] += count
-    success = solve(ahead, [float(node.end == COMPLETE) for node in space.nodes])
-    left = solve(ahead, turns)
+            visits[node.socket] += frequency
+    success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
+    turns_left = solve(onward, turns)
     return Odds(
         graph,
         items,
@@ -276,194 +394,91 @@ def compute_odds(
         {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
         {socket: chance.failed for socket, chance in chances.items() if chance.failed},
         dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))),
-        left[0],
+        turns_left[0],
         visits,
-        _sensitivity(space, chances, often, success, left),
+        _sensitivity(space, chances, frequencies, success, turns_left),
         _total(graph, visits, tokens),
         _total(graph, visits, cost),
-        _lacking(graph, visits, tokens),
-        _lacking(graph, visits, cost),
-        _by_lanes(graph, visits, items, seconds),
+        _agents_without_value(graph, visits, tokens),
+        _agents_without_value(graph, visits, cost),
+        _seconds_by_lanes(graph, visits, items, seconds),
     )
 
 
-def _by_lanes(
-    graph: Graph, visits: Mapping[str, float], items: int, seconds: PerSocket | None
-) -> dict[int, float] | None:
-    """Return the time that a cast takes with one lane, two ...: what is in lanes is divided by the items of the longest."""
-    if seconds is None:
-        return None
-    members = {socket for region in graph.regions.values() for socket in region.members}
-    whole = _total(graph, visits, seconds) or 0.0
-    side_by_side = _total(graph, {id_: visits[id_] for id_ in members}, seconds) or 0.0
-    most = max(items, 1) if members else 1
-    return {
-        lanes: whole - side_by_side + side_by_side * ceil(items / lanes) / max(items, 1)
-        for lanes in range(1, most + 1)
-    }
-
-
-def weighted_moves(ways: list[Move], chance: Chance | None) -> Iterator[tuple[float, Move]]:
-    """Each way with its chance; one on which the cast is held for a person has none."""
-    for way in ways:
-        result = way.answer.result
+def weighted_moves(moves: list[Move], chance: Chance | None) -> Iterator[tuple[float, Move]]:
+    """Yield each move with its chance; one that holds the cast for a person has none."""
+    for move in moves:
+        result = move.answer.result
         weight = float(result in TAKEN) if chance is None else chance.of(result)
         if weight > 0:
-            yield weight, way
+            yield weight, move
 
 
 def _sensitivity(
     space: StateSpace,
     chances: Mapping[str, Chance],
-    often: list[float],
+    frequencies: list[float],
     success: list[float],
-    left: list[float],
+    turns_left: list[float],
 ) -> dict[str, Sensitivity]:
-    """Sum over the states of a socket: how often it is there, times what its two answers differ by."""
-    found = {socket: Sensitivity(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
+    """Sum over the states of each socket: its frequency, times the difference that the verdict makes."""
+    derivatives = {socket: Sensitivity(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
     for number, node in enumerate(space.nodes):
-        if node.end is not None or node.socket is None or node.socket not in found:
+        if node.end is not None or node.socket is None or node.socket not in derivatives:
             continue
-        for way in space.ways[number]:
-            if way.answer.result in YES_OR_NO:
-                sign = often[number] * (1 if way.answer.result is Result.YES else -1)
-                sign *= 1 - chances[node.socket].failed
-                complete, turns = sign * success[way.to], sign * (way.turns + left[way.to])
-                before = found[node.socket]
-                found[node.socket] = Sensitivity(before.complete + complete, before.turns + turns)
-    return found
+        for move in space.moves[number]:
+            if move.answer.result in YES_OR_NO:
+                factor = frequencies[number] * (1 if move.answer.result is Result.YES else -1)
+                factor *= 1 - chances[node.socket].failed
+                before = derivatives[node.socket]
+                derivatives[node.socket] = Sensitivity(
+                    before.complete + factor * success[move.to],
+                    before.turns + factor * (move.turns + turns_left[move.to]),
+                )
+    return derivatives
 
 
-def _total(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> float | None:
-    if each is None:
+def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> float | None:
+    if values is None:
         return None
-    known = [(count, value_for_socket(graph, socket, each)) for socket, count in visits.items()]
-    given = [count * one for count, one in known if one is not None]
-    return sum(given) if given else None
+    by_visit = [(count, value_for_socket(graph, socket, values)) for socket, count in visits.items()]
+    totals = [count * value for count, value in by_visit if value is not None]
+    return sum(totals) if totals else None
 
 
-def _lacking(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> tuple[str, ...]:
-    """The agents that are visited and of which nothing is given; a process uses no tokens unless that is said."""
-    if each is None:
+def _agents_without_value(
+    graph: Graph, visits: Mapping[str, float], values: PerSocket | None
+) -> tuple[str, ...]:
+    """Return the agents that are visited and have no value; a process uses no tokens unless some are given."""
+    if values is None:
         return ()
     return tuple(
         socket
         for socket, count in visits.items()
-        if count and not graph.sockets[socket].is_utility and value_for_socket(graph, socket, each) is None
+        if count and not graph.sockets[socket].is_utility and value_for_socket(graph, socket, values) is None
     )
 
 
-def value_for_socket(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | None:
-    """What is given for a socket: by its id, its materia, or for all others; None if nothing."""
-    if not isinstance(each, Mapping):
-        return each
-    names = (socket, graph.sockets[socket].materia.id, "*")
-    return next((each[name] for name in names if name in each), None)
+def _seconds_by_lanes(
+    graph: Graph, visits: Mapping[str, float], items: int, seconds: PerSocket | None
+) -> dict[int, float] | None:
+    """Return the time of a cast with one lane, two and so on: lanes divide their part by the items of the longest lane."""
+    if seconds is None:
+        return None
+    members = {socket for region in graph.regions.values() for socket in region.members}
+    total = _total(graph, visits, seconds) or 0.0
+    in_lanes = _total(graph, {id_: visits[id_] for id_ in members}, seconds) or 0.0
+    max_lanes = max(items, 1) if members else 1
+    return {
+        lanes: total - in_lanes + in_lanes * ceil(items / lanes) / max(items, 1)
+        for lanes in range(1, max_lanes + 1)
+    }
 
 
-def chances_by_socket(
-    rules: Rules, satisfied: Chances, failures: Mapping[Result, PerSocket] = FrozenDict()
-) -> dict[str, Chance]:
-    """Return how likely it is what happens to the visits of each socket where that decides something.
-
-    An agent that is not asked for ``satisfied`` says nothing of it, unless a chance is given for it by name.
-
-    Args:
-        rules: the loadout.
-        satisfied: the chance of ``satisfied: true``, or that and the chance that nothing is said of it.
-        failures: the chance of each failure of a visit, for the sockets of which an edge waits for that.
-
-    Raises:
-        MateriaError: none is given, it is not between 0 and 1, or a socket that must say one of the two is to say
-            nothing, or to fail where no edge waits for that (``bad_chance``).
-    """
-    chances = {}
-    for id_, here in rules.sockets.items():
-        fails = _failure_chances(rules, here, failures)
-        possible = decisive_verdicts(here)
-        if possible == (Result.NOTHING,) or (is_not_asked(here) and not _named(here, satisfied)):
-            if fails or possible != (Result.NOTHING,):
-                chances[id_] = Chance(0.0, 1.0, fails)
-            continue
-        given = value_for_socket(rules.graph, id_, satisfied)
-        if given is None:
-            what = f"{id_} says whether it is satisfied, and no chance of that is given."
-            raise _bad_chance(what, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
-        try:
-            yes, nothing = map(float, given) if isinstance(given, tuple) else (float(given), 0.0)
-        except (TypeError, ValueError):
-            yes, nothing = -1.0, 0.0  # refused below
-        chance = Chance(yes, nothing, fails)
-        if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
-            hint = "a chance is a number from 0 to 1, or two of them, such as (0.7, 0.1)"
-            raise _bad_chance(f"The chance of {id_} is {given!r:.60}.", id_, hint)
-        if chance.nothing and (Result.NOTHING not in possible or here.socket.handoff != DEFAULT_HANDOFF):
-            what = f"{id_} must say whether it is satisfied."
-            raise _bad_chance(what, id_, "give the chance of true alone: 0.7")
-        chances[id_] = chance
-    return chances
-
-
-def _named(here: SocketRules, given: Chances) -> bool:
-    """Whether something is given for a socket by its own name, or by its materia's."""
-    return bool({here.socket.id, here.socket.materia.id} & set(given if isinstance(given, Mapping) else ()))
-
-
-def _failure_chances(
-    rules: Rules, here: SocketRules, failures: Mapping[Result, PerSocket]
-) -> Mapping[Result, float]:
-    """Return the chance of each failure that is explored; failures that take the same edge are explored as one."""
-    id_, explored = here.socket.id, awaited_failures(here)
-    chances: dict[Result, float] = {}
-    for result, each in failures.items():
-        fails = value_for_socket(rules.graph, id_, each) or 0.0
-        if not 0 <= fails <= 1:
-            raise _bad_chance(f"The chance of {id_} to fail is {fails}.", id_, "a chance is 0 to 1")
-        if result in explored and fails:
-            chances[explored[result]] = chances.get(explored[result], 0.0) + fails
-        elif fails and _named(here, each):
-            what = f"No edge of {id_} waits for {result.asked}: it would stop the cast."
-            raise _bad_chance(what, id_, f"give it an edge for {result}")
-    if (total := sum(chances.values())) > 1:
-        raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "a chance is 0 to 1")
-    return FrozenDict(chances)
-
-
-def _bad_chance(what: str, socket: str, hint: str) -> MateriaError:
-    return MateriaError(what, where=socket, hint=hint, kind="bad_chance")
-
-
-def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
-    """Return how often each socket said ``satisfied: true``, of the steps in which it said either.
-
-    The steps may be of several casts of one loadout.
-    """
-    results: dict[str, list[Result]] = {}
-    for step in steps:
-        if step.decision is not None and step.decision.result in YES_OR_NO:
-            results.setdefault(step.socket, []).append(step.decision.result)
-    return {socket: each.count(Result.YES) / len(each) for socket, each in results.items()}
-
-
-def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
-    """Check the names in what is given for sockets, and the numbers.
-
-    Raises:
-        MateriaError: the loadout does not have a name (``unknown_socket``), or a value is not a number (``usage``).
-    """
-    known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
-    for each in (satisfied, *numbers):
-        for name, value in each.items() if isinstance(each, Mapping) else [("*", each)]:
-            what = f"The loadout {graph.name} has no socket or materia {name!r}."
-            needs_one_of(name, known, what, "unknown_socket")
-            if each is not satisfied and not isinstance(value, Real | None):
-                hint = "give one number, or numbers by socket or materia: {'Socket-3': 0.7, '*': 0.9}"
-                raise usage_error(f"{value!r:.60} is not a number.", hint)
-
+# -- simulations -----------------------------------------------------------------------------
 
 CASTS_PER_BATCH: Final = 250
-"""How many casts one worker does at a time."""
-_MOST_VISITS: Final = 10_000
+_MAX_VISITS: Final = 10_000
 """Visits after which one cast is given up."""
 _UNFINISHED: Final = "unfinished"
 """The end of a cast that was given up."""
@@ -471,20 +486,20 @@ _UNFINISHED: Final = "unfinished"
 
 @dataclass(frozen=True)
 class Simulation:
-    """What came of many casts.
+    """The results of many casts with random answers.
 
     Attributes:
         graph: the loadout.
-        n: how many there were.
-        items: how long every list was.
-        seed: what the chances were drawn from.
-        nothing: the sockets that may have said nothing of ``satisfied``, with the chance of it; see :class:`.odds.Odds`.
-        failed: the chance of each socket that its agent or process fails, where that was given.
-        ends: how many ended so, by ``complete`` or the kind of a failure.
-        turns: how many turns agents had, one number a cast.
-        retries: how many edges that send work back were taken, one number a cast.
-        visits: how often each socket was visited, in all.
-        taken: how often each edge (socket, number from 1) and each exit (its ``edge_id``) was taken, in all.
+        n: the number of casts.
+        items: the length of every list.
+        seed: the seed of the random numbers.
+        nothing: the sockets that could omit ``satisfied``, with the chance of it; see :class:`.odds.Odds`.
+        failed: the chance of each socket that its agent or process fails, if one was given.
+        ends: the number of casts with each end, ``complete`` or the kind of a failure.
+        turns: the number of agent turns, one for each cast.
+        retries: the number of edges taken that send work back, one for each cast.
+        visits: the number of visits of each socket, in all casts.
+        edge_uses: the uses of each edge (socket, number from 1) and each exit (its ``edge_id``), in all casts.
     """
 
     graph: Graph
@@ -497,26 +512,26 @@ class Simulation:
     turns: tuple[int, ...]
     retries: tuple[int, ...]
     visits: Mapping[str, int]
-    taken: Mapping[EdgeRef, int]
+    edge_uses: Mapping[EdgeRef, int]
 
     @property
     def traversals(self) -> dict[str, int]:
-        """How often each edge was taken, by ``"A->B"`` (R21)."""
-        found: Counter[str] = Counter()
-        for edge, count in self.taken.items():
+        """The uses of each edge, by ``"A->B"`` (R21)."""
+        uses: Counter[str] = Counter()
+        for edge, count in self.edge_uses.items():
             if isinstance(edge, tuple):
-                found[f"{edge[0]}->{self.graph.sockets[edge[0]].edges[edge[1] - 1].to}"] += count
-        return dict(found)
+                uses[f"{edge[0]}->{self.graph.sockets[edge[0]].edges[edge[1] - 1].to}"] += count
+        return dict(uses)
 
 
 class Batch(NamedTuple):
-    """What came of some casts: one end, number of turns and number of retries a cast, and what was visited and taken in all."""
+    """The results of some casts: end, turns and retries of each, visits and uses of edges of all."""
 
     ends: tuple[str, ...]
     turns: tuple[int, ...]
     retries: tuple[int, ...]
     visits: Mapping[str, int]
-    taken: Mapping[EdgeRef, int]
+    edge_uses: Mapping[EdgeRef, int]
 
 
 def simulate_casts(
@@ -530,46 +545,47 @@ def simulate_casts(
     failed: PerSocket = 0.0,
     progress: Progress = False,
 ) -> Simulation:
-    """Cast a loadout many times with stub agents; the numbers are the same whoever works on them.
+    """Cast a loadout many times with random answers; the numbers do not depend on the executor.
 
     Args:
         graph: the loadout.
-        n: how many casts.
-        satisfied: the chance that an output says ``satisfied: true``, or a pair of that and of saying nothing: one
-            for all, or by socket or materia. An agent that is not asked for it says nothing unless it is named.
-        items: how long every list is.
-        seed: what the chances are drawn from, for each cast anew.
-        executor: who works on it in batches; this thread if left out, and for batches whose worker was lost.
+        n: the number of casts.
+        satisfied: the chance that an output has ``satisfied: true``, or a pair of that and the chance that it omits
+            ``satisfied``: one for all, or by socket or materia. An agent that is not asked for it omits it unless it is
+            named.
+        items: the length of every list.
+        seed: the seed of the random numbers, to which each cast adds its own number.
+        executor: works on batches of casts; this thread if left out, and for batches whose worker was lost.
         failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or materia.
-        progress: whether a bar is printed; or what is called with how many casts are done and how many there are.
+        progress: True for a bar; or a function that is called with the number of casts done and the total.
 
     Raises:
-        MateriaError: a chance is missing or none, or a socket takes no scripted answer (``no_answer``).
+        MateriaError: a chance is missing or invalid, or a socket accepts no made-up answer (``no_answer``).
     """
     if n < 1:
-        raise MateriaError("A simulation needs casts.", hint="n from 1")
+        raise MateriaError("A simulation needs at least one cast.", hint="give n from 1")
     check_list_lengths(items)
     check_per_socket(graph, satisfied, failed)
-    small = without_prompts(graph)
-    chances = chances_by_socket(Rules(small), satisfied, {Result.FAILED: failed})
-    # Pickled, as a worker makes it ready once, for all batches that bring the same.
-    batch = partial(_batch, pickle.dumps(small), chances, items, seed)
-    numbers = [range(start, min(start + CASTS_PER_BATCH, n)) for start in range(0, n, CASTS_PER_BATCH)]
-    batches: dict[int, Batch] = {}
+    silent = without_prompts(graph)
+    chances = chances_by_socket(Rules(silent), satisfied, {Result.FAILED: failed})
+    # pickled, so that a worker prepares it only once for all its batches
+    play_batch = partial(_play_batch, pickle.dumps(silent), chances, items, seed)
+    ranges = [range(start, min(start + CASTS_PER_BATCH, n)) for start in range(0, n, CASTS_PER_BATCH)]
+    results: dict[int, Batch] = {}
     bar = ProgressBar(progress, n, "casts")
     try:
-        for result in run_jobs(batch, numbers, executor):
+        for result in run_jobs(play_batch, ranges, executor):
             number = result.number
-            batches[number] = batch(numbers[number]) if result.value is None else result.value
-            bar.add(len(numbers[number]))
+            results[number] = play_batch(ranges[number]) if result.value is None else result.value
+            bar.add(len(ranges[number]))
     finally:
         bar.close()
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
-    taken: Counter[EdgeRef] = Counter()
-    whole = [batches[place] for place in range(len(numbers))]
-    for one in whole:
-        visits.update(one.visits)
-        taken.update(one.taken)
+    edge_uses: Counter[EdgeRef] = Counter()
+    batches = [results[number] for number in range(len(ranges))]
+    for batch in batches:
+        visits.update(batch.visits)
+        edge_uses.update(batch.edge_uses)
     return Simulation(
         graph,
         n,
@@ -577,77 +593,77 @@ def simulate_casts(
         seed,
         {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
         {socket: chance.failed for socket, chance in chances.items() if chance.failed},
-        Counter(dict(Counter(end for one in whole for end in one.ends).most_common())),
-        tuple(turns for one in whole for turns in one.turns),
-        tuple(retries for one in whole for retries in one.retries),
+        Counter(dict(Counter(end for batch in batches for end in batch.ends).most_common())),
+        tuple(turns for batch in batches for turns in batch.turns),
+        tuple(retries for batch in batches for retries in batch.retries),
         dict(visits),
-        dict(taken),
+        dict(edge_uses),
     )
 
 
 @lru_cache(maxsize=8)
-def ready(graph: bytes, items: int) -> tuple[Rules, PossibleAnswers]:
-    """Make a pickled loadout ready; a worker does it once for all batches of a simulation."""
+def _prepare(graph: bytes, items: int) -> tuple[Rules, PossibleAnswers]:
     rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the simulation that sent it
     return rules, PossibleAnswers(rules, (items,))
 
 
-def _batch(graph: bytes, chances: Mapping[str, Chance], items: int, seed: int, numbers: range) -> Batch:
-    """Do the casts of these numbers, each with a seed of its own."""
-    rules, answers = ready(graph, items)
+def _play_batch(graph: bytes, chances: Mapping[str, Chance], items: int, seed: int, numbers: range) -> Batch:
+    """Play the casts of these numbers, each with its own seed."""
+    rules, answers = _prepare(graph, items)
     visits: Counter[str] = Counter()
-    taken: Counter[EdgeRef] = Counter()
-    runs = [
-        _run(rules, answers, chances, Random(f"{seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
+    edge_uses: Counter[EdgeRef] = Counter()
+    casts = [
+        _play_cast(rules, answers, chances, Random(f"{seed}:{number}"), visits, edge_uses)  # noqa: S311 - chances, no secrets
         for number in numbers
     ]
-    ends, turns, retries = zip(*runs, strict=True)
-    return Batch(ends, turns, retries, visits, taken)
+    ends, turns, retries = zip(*casts, strict=True)
+    return Batch(ends, turns, retries, visits, edge_uses)
 
 
-def _run(
+def _play_cast(
     rules: Rules,
     answers: PossibleAnswers,
     chances: Mapping[str, Chance],
     rng: Random,
     visits: Counter[str],
-    all_taken: Counter[EdgeRef],
+    edge_uses: Counter[EdgeRef],
 ) -> tuple[str, int, int]:
-    """Do one cast, and count what it visits and takes; returns its end, turns and retries."""
-    state, passed = enter_next(rules, entering.begin(rules, SAMPLE))
-    taken: Counter[EdgeRef] = Counter(passed)
+    """Play one cast and count its visits and edges; return its end, turns and retries."""
+    state, exits = enter_next(rules, entering.begin(rules, SAMPLE))
+    edges: Counter[EdgeRef] = Counter(exits)
     turns = 0
-    for _ in range(_MOST_VISITS):
+    for _ in range(_MAX_VISITS):
         if state.status != "waiting" or state.at is None:
             break
-        here = rules.sockets[state.at.socket]
-        visits[here.socket.id] += 1
-        answer = draw_answer(answers.of(here), chances.get(here.socket.id), rng)
-        done = play_visit(rules, here, state, answer)
-        turns += 0 if here.socket.is_utility else done.turns
-        taken.update(done.taken)
-        state = done.state
-    all_taken.update(taken)
-    back = (count for edge, count in taken.items() if _sends_back(rules.graph, edge))
-    return end_kind(state) or _UNFINISHED, turns, sum(back)
+        socket_rules = rules.sockets[state.at.socket]
+        visits[socket_rules.socket.id] += 1
+        answer = draw_answer(answers.of(socket_rules), chances.get(socket_rules.socket.id), rng)
+        end = play_visit(rules, socket_rules, state, answer)
+        turns += 0 if socket_rules.socket.is_utility else end.turns
+        edges.update(end.edges)
+        state = end.state
+    edge_uses.update(edges)
+    retries = sum(count for edge, count in edges.items() if _sends_back(rules.graph, edge))
+    return end_kind(state) or _UNFINISHED, turns, retries
 
 
-def draw_answer(given: tuple[ScriptedResult, ...], chance: Chance | None, rng: Random) -> ScriptedResult:
-    """Draw what happens to a visit; the first of what can happen where no chance decides."""
+def draw_answer(answers: tuple[ScriptedResult, ...], chance: Chance | None, rng: Random) -> ScriptedResult:
+    """Draw the result of a visit; the first possible one if there are no chances."""
     if chance is None:
-        return given[0]
+        return answers[0]
     number = rng.random()
-    for failure, likely in chance.failures.items():
-        if number < likely:
-            return next(one for one in given if one.result is failure)
-        number -= likely
+    for failure, probability in chance.failures.items():
+        if number < probability:
+            return next(answer for answer in answers if answer.result is failure)
+        number -= probability
     if chance.failures:
         number /= 1 - chance.failed
-    result = (
-        Result.YES if number < chance.yes else Result.NOTHING if number >= 1 - chance.nothing else Result.NO
-    )
-    return next((one for one in given if one.result is result), given[0])
+    if number < chance.yes:
+        result = Result.YES
+    else:
+        result = Result.NOTHING if number >= 1 - chance.nothing else Result.NO
+    return next((answer for answer in answers if answer.result is result), answers[0])
 
 
-def _sends_back(graph: Graph, way: EdgeRef) -> bool:
-    return isinstance(way, tuple) and graph.sockets[way[0]].edges[way[1] - 1].when in SENDING_BACK
+def _sends_back(graph: Graph, edge: EdgeRef) -> bool:
+    return isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when in SENDING_BACK

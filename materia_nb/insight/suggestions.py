@@ -87,11 +87,11 @@ def conclusion_lines(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
     last = {(step.socket, step.item_key): step for step in steps}
     reports: dict[str, tuple[HandoffProtocol, list[AgentReport]]] = {}
     for step in last.values():
-        here = rules.sockets[step.socket]
-        name, spoken = here.protocol.name, here.protocol
+        socket_rules = rules.sockets[step.socket]
+        name, spoken = socket_rules.protocol.name, socket_rules.protocol
         values = list(_accepted(step))
         if values:
-            who = here.socket.materia.label + (f", {step.item_key}" if step.item_key else "")
+            who = socket_rules.socket.materia.label + (f", {step.item_key}" if step.item_key else "")
             reports.setdefault(name, (spoken, []))[1].append(AgentReport(who, values[-1]))
     return [line for spoken, told in reports.values() for line in spoken.conclusion(told)]
 

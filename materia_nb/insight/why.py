@@ -24,9 +24,9 @@ from materia_nb.loadout.vocabulary import YES_OR_NO, Result, described
 from materia_nb.registry import mimebundle_from_view
 
 THINKING_HEADING: Final = "What the agent thought"
-"""The heading above thinking, which is shown to people and told to nobody (R49)."""
+"""The heading above an agent's thinking, which only people see (R49)."""
 
-_THOUGHT_CHARS: Final = 600
+_MAX_THINKING_CHARS: Final = 600
 
 EDGE_COLUMNS = ("kind", "when", "to", "taken", "reason", "used")
 
@@ -36,11 +36,11 @@ class Why:
     """The explanation of one step.
 
     Attributes:
-        title: which visit it is about.
-        lines: the explanation in sentences, in the order in which things were decided.
-        rows: every edge or exit that was looked at, in order: see :data:`EDGE_COLUMNS`.
-        decision: the record that this was read off.
-        thinking: what the agent thought before it answered, empty when that is not known (R49).
+        title: the visit that it is about, in words.
+        lines: the explanation in sentences, in the order of the decisions.
+        rows: every edge and exit that was checked, in order: see :data:`EDGE_COLUMNS`.
+        decision: the record that it was read from; None while the socket owes an output.
+        thinking: the agent's thinking before it answered, empty if that is not known (R49).
     """
 
     title: str
@@ -50,8 +50,8 @@ class Why:
     thinking: str = ""
 
     def __str__(self) -> str:
-        thought = cut_to(" ".join(self.thinking.split()), _THOUGHT_CHARS)
-        lines = [*self.lines, f"{THINKING_HEADING}: {thought}"] if thought else self.lines
+        thinking = cut_to(" ".join(self.thinking.split()), _MAX_THINKING_CHARS)
+        lines = [*self.lines, f"{THINKING_HEADING}: {thinking}"] if thinking else self.lines
         return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 
     __repr__ = __str__
@@ -71,176 +71,167 @@ def explain(
     """Explain a decision.
 
     Args:
-        rules: what the cast runs by.
-        title: which visit it is about, in words.
+        rules: the rules of the cast.
+        title: the visit that it is about, in words.
         decision: the step's decision; None while its socket owes an output.
         after: the state after the step.
-        entry: the decision on the way in, when empty loops were skipped.
-        onward: the decision on the way to what came next, when empty loops were skipped there.
-        pinned: what the answer was pinned to, if it was (R40).
+        entry: the decision on entering the socket, if empty loops were skipped.
+        onward: the decision on entering the next socket, if empty loops were skipped there.
+        pinned: the name of the pin that answered, if there is one (R40).
     """
     lines: list[str] = []
     if entry is not None and entry.skipped_sockets:
-        lines.append(_skipped_sockets(entry))
+        lines.append(_explain_skips(entry))
     if decision is None:
         lines.append(f"It is {after.status}: no output has been decided on yet.")
         return Why(title, tuple(lines), (), None)
     if pinned is not None:
-        lines.append(_pinned(rules, decision, pinned))
-    lines += decision.notes and [f"Output: {note}." for note in decision.notes]
+        lines.append(_explain_pin(rules, decision, pinned))
+    lines += [f"Output: {note}." for note in decision.notes]
     if decision.issues:
-        refused = not decision.said.accepted
-        lines.append("The output was refused:" if refused else "The output says that it is not done:")
+        is_refused = not decision.said.accepted
+        lines.append("The output was refused:" if is_refused else "The output says that it is not done:")
         lines += [f"- {issue.line}" for issue in decision.issues]
-    lines += [f"Note: {one.message}" for one in decision.warnings]
+    lines += [f"Note: {warning.message}" for warning in decision.warnings]
     lines += [
-        f"state.{one.target} was left alone: {one.source} is not there."
-        for one in decision.assigned
-        if not one.found
+        f"state.{assignment.target} was not changed: {assignment.source} does not exist."
+        for assignment in decision.assigned
+        if not assignment.found
     ]
     if decision.advance is not None:
-        lines.append(_advance(decision.advance, decision))
+        lines.append(_explain_advance(decision.advance, decision))
     if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
         if decision.result.silent and decision.failure is None:
             lines.append(f"{decision.result.words.capitalize()}: {decision.reason}")
-        lines += _way(rules, decision)
+        lines += _explain_route(rules, decision)
     if onward is not None and onward.skipped_sockets:
-        lines.append(_skipped_sockets(onward))
+        lines.append(_explain_skips(onward))
     if after.failure is not None and decision.failure is None:
-        lines += _stopped(after.failure)  # the next socket could not be entered
-    rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
+        lines += _explain_failure(after.failure)  # the next socket could not be entered
+    rows = tuple(_edge_row(look, decision) for look in _all_looks(rules, decision))
     return Why(title, tuple(lines), rows, decision)
 
 
-def _pinned(rules: Rules, decision: Decision, pinned: str) -> str:
-    utility = decision.socket is not None and rules.sockets[decision.socket].socket.is_utility
-    instead = "no process was started" if utility else "its agent was not asked"
-    return f"It was pinned to {pinned}; {instead}."
+def _explain_pin(rules: Rules, decision: Decision, pinned: str) -> str:
+    is_utility = decision.socket is not None and rules.sockets[decision.socket].socket.is_utility
+    effect = "no process was started" if is_utility else "its agent was not asked"
+    return f"It was pinned to {pinned}; {effect}."
 
 
-def _skipped_sockets(entry: Decision) -> str:
-    return " ".join(_passed(one) for one in entry.passed)
+def _explain_skips(entry: Decision) -> str:
+    return " ".join(_explain_skip(skip) for skip in entry.passed)
 
 
-def _passed(one: Passed) -> str:
-    lacks = "its list is empty" if one.empty else "no item of its list is left"
-    what = one.socket if one.loop is None else f"{one.socket} of loop {one.loop}"
-    if one.route is not None:
-        way = f"the always exit of the loop led to {one.target}"
-    elif one.target != END:
-        way = f"so the detour was over, and it went back to {one.target}"
+def _explain_skip(skip: Passed) -> str:
+    reason = "its list is empty" if skip.empty else "no item of its list is left"
+    skipped = skip.socket if skip.loop is None else f"{skip.socket} of loop {skip.loop}"
+    if skip.route is not None:
+        outcome = f"the always exit of the loop led to {skip.target}"
+    elif skip.target != END:
+        outcome = f"so the detour was over, and it went back to {skip.target}"
     else:
-        way = "there is no always exit, so the cast ended there, as a success"
-    return f"{what} was skipped: {lacks}; {way}."
+        outcome = "there is no always exit, so the cast ended there, as a success"
+    return f"{skipped} was skipped: {reason}; {outcome}."
 
 
-def _advance(fact: AdvanceFact, decision: Decision) -> str:
+def _explain_advance(fact: AdvanceFact, decision: Decision) -> str:
     name = "The derived advance" if fact.derived else "advance"
     if not fact.moved:
         return f"{name} did not move: it needs {fact.when}, and {decision.result.words}."
-    left = (
-        "the list is exhausted" if fact.exhausted else f"{fact.length - fact.after} of {fact.length} are left"
-    )
+    left = f"{fact.length - fact.after} of {fact.length} are left"
+    if fact.exhausted:
+        left = "the list is exhausted"
     return f"{name} moved the cursor {fact.cursor} from {fact.before} to {fact.after} ({fact.when}); {left}."
 
 
-def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one for each way on
-    by, target, chosen = decision.by, decision.target, decision.chosen
-    if decision.failure is not None and by in ("failure", "budget"):
-        return _stopped(decision.failure)
-    if by == "repair":
-        return [f"{decision.socket} is asked again, in the same visit."]
-    if by in _ASKED:
-        return [_ASKED[by].format(socket=decision.socket, target=target, reason=decision.reason)]
-    if by == "recording":
-        return [_recorded_way(target)]
-    if by == "draft":
-        return ["It was a draft: refine it, or accept it."]
-    if by == "implied end" and not decision.looks:
-        exhausted = decision.advance is not None and decision.advance.exhausted
-        lack = "loop has no exit route from here" if exhausted else "socket has no edges"
-        return [f"The {lack}, so the cast ends, as a success."]
-    if by == "implied end":
-        return [
-            f"Nothing matches ({decision.result.words}), so the cast ends, as a success.",
-            *_otherwise(rules, decision),
-        ]
-    if chosen is None:
-        return [f"It goes on to {target}."]
-    what = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
-    lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.result)}."]
-    if chosen.limit is not None and chosen.used is not None:
-        place = f"for {decision.item_key}" if decision.item_key is not None else "here"
-        lines.append(f"It has been used {chosen.used + 1} of {counted(chosen.limit, 'time')} {place}.")
-    return lines + _otherwise(rules, decision)
-
-
-_ASKED = {
+_EXPLANATIONS: Final = {
+    "repair": "{socket} is asked again, in the same visit.",
+    "draft": "It was a draft: refine it, or accept it.",
     "finalize": "The work is done; {socket} is asked to hand it over, in the same conversation.",
-    "reissue": "{socket} is asked to go on, in the same visit. {reason}",
+    "reissue": "{socket} is asked to continue, in the same visit. {reason}",
     "pause": "The output asks for a person: {reason}",
     "escalate": "A person must decide: {reason}",
-    "detour": "The output wants {target} done first: {reason}",
+    "detour": "The output asks for {target} to run first: {reason}",
     "return": "The detour is over; it goes back to {target}.",
-    "person": "A person chose to go on to {target}.",
+    "person": "A person chose to continue with {target}.",
 }
+"""Explanations of decisions that no edge or exit made."""
 
 
-def _recorded_way(target: str | None) -> str:
+def _explain_route(rules: Rules, decision: Decision) -> list[str]:
+    by, target, chosen = decision.by, decision.target, decision.chosen
+    if decision.failure is not None and by in ("failure", "budget"):
+        return _explain_failure(decision.failure)
+    if by == "recording" or by in _EXPLANATIONS:
+        text = _explain_recording(target) if by == "recording" else _EXPLANATIONS[by]
+        return [text.format(socket=decision.socket, target=target, reason=decision.reason)]
+    if by == "implied end":
+        if decision.looks:
+            end = f"Nothing matches ({decision.result.words}), so the cast ends, as a success."
+            return [end, *_explain_alternatives(rules, decision)]
+        is_exhausted = decision.advance is not None and decision.advance.exhausted
+        reason = "loop has no exit route from here" if is_exhausted else "socket has no edges"
+        return [f"The {reason}, so the cast ends, as a success."]
+    if chosen is None:
+        return [f"It continues with {target}."]
+    name = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
+    lines = [f"{name} to {chosen.to} was taken: {chosen.reason(decision.result)}."]
+    if chosen.limit is not None and chosen.used is not None:
+        scope = f"for {decision.item_key}" if decision.item_key is not None else "here"
+        lines.append(f"It has been used {chosen.used + 1} of {counted(chosen.limit, 'time')} {scope}.")
+    return lines + _explain_alternatives(rules, decision)
+
+
+def _explain_recording(target: str | None) -> str:
     if target is None:
         return "The recording has its output, and ends before the next socket."
-    onward = "the cast ended" if target == END else f"it went on to {target}"
+    onward = "the cast ended" if target == END else f"it continued with {target}"
     return f"The recording says that {onward}. Its edges are not evaluated, because the loadout cannot be cast here."
 
 
-def _stopped(failure: Failure) -> list[str]:
+def _explain_failure(failure: Failure) -> list[str]:
     lines = [f"The cast stopped: {failure.message}"]
-    return [*lines, f"To go on: {failure.hint}."] if failure.hint else lines
+    return [*lines, f"To continue: {failure.hint}."] if failure.hint else lines
 
 
-def _otherwise(rules: Rules, decision: Decision) -> list[str]:
-    """Say where it would have led had something else happened, where that is elsewhere."""
+def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
+    """Return a sentence for each other result that would have led elsewhere."""
     if decision.socket is None:
         return []
-    here = rules.sockets[decision.socket]
-    unknown = decision.advance is None and here.socket.advance is not None
-    possible = () if here.wanted.parse == "text" or unknown else YES_OR_NO
-    others = [
-        result
-        for result in (*possible, *dict.fromkeys(awaited_failures(here).values()))
-        if result is not decision.result
-    ]
-    choices = [(result, _choice_if(here, decision.advance, result)) for result in others]
-    return [
-        f"With {result.asked} it would have gone to {choice.target}."
-        for result, choice in choices
-        if choice is not None and choice.target != decision.target
-    ]
+    socket_rules = rules.sockets[decision.socket]
+    is_unknown = decision.advance is None and socket_rules.socket.advance is not None
+    verdicts = () if socket_rules.wanted.parse == "text" or is_unknown else YES_OR_NO
+    lines = []
+    for result in (*verdicts, *dict.fromkeys(awaited_failures(socket_rules).values())):
+        choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
+        if choice is not None and choice.target != decision.target:
+            lines.append(f"With {result.asked} it would have gone to {choice.target}.")
+    return lines
 
 
-def _choice_if(here: SocketRules, fact: AdvanceFact | None, result: Result) -> Choice | None:
-    advances = fact is not None and described(fact.when).holds(result)
-    return choose_edge(here, result, fact is not None and advances and fact.before + 1 >= fact.length)
+def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Result) -> Choice | None:
+    is_last = fact is not None and fact.before + 1 >= fact.length
+    return choose_edge(
+        socket_rules, result, exhausted=fact is not None and is_last and described(fact.when).holds(result)
+    )
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
-    """The looks of the decision, and behind them the edges that were not reached."""
-    seen = {look.place for look in decision.looks if look.kind == "edge"}
-    if not seen or decision.socket is None:
+    """Return the looks of the decision, and after them the edges that were not checked."""
+    checked = {look.place for look in decision.looks if look.kind == "edge"}
+    if not checked or decision.socket is None:
         return decision.looks
     edges = rules.graph.sockets[decision.socket].edges
-    rest = tuple(
-        Look("edge", edge.when, edge.to, False, edge.place) for edge in edges if edge.place not in seen
-    )
-    return (*decision.looks, *rest)
+    unchecked = (edge for edge in edges if edge.place not in checked)
+    return (*decision.looks, *(Look("edge", edge.when, edge.to, False, edge.place) for edge in unchecked))
 
 
-def _row(look: Look, decision: Decision) -> tuple[str, ...]:
-    reached = look in decision.looks
+def _edge_row(look: Look, decision: Decision) -> tuple[str, ...]:
+    is_checked = look in decision.looks
     used = "" if look.limit is None else f"{(look.used or 0) + look.matched} of {look.limit}"
-    reason = look.reason(decision.result) if reached else "not looked at: an earlier one matched"
+    reason = look.reason(decision.result) if is_checked else "not looked at: an earlier one matched"
     kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
     return (kind, look.when, look.to, "yes" if look.matched else "no", reason, used)
 
@@ -248,7 +239,7 @@ def _row(look: Look, decision: Decision) -> tuple[str, ...]:
 # -- guesses ---------------------------------------------------------------------------------
 
 STOP: Final = "stop"
-"""The guess that the cast goes nowhere: it fails, or is held until a person decides."""
+"""The guess that the cast stops: it fails, or is held until a person decides."""
 
 _HELD: Final = frozenset({"pause", "escalate"})
 _ROUTED: Final = frozenset({"edge", "exit", "implied end"})
@@ -256,75 +247,75 @@ _ROUTED: Final = frozenset({"edge", "exit", "implied end"})
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A guess beside what happened.
+    """A guess next to the outcome.
 
     Attributes:
         guess: the socket, ``end`` or ``stop`` that was expected.
-        came: the one that it was.
-        title: which visit it is about, in words.
-        lines: whether the guess was right and why, in sentences.
-        first: the same for whoever may guess once more: why it is not the guess, and not what it is.
+        outcome: the one that it was.
+        title: the visit that it is about, in words.
+        lines: the verdict on the guess and the reasons, in sentences.
+        retry_lines: the same for somebody who may guess again: the reasons against the guess, without the outcome.
     """
 
     guess: str
-    came: str
+    outcome: str
     title: str
     lines: tuple[str, ...]
-    first: tuple[str, ...]
+    retry_lines: tuple[str, ...]
 
     @property
     def right(self) -> bool:
-        """Whether the guess was what happened."""
-        return self.guess == self.came
+        """True if the guess was right."""
+        return self.guess == self.outcome
 
     def __str__(self) -> str:
         return "\n".join([self.title, *(f"  {line}" for line in self.lines)])
 
 
 def possible_guesses(rules: Rules) -> tuple[str, ...]:
-    """Return what can be guessed: every socket, the end, and that the cast stops."""
+    """Return every socket, ``end`` and ``stop``."""
     return tuple(dict.fromkeys([*rules.graph.sockets, END, STOP]))
 
 
 def parse_guess(rules: Rules, guess: str) -> str:
-    """Return the guess as the loadout writes it, whatever its case; a materia may be named in place of its socket.
+    """Return the guess as the loadout spells it, in any case; the materia of a socket may be named too.
 
     Raises:
         MateriaError: there is no such socket (``unknown_socket``), or the materia is in several (``ambiguous``).
     """
-    known, place = possible_guesses(rules), resolve_target(rules.graph, guess)
-    if place in known:
-        return place
+    known, target = possible_guesses(rules), resolve_target(rules.graph, guess)
+    if target in known:
+        return target
     hint = f"{did_you_mean(guess, known)} (a socket of this loadout, end, or stop)"
-    raise MateriaError(f"{guess!r} is not a place that a step can lead to.", hint=hint, kind="unknown_socket")
+    raise MateriaError(f"A step cannot lead to {guess!r}.", hint=hint, kind="unknown_socket")
 
 
 def resolve_target(graph: Graph, word: str) -> str:
-    """Return the socket, ``end`` or ``stop`` that a person means by a word: its name in any case, or its materia.
+    """Return the socket, ``end`` or ``stop`` that a word names in any case, or the socket of a materia.
 
-    A word that names no place comes back as it is.
+    A word that names none of these is returned unchanged.
 
     Raises:
         MateriaError: it names a materia that is in several sockets (``ambiguous``).
     """
-    meant, places = word.strip().casefold(), (*graph.sockets, END, STOP)
-    if word in places:
+    folded, targets = word.strip().casefold(), (*graph.sockets, END, STOP)
+    if word in targets:
         return word
-    if found := [place for place in places if place.casefold() == meant]:
-        return found[0] if len(found) == 1 else word
-    found = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == meant]
-    if len(found) > 1:
+    if matches := [target for target in targets if target.casefold() == folded]:
+        return matches[0] if len(matches) == 1 else word
+    matches = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == folded]
+    if len(matches) > 1:
         raise MateriaError(
-            f"{word.strip()} is the materia of {' and '.join(found)}.",
+            f"{word.strip()} is the materia of {' and '.join(matches)}.",
             hint="name the socket",
             kind="ambiguous",
         )
-    return found[0] if found else word
+    return matches[0] if matches else word
 
 
 def next_target(rules: Rules, state: CastState) -> str:
     """Return the socket that runs next, ``end`` or ``stop``; loops without items are skipped (R16)."""
-    return _arrival(rules, state)[0]
+    return _enter_next(rules, state)[0]
 
 
 def judge_guess(
@@ -333,75 +324,78 @@ def judge_guess(
     """Compare a guess with the decision of a step.
 
     Args:
-        rules: what the cast runs by.
+        rules: the rules of the cast.
         guess: one of :func:`possible_guesses`.
-        title: which visit it is about, in words.
-        decision: how the step ended.
+        title: the visit that it is about, in words.
+        decision: the step's decision.
         after: the state after the step.
-        entry: the decision on the way into the step, when empty loops were skipped.
+        entry: the decision on entering the socket, if empty loops were skipped.
     """
-    came, onward = _came(rules, decision, after)
-    lines = [_verdict(guess, came), *explain(rules, title, decision, after, entry).lines]
+    outcome, onward = _outcome(rules, decision, after)
+    lines = [_verdict(guess, outcome), *explain(rules, title, decision, after, entry).lines]
     if onward is not None and onward.failure is not None:
-        lines += _stopped(onward.failure)[:1]
+        lines += _explain_failure(onward.failure)[:1]
     if onward is not None and onward.skipped_sockets:
         names = ", ".join(onward.skipped_sockets)
-        lines.append(f"{names} has no item left, so it is skipped; the loop is left towards {came}.")
-    if guess == came:
-        return Prediction(guess, came, title, tuple(filter(None, lines)), tuple(lines[:1]))
-    about = _about_the_guess(rules, decision, came, guess)
-    first = (f"Not this time. Your guess: {_words(guess)}.", about)
-    return Prediction(guess, came, title, tuple(filter(None, [*lines, about])), tuple(filter(None, first)))
+        lines.append(f"{names} has no item left, so it is skipped; the loop is left towards {outcome}.")
+    if guess == outcome:
+        return Prediction(guess, outcome, title, tuple(filter(None, lines)), tuple(lines[:1]))
+    against = _reason_against(rules, decision, outcome, guess)
+    retry_lines = (f"Not this time. Your guess: {_describe_target(guess)}.", against)
+    return Prediction(
+        guess, outcome, title, tuple(filter(None, [*lines, against])), tuple(filter(None, retry_lines))
+    )
 
 
-def _came(rules: Rules, decision: Decision, after: CastState) -> tuple[str, Decision | None]:
-    """Where the step led, and the decision on the way into the next socket."""
+def _outcome(rules: Rules, decision: Decision, after: CastState) -> tuple[str, Decision | None]:
+    """Return the target of a step, and the decision on entering the next socket."""
     if after.failure is not None or decision.failure is not None or decision.by in _HELD:
         return STOP, None
     if after.status == "ready":
-        return _arrival(rules, after)
-    return decision.target or END, None  # the same socket, when a turn of its visit is still owed
+        return _enter_next(rules, after)
+    return decision.target or END, None  # the same socket, if it owes another turn of its visit
 
 
-def _arrival(rules: Rules, state: CastState) -> tuple[str, Decision | None]:
+def _enter_next(rules: Rules, state: CastState) -> tuple[str, Decision | None]:
+    decision = None
     if state.status == "ready":
         step = enter(rules, state)
-        state, onward = step.state, step.decision
-    else:
-        onward = None
+        state, decision = step.state, step.decision
     if state.failure is not None:
-        return STOP, onward
-    return (state.at.socket if state.status != "complete" and state.at else END), onward
+        return STOP, decision
+    return (state.at.socket if state.status != "complete" and state.at else END), decision
 
 
-def _verdict(guess: str, came: str) -> str:
-    if guess == came:
-        return f"Right: {_words(came)}."
-    return f"Not this time. Your guess: {_words(guess)}. What happened: {_words(came)}."
+def _verdict(guess: str, outcome: str) -> str:
+    if guess == outcome:
+        return f"Right: {_describe_target(outcome)}."
+    return (
+        f"Not this time. Your guess: {_describe_target(guess)}. What happened: {_describe_target(outcome)}."
+    )
 
 
-def _words(place: str) -> str:
+def _describe_target(target: str) -> str:
     words = {END: "the cast comes to its end", STOP: "the cast stops here"}
-    return words.get(place, f"it goes to {place}")
+    return words.get(target, f"it goes to {target}")
 
 
-def _about_the_guess(rules: Rules, decision: Decision, came: str, guess: str) -> str:
-    """Say why it was not the guess, as far as the record tells; empty when the rest has said it."""
+def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
+    """Return the reason why it was not the guess, as far as it is recorded; empty if the explanation contains it."""
     if guess == STOP:
         return "Nothing failed, no limit was reached, and no person is needed."
-    if came == STOP or guess == decision.target or decision.by not in _ROUTED or decision.socket is None:
+    if outcome == STOP or guess == decision.target or decision.by not in _ROUTED or decision.socket is None:
         return ""
-    look = next((one for one in decision.looks if one.to == guess), None)
-    if look is not None:
-        return f"The {look.kind} to {guess} was looked at, but {look.reason(decision.result)}."
-    return _not_looked_at(rules.sockets[decision.socket], decision, guess)
+    for look in decision.looks:
+        if look.to == guess:
+            return f"The {look.kind} to {guess} was checked, but {look.reason(decision.result)}."
+    return _reason_unchecked(rules.sockets[decision.socket], decision, guess)
 
 
-def _not_looked_at(here: SocketRules, decision: Decision, guess: str) -> str:
-    if any(edge.to == guess for edge in here.socket.edges):
+def _reason_unchecked(socket_rules: SocketRules, decision: Decision, guess: str) -> str:
+    if any(edge.to == guess for edge in socket_rules.socket.edges):
         if decision.advance is not None and decision.advance.exhausted:
             return f"There is an edge to {guess}, but the list is exhausted, and then only exits count."
         return f"There is an edge to {guess}, but an earlier one matched."
-    if any(route.target == guess for route in here.exits):
+    if any(route.target == guess for route in socket_rules.exits):
         return f"There is an exit to {guess}, but exits count only in a step that exhausts the list."
     return f"No edge and no exit leads from {decision.socket} to {guess}."

@@ -55,8 +55,8 @@ class PredictionView(_Told):
 
     def __init__(self, prediction: Prediction, *, told: bool = True, sure: bool | None = None) -> None:
         self.prediction, self.told = prediction, told
-        self.right, self.guess, self.came = prediction.right, prediction.guess, prediction.came
-        first, *lines = prediction.lines if told else prediction.first
+        self.right, self.guess, self.outcome = prediction.right, prediction.guess, prediction.outcome
+        first, *lines = prediction.lines if told else prediction.retry_lines
         if not told:
             lines.append("Guess again, for half a point.")
         elif sure is not None and sure != self.right:

@@ -177,7 +177,7 @@ class PredictPanel(Panel):
     def _mark(self, place: str) -> tuple[str, str]:
         """The style and the icon of a button: of what is right, once that is told, and of the latest guess where it is wrong."""
         answer = self.answer
-        if answer is not None and answer.told and place == answer.came:
+        if answer is not None and answer.told and place == answer.outcome:
             return "success", "check"
         if answer is not None and not answer.right and place == answer.guess:
             return "warning", "times"

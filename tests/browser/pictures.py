@@ -310,7 +310,7 @@ def test_two_casts_beside_one_another(lab: Lab):
     panel.says("nothing differs so far")
     lab.run_cell(cell + 1)
     panel.press("Run")
-    panel.says("They first differ in step 3: Eval (WI-1) answered otherwise")
+    panel.says("They first differ in step 3: Eval (WI-1) answered differently")
     keep(lab, cell, "compare")
 
 

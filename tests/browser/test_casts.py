@@ -56,7 +56,7 @@ def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab
     step(panel, 5).click(button="right")
     choose(lab, "with the last visit")
     panel.says("A is step 3, B is step 5.")
-    panel.says("Eval (WI-1) answered otherwise: $.satisfied is false in A, true in B.")
+    panel.says("Eval (WI-1) answered differently: $.satisfied is false in A, true in B.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is step 3")
     assert "answered\tat once\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
@@ -67,7 +67,7 @@ def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab
     assert "state, as each stands now" not in compared.inner_text()
     lab.run_cell(cell + 1)
     panel.press("Step")
-    panel.says("They first differ in step 4: Build (WI-1) answered otherwise")
+    panel.says("They first differ in step 4: Build (WI-1) answered differently")
     assert [one.strip() for one in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 

@@ -125,7 +125,7 @@ def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_
     assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
     assert [step.decision.by for step in cast.steps] == ["edge", "detour", "return", "implied end"]
     assert cast.now.engine.detours == ()
-    assert "wants Fix done first" in "\n".join(cast.why(2).lines)
+    assert "asks for Fix to run first" in "\n".join(cast.why(2).lines)
     assert "goes back to Done" in "\n".join(cast.why(3).lines)
     same_when_opened(cast)
 

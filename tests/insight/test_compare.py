@@ -75,7 +75,7 @@ def test_a_fork_that_has_not_gone_on_only_stops_earlier(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2
-    assert "B is ready there; A went on with Socket-3 (WI-1)" in d.first.why
+    assert "B is ready there; A continued with Socket-3 (WI-1)" in d.first.why
 
 
 def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):

@@ -17,7 +17,8 @@ from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import reachable_states
 from materia_nb.insight.explore import Exploration, max_turns, replay_witness, stalling_sockets
 from materia_nb.insight.odds import simulate_casts
-from materia_nb.insight.reachable_states import Move, ScriptedResult, StateNode, StateSpace
+from materia_nb.insight.reachable_states import Move, StateNode, StateSpace
+from materia_nb.insight.scripted_answers import ScriptedResult
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import Result
 from protocol_helpers import OTHERS
@@ -101,7 +102,7 @@ def test_an_edge_that_no_answer_takes_is_named_by_its_number():
     assert e.can("B") is False
     assert e.can(("A", 2)) is True
     assert e.can("edge 2 of A") is True, "as the table of what was seen names it"
-    with pytest.raises(MateriaError, match="No way leads to B"):
+    with pytest.raises(MateriaError, match="No route leads to B"):
         e.witness("B")
 
 
@@ -110,7 +111,7 @@ def test_an_exit_whose_socket_never_exhausts_the_list_is_named_by_its_id():
     assert explored(retry_loop(exits=exits)).never == ["exit:Build:not_satisfied"]
 
 
-def test_the_exit_of_a_loop_that_is_skipped_sockets_is_taken():
+def test_the_exit_of_a_loop_that_is_skipped_is_taken():
     """An empty list leaves by the first always route (R16)."""
     document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
     e = explored(document, items=(0,))
@@ -197,7 +198,9 @@ def test_a_search_that_was_cut_off_calls_nothing_impossible():
     assert not e.complete_search
     assert e.can("Build") is True
     assert e.can("failed") is None
-    assert e.notes[0] == "The search stopped after 3 states: what was not seen is not known."
+    assert (
+        e.notes[0] == "The search stopped after 3 states: anything that was not seen may still be possible."
+    )
     with pytest.raises(MateriaError, match="This is not known: the search stopped after 3 states"):
         e.most_turns()
 
@@ -314,7 +317,7 @@ def test_what_is_called_impossible_never_happens_in_simulations(document, name, 
     assume(e.complete_search)
     r = simulate_casts(graph, 20, 0.6, items, seed, failed=0.2)
     assert {socket for socket, count in r.visits.items() if count}.isdisjoint(e.unreached)
-    assert set(r.taken).isdisjoint(e.never)
+    assert set(r.edge_uses).isdisjoint(e.never)
     assert set(r.ends) <= set(e.ends)
     most = e.most_turns(items)
     assert most is None or max(r.turns) <= most
@@ -405,7 +408,7 @@ def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
     assert (e.complete_search, e.certain) == (True, False)
     assert e.can("B") is None
     assert "detour" in e.notes[0]
-    with pytest.raises(MateriaError, match="No way was seen"):
+    with pytest.raises(MateriaError, match="No route was seen"):
         e.witness("B")
     assert explored(spoken(guarded, "agent-contract")).can("B") is False
 
@@ -414,7 +417,7 @@ def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
     monkeypatch.setattr(ContractProtocol, "sample_outputs", HandoffProtocol.sample_outputs)
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False
-    assert "as if its agent spoke the sparse protocol" in e.notes[0]
+    assert "as if the agent used the sparse protocol" in e.notes[0]
 
 
 def test_a_visit_that_fails_after_its_first_turn_counts_each_turn():

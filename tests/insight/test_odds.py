@@ -138,7 +138,7 @@ def test_what_is_given_for_it_by_name_counts(satisfied, bind):
 
 
 def test_who_must_say_one_of_the_two_cannot_say_nothing():
-    with pytest.raises(MateriaError, match="Eval must say"):
+    with pytest.raises(MateriaError, match="Eval must give"):
         Exploration(graph_of(retry_loop(most=1)), (1,)).odds({"Eval": (0.5, 0.2)}, 1)
 
 

@@ -47,7 +47,7 @@ def test_an_edge_and_what_was_wrong_with_another():
     text = told(play, "To0")
     assert "Your guess: it goes to To0. What happened: it goes to To1." in text
     assert "Edge 2 to To1 was taken" in text
-    assert "The edge to To0 was looked at, but the output says satisfied: false" in text
+    assert "The edge to To0 was checked, but the output says satisfied: false" in text
     assert "There is an edge to To2, but an earlier one matched." in told(play, "To2")
     assert "No edge and no exit leads from Ask to Ask." in told(play, "Ask")
     assert "Nothing failed" in told(play, STOP)
@@ -74,7 +74,7 @@ def test_an_exit_that_was_looked_at():
     }
     play = Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES)
     assert only_right(play, "Good")
-    assert "The exit to Bad was looked at, but the output says satisfied: true" in told(play, "Bad")
+    assert "The exit to Bad was checked, but the output says satisfied: true" in told(play, "Bad")
 
 
 def test_the_end_by_an_edge_by_nothing_that_matches_and_without_edges():
@@ -82,10 +82,10 @@ def test_the_end_by_an_edge_by_nothing_that_matches_and_without_edges():
         play = Play(document, NO)
         assert only_right(play, "end")
         assert "Right: the cast comes to its end." in told(play, "end")
-    assert "The edge to To0 was looked at" in told(Play(branching("satisfied"), NO), "To0")
+    assert "The edge to To0 was checked" in told(Play(branching("satisfied"), NO), "To0")
 
 
-def test_r16_an_empty_loop_is_skipped_sockets_to_where_the_cast_really_goes():
+def test_r16_an_empty_loop_is_skipped_to_where_the_cast_really_goes():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     assert only_right(play, "Tell")
@@ -233,7 +233,7 @@ def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
     assert asked.guess("Socket-2").right
     cast.back(1)
     cast.agents.set("Build", lambda: "other")
-    assert asked.guess("Socket-3").came == "Socket-2"
+    assert asked.guess("Socket-3").outcome == "Socket-2"
 
 
 def test_a_question_keeps_who_answered_when_it_was_asked(bench):
@@ -255,7 +255,7 @@ def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
     assert len(asked_for) == 1
     asked.close()
     assert not folder.parent.exists()
-    assert asked.guess("end").came == "Socket-2", "what was judged can still be asked for"
+    assert asked.guess("end").outcome == "Socket-2", "what was judged can still be asked for"
 
 
 def test_where_the_cast_stands_is_told_with_the_question(cast):
@@ -298,7 +298,7 @@ def test_an_agent_that_fails_stops_the_cast(bench):
     seen = predict(cast, "stop")
     assert seen.right
     assert "no idea" in repr(seen)
-    assert seen.came == "stop"
+    assert seen.outcome == "stop"
     assert cast.status == "ready"
 
 
@@ -519,7 +519,7 @@ def test_an_error_appears_under_the_panel_and_names_are_escaped(bench, make):
     hostile = "<img src=x onerror=alert(1)>"
     panel = make(bench.cast("x", agents={"Plan": lambda: hostile}))
     click(panel, "end")
-    assert panel.answer.came == "stop"
+    assert panel.answer.outcome == "stop"
     assert "<img" not in shown(panel)
     panel = make(bench.cast("x", agents={"Plan": "person"}))
     click(panel, "end")

@@ -115,7 +115,7 @@ def test_a_cast_that_was_over_and_would_go_on_goes_otherwise(tmp_path):
     assert cast.status == "complete"
     assert (again.ends, again.needs.socket) == ("needs", "Tell")
     assert again
-    assert (again.first.step, again.first.why) == (1, "A is complete there; B went on with Tell.")
+    assert (again.first.step, again.first.why) == (1, "A is complete there; B continued with Tell.")
     assert "It goes otherwise from step 1." in repr(again)
 
 
@@ -138,7 +138,7 @@ def test_another_state_on_the_same_way_is_told_beside_it(tmp_path):
     )
     assert not again
     assert again.beside.aspects == ("state",)
-    assert "What was put into the state differs" in again.beside.why
+    assert "The values put into the state differ" in again.beside.why
 
 
 def test_a_cast_whose_agent_failed_goes_on_the_same_way(tmp_path):

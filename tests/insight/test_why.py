@@ -104,7 +104,7 @@ def test_budgets_failures_and_hints():
     assert "used 1 of 1 time " in told(play)
     play.go("built", NO)
     assert "The cast stopped: " in told(play)
-    assert "To go on:" in told(play)
+    assert "To continue:" in told(play)
 
 
 def test_a_refusal_to_enter_the_next_socket_is_told_at_the_step_before():
@@ -120,7 +120,7 @@ def test_repairs_drafts_and_missing_sources():
     assert "$.odd" in told(play)
     assert "asked again" in told(play)
     assert "draft" in told(Play(config({"Talk": at("M")}), "x"))
-    assert "state.v was left alone: nope is not there" in told(
+    assert "state.v was not changed: nope does not exist" in told(
         Play(config({"A": at("P", assign={"v": "nope"})}), "x")
     )
     assert "wrapped in prose" in told(Play(config({"Ask": asks()}), "so {}"))

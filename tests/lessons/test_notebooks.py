@@ -180,7 +180,7 @@ def test_a_learner_who_is_always_right_has_a_record_without_a_wrong_guess(name, 
         assert done.success, cell.source
         if isinstance(done.result, PredictPanel):
             panel = done.result
-            panel.buttons[predict(panel.cast, "stop").came].click()
+            panel.buttons[predict(panel.cast, "stop").outcome].click()
             assert runs_of(panel.question.twin).wait(30)
             panel.close()
     kept = read_guesses(guesses_file())

@@ -115,7 +115,7 @@ def test_steps_of_a_cast_that_is_not_rebuilt_lead_to_the_sockets_that_were_start
     cast = open_cast(RECORDED / "not-castable-legacy-exit")
     sockets = [step.socket for step in cast.steps]
     assert [step.decision.target for step in cast.steps][:-1] == sockets[1:]
-    assert "The recording says that it went on to Socket-2" in str(cast.why(1))
+    assert "The recording says that it continued with Socket-2" in str(cast.why(1))
     assert "The cast stopped: JSON output repair retry exhausted" in str(cast.why(len(sockets)))
     assert "waiting" not in repr(cast.steps)
 

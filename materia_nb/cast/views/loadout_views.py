@@ -24,7 +24,8 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate, estimate_cast
 from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
-from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES, EdgeRef, sockets_without_samples
+from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES
+from materia_nb.insight.scripted_answers import EdgeRef, sockets_without_samples
 from materia_nb.jsonvalue import JSON, as_object, compact, pretty
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
@@ -267,8 +268,8 @@ class ExploreView(_View, Exploration):
                 kind="no_test",
             )
         rules, target = Rules(self.graph), Path(folder).absolute()
-        self._needs_all("How its casts can end", "witness(end) is a cast of one end")
-        ends = list(self.ways_to_end())
+        self._require_complete_search("How its casts can end", "witness(end) is a cast of one end")
+        ends = list(self.ending_witnesses())
         names: dict[str, int] = {}
         written = []
         for end, socket, witness in ends:
@@ -290,7 +291,7 @@ class ExploreView(_View, Exploration):
         """What no way takes or visits; nothing where the search was cut off, since that is not known."""
         if not self.complete_search:
             return NO_MARKS
-        ids = {self._name(route): (route.source, route.edge_id) for route in self._routes()}
+        ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
         never: list[Route] = [
             (one[0], one[1] - 1) if isinstance(one, tuple) else ids[one] for one in self.never
         ]
@@ -328,7 +329,7 @@ class ExploreView(_View, Exploration):
         if isinstance(taken, tuple):
             edge = self.graph.sockets[taken[0]].edges[taken[1] - 1]
             return f"edge {taken[1]} of {taken[0]}", edge.when, edge.to
-        route = next(one for one in self._routes() if self._name(one) == taken)
+        route = next(one for one in self._routes() if self._route_name(one) == taken)
         return f"exit {taken} of loop {route.loop}", route.condition, route.target
 
 

@@ -100,7 +100,7 @@ def test_a_simulation_draws_how_often_each_way_was_taken():
 def test_what_another_protocol_may_do_besides_is_told():
     document = config({"A": asks(edge("end"), handoff="envelope")})
     shown = repr(ExploreView(build_graph(document)))
-    assert "A: its agent may want any socket run first (a detour), which is left out." in shown
+    assert "A: the agent may ask for a detour. Detours are not explored." in shown
     assert "be held for a person" in shown
 
 

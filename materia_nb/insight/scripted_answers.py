@@ -1,0 +1,450 @@
+"""Made-up answers for every socket of a loadout, and visits that are played with them.
+
+A made-up answer is the shortest that the socket accepts, in any handoff protocol. It decides ``satisfied`` and the
+lengths of lists, and has no other content. An output that stops the cast for a person is tried too. Detours, and turns
+in which an agent only continues, are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final, NamedTuple, TypeAlias
+
+from materia_nb.engine import entering, outputs, recovery
+from materia_nb.engine.entering import agent_id, given_to
+from materia_nb.engine.events import Transition
+from materia_nb.engine.items import state_path, walk_of
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Decision, awaited_failures
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import CastState, Failure
+from materia_nb.errors import MateriaError, usage_error
+from materia_nb.handoff import protocol
+from materia_nb.handoff.base import SAMPLE, HandoffProtocol, Outcome, Reaction, TurnFacts
+from materia_nb.handoff.checks import SCHEDULE, summarize_issues
+from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
+from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
+
+_MAX_LIST_DEPTH: Final = 4
+_BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
+_OUTCOMES: Final[Mapping[Result, Outcome]] = {
+    Result.YES: "done",
+    Result.NO: "again",
+    Result.NOTHING: "open",
+}
+
+_StatePath: TypeAlias = tuple[str, ...]
+EdgeRef: TypeAlias = tuple[str, int] | str
+"""An edge as its socket and its number from 1, or the ``edge_id`` of an exit route."""
+
+
+def check_list_lengths(*lengths: object) -> None:
+    """Raise MateriaError (``usage``) unless these are lengths of lists."""
+    for length in lengths:
+        if not isinstance(length, int) or length < 0:
+            raise usage_error(
+                f"{length!r:.60} is not a length of the lists.",
+                "give a whole number from 0; explore takes several, such as range(0, 4)",
+            )
+
+
+# -- the loadout without its prompts ---------------------------------------------------------
+
+
+def without_prompts(graph: Graph) -> Graph:
+    """Return the loadout with the same edges but empty prompts, which do not decide where a cast goes.
+
+    A socket whose handoff protocol cannot make samples gets the sparse one.
+    """
+    sockets = {
+        id_: replace(
+            socket,
+            materia=replace(socket.materia, prompt="", raw={}, owner=None, params={}, script=None),
+            handoff=socket.handoff if _sampling_protocol(socket.handoff) else DEFAULT_HANDOFF,
+            cast_context=CAST_CONTEXTS["none"],
+            layout=None,
+        )
+        for id_, socket in graph.sockets.items()
+    }
+    return replace(graph, sockets=sockets, document={})
+
+
+def _sampling_protocol(name: str) -> HandoffProtocol | None:
+    """Return the protocol of that name if it can make sample answers."""
+    try:
+        handoff = protocol(name)
+    except MateriaError:
+        return None
+    return handoff if handoff.has("sample_outputs") else None
+
+
+def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
+    """Return the sockets whose protocol cannot make sample answers."""
+    return tuple(
+        id_
+        for id_, socket in graph.sockets.items()
+        if _hands_over(socket)
+        and socket.handoff != DEFAULT_HANDOFF
+        and _sampling_protocol(socket.handoff) is None
+    )
+
+
+def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
+    """Return the sockets whose outputs may ask for a detour to any other socket; detours are not explored."""
+    return tuple(
+        id_
+        for id_, socket in graph.sockets.items()
+        if _hands_over(socket)
+        and (handoff := _sampling_protocol(socket.handoff)) is not None
+        and handoff.can_detour
+    )
+
+
+def _hands_over(socket: Socket) -> bool:
+    """Return True if an agent is asked there for a handoff."""
+    return not socket.is_utility and socket.parse == "json"
+
+
+# -- results that are possible at a socket ---------------------------------------------------
+
+
+def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
+    """Return the values of ``satisfied`` between which an edge, an exit or an advance of the socket decides."""
+    if socket_rules.wanted.parse == "text":
+        return (Result.NOTHING,)
+    if socket_rules.wanted.why_satisfied is not None:
+        return YES_OR_NO
+    socket = socket_rules.socket
+    conditions = [edge.when for edge in socket.edges] + [route.condition for route in socket_rules.exits]
+    conditions += [] if socket.advance is None else [socket.advance.when]
+    rows = map(described, conditions)
+    is_decided = any(not (condition.whatever or condition.without_output) for condition in rows)
+    return TAKEN if is_decided else (Result.NOTHING,)
+
+
+def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
+    """Return the results of outputs that are accepted; a protocol of its own may leave ``satisfied`` open."""
+    verdicts = decisive_verdicts(socket_rules)
+    has_protocol = not socket_rules.socket.is_utility and socket_rules.maker is not None
+    return TAKEN if has_protocol and verdicts != (Result.NOTHING,) else verdicts
+
+
+def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
+    """Return every result of a visit after which the cast continues."""
+    return (*accepted_results(socket_rules), *dict.fromkeys(awaited_failures(socket_rules).values()))
+
+
+def is_not_asked(socket_rules: SocketRules) -> bool:
+    """Return True if ``satisfied`` decides something after an agent that is not asked for it, and so omits it (R7, R8)."""
+    is_asked = socket_rules.socket.is_utility or socket_rules.wanted.why_satisfied is not None
+    decides = decisive_verdicts(socket_rules) != (Result.NOTHING,)
+    return not is_asked and socket_rules.socket.handoff == DEFAULT_HANDOFF and decides
+
+
+class ScriptedResult(NamedTuple):
+    """One possible result of a visit, with an answer that leads to it.
+
+    Attributes:
+        text: the answer; empty for a visit that fails.
+        result: the result.
+        items: the length of its lists, None if it has none.
+        asks: ``pause`` or ``escalate`` for an answer that holds the cast for a person, else empty. Odds and simulations
+            give it no chance.
+    """
+
+    text: str
+    result: Result
+    items: int | None
+    asks: str = ""
+
+
+def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
+    """Yield one answer for each action that holds the cast for a person: the action and the text."""
+    maker, actions = socket_rules.maker, set[Reaction]()
+    if maker is None:
+        return
+    facts = TurnFacts(given=given_to(rules, socket_rules, entering.begin(rules, SAMPLE)))
+    for value in maker.sample_stops():
+        text = maker.write(value)
+        reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
+        if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in actions:
+            actions.add(reading.action)
+            yield reading.action, text
+
+
+class PossibleAnswers:
+    """The possible results of each socket of a loadout, with lists of each of the given lengths."""
+
+    def __init__(self, rules: Rules, lengths: Sequence[int]) -> None:
+        self._rules, self._lengths = rules, tuple(lengths)
+        self._lists, self._aliases = _lists_read(rules.graph)
+        self._utility_roots = _utility_roots(rules.graph, self._lists, self._aliases)
+        self._results: dict[str, tuple[ScriptedResult, ...]] = {}
+
+    @property
+    def lists(self) -> frozenset[_StatePath]:
+        """The paths of the state that are read as lists."""
+        return self._lists
+
+    def of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
+        """Return each result of a socket that can lead somewhere else than the others.
+
+        Raises:
+            MateriaError: the socket accepts no answer that can be made up (``no_answer``).
+        """
+        if socket_rules.socket.id not in self._results:
+            failures = dict.fromkeys(awaited_failures(socket_rules).values())
+            self._results[socket_rules.socket.id] = (
+                *self._outputs(socket_rules),
+                *(ScriptedResult("" if result.silent else SAMPLE, result, None) for result in failures),
+            )
+        return self._results[socket_rules.socket.id]
+
+    def _outputs(self, socket_rules: SocketRules) -> Iterator[ScriptedResult]:
+        if socket_rules.wanted.parse == "text":
+            yield ScriptedResult(SAMPLE, Result.NOTHING, None)
+            return
+        lengths: Sequence[int | None] = self._lengths if self._has_lists(socket_rules) else (None,)
+        results = product(accepted_results(socket_rules), lengths)
+        if socket_rules.socket.is_utility or socket_rules.maker is None:
+            for result, length in results:
+                yield ScriptedResult(compact(self._value(socket_rules, result, length or 0)), result, length)
+            return
+        is_open = decisive_verdicts(socket_rules) == (Result.NOTHING,)
+        accepted = []
+        for result, length in results:
+            text = self._shortest(socket_rules, socket_rules.maker, None if is_open else result, length or 0)
+            if text is not None:
+                accepted.append(ScriptedResult(text, result, length))
+        if not accepted:
+            raise _no_answer(socket_rules)
+        yield from accepted
+        for action, text in stopping_answers(self._rules, socket_rules):
+            yield ScriptedResult(text, Result.STOPPED, None, action)
+
+    def _shortest(
+        self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
+    ) -> str | None:
+        """Return the shortest accepted answer with this result, any if None, that follows the graph; None if there is none."""
+        facts = TurnFacts(
+            agent_id=agent_id(SAMPLE, socket_rules.socket.id),
+            given=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
+            sockets=frozenset(self._rules.sockets),
+        )
+        for value in maker.sample_outputs("done" if result is None else _OUTCOMES[result], length):
+            text = maker.write(self._with_sources(socket_rules, length, value))
+            reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
+            if reading.accepted and reading.action == "route" and result in (None, reading.result):
+                return text
+        return None
+
+    def _with_sources(
+        self, socket_rules: SocketRules, length: int, value: dict[str, JSON]
+    ) -> dict[str, JSON]:
+        """Add the fields that assignments read and the value lacks, and the lists that loops read."""
+        for target, segments in _assigned_fields(socket_rules):
+            if self._contains_list(target) or get_path(value, segments) is MISSING:
+                value = dict(set_path(value, segments, self._state_value(target, length)))
+        return value
+
+    def _has_lists(self, socket_rules: SocketRules) -> bool:
+        if socket_rules.wanted.work_items or (socket_rules.socket.is_utility and self._utility_roots):
+            return True
+        return any(
+            self._contains_list(tuple(split_path(target))) for target, _ in socket_rules.wanted.sources
+        )
+
+    def _contains_list(self, path: _StatePath) -> bool:
+        return any(list_path[: len(path)] == path for list_path in self._lists)
+
+    def _value(self, socket_rules: SocketRules, result: Result, length: int) -> dict[str, JSON]:
+        """Return an output in the sparse form, or one of a utility."""
+        fields: Mapping[str, JSON] = {}
+        for target, segments in _assigned_fields(socket_rules):
+            fields = set_path(fields, segments, self._state_value(target, length))
+        value = dict(fields)
+        if socket_rules.wanted.work_items:
+            value["workItems"] = [_sample_item(number) for number in range(length)]
+        if socket_rules.wanted.streams:
+            streams: list[JSON] = [{"name": SAMPLE, "workItemIndexes": list(range(length))}]
+            value[SCHEDULE] = {"version": 1, "streams": streams if length else []}
+        if "context" in value:
+            value["context"] = SAMPLE
+        value.pop("satisfied", None)
+        if result in YES_OR_NO:
+            value["satisfied"] = result.satisfied
+        if socket_rules.socket.is_utility and self._utility_roots:
+            value["state"] = {root: self._state_value((root,), length) for root in self._utility_roots}
+        return value
+
+    def _state_value(self, path: _StatePath, length: int, depth: int = 0) -> JSON:
+        """Return a value for a path of the state: a list where a loop reads one, an object above it, else a word."""
+        if path in self._lists and depth < _MAX_LIST_DEPTH:
+            return [self._element(path, length, depth, number) for number in range(length)]
+        below = (list_path for list_path in self._lists if list_path[: len(path)] == path != list_path)
+        names = sorted({list_path[len(path)] for list_path in below})
+        if not names or depth >= _MAX_LIST_DEPTH:
+            return SAMPLE
+        return {name: self._state_value((*path, name), length, depth + 1) for name in names}
+
+    def _element(self, path: _StatePath, length: int, depth: int, number: int) -> JSON:
+        element = _sample_item(number)
+        for alias in self._aliases.get(path, ()):
+            inner = self._state_value(alias, length, depth + 1) if self._contains_list(alias) else None
+            if isinstance(inner, dict):
+                element.update(inner)
+        return element
+
+
+def _sample_item(number: int) -> dict[str, JSON]:
+    return {"title": f"Item {number + 1}", "context": SAMPLE}
+
+
+def _assigned_fields(socket_rules: SocketRules) -> Iterator[tuple[_StatePath, list[str]]]:
+    """Yield the path in the state and in the output of each assignment that reads a field, the shortest source first."""
+    for target, source in sorted(socket_rules.wanted.sources, key=lambda assignment: len(assignment[1])):
+        if segments := _source_segments(source):
+            yield tuple(split_path(target)), segments
+
+
+def _source_segments(source: str) -> list[str]:
+    """Return the path that a ``$`` source reads, with JSONPath brackets as names; empty for ``$`` itself."""
+
+    def as_dotted(match: re.Match[str]) -> str:
+        name = match.group(1) or match.group(2)
+        return f".{name}" if name else ""
+
+    return [part for part in _BRACKETS.sub(as_dotted, source).split(".")[1:] if part]
+
+
+def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, tuple[_StatePath, ...]]]:
+    """Return the paths of the state that are read as lists, and the names under which their items are shown."""
+    paths: set[_StatePath] = set()
+    aliases: dict[_StatePath, tuple[_StatePath, ...]] = {}
+    for socket in graph.sockets.values():
+        if socket.iterator is not None and (path := state_path(socket.iterator.items)):
+            paths.add(path)
+            aliases[path] = tuple(dict.fromkeys((*aliases.get(path, ()), *walk_of(socket.iterator).paths)))
+        if socket.advance is not None and (path := state_path(socket.advance.items)):
+            paths.add(path)
+    return frozenset(paths), aliases
+
+
+def _utility_roots(
+    graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
+) -> tuple[str, ...]:
+    """Return the first parts of the paths of lists that only the ``state`` of a utility can set."""
+    targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
+    set_elsewhere = {path[0] for path in targets if path}
+    set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}
+    set_elsewhere.add("workItems")  # never set by a utility's state (R10)
+    return tuple(sorted({path[0] for path in lists} - set_elsewhere))
+
+
+def _no_answer(socket_rules: SocketRules, reason: str = "") -> MateriaError:
+    return MateriaError(
+        f"{socket_rules.socket.id} accepted no made-up answer{f': {reason}' if reason else '.'}",
+        where=socket_rules.socket.id,
+        hint="assign from a dotted path such as $.plan.name instead of a JSONPath with a filter, then explore again",
+        kind="no_answer",
+    )
+
+
+# -- playing visits --------------------------------------------------------------------------
+
+
+def failure_of(result: Result) -> Failure:
+    """Return a failure that has this result."""
+    kind = result.kinds[0] if result.kinds else "failed"
+    return Failure(kind, "It failed, to show where that leads.")
+
+
+class ScriptedTurn(NamedTuple):
+    """One turn of a visit with made-up answers.
+
+    Attributes:
+        prompt: the prompt of a later turn; None in the first, whose prompt is that of :func:`.entering.prompt_for`.
+        text: the answer, empty if the visit fails.
+        step: the transition that the answer leads to.
+        refused: True if the answer is refused, so that the agent is asked again.
+    """
+
+    prompt: Prompt | None
+    text: str
+    step: Transition
+    refused: bool
+
+
+def scripted_turns(
+    rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult
+) -> Iterator[ScriptedTurn]:
+    """Answer or fail the visit that waits, with the drafts and the work before its handoff, and yield each turn."""
+    prompt: Prompt | None = None
+    while state.status == "waiting" and (visit := state.at) is not None:
+        if visit.mode == "draft" and visit.drafts:
+            step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
+        else:
+            text = SAMPLE if visit.mode in socket_rules.any_text else answer.text
+            if answer.result.silent:
+                step, text = recovery.fail(rules, state, failure_of(answer.result)), ""
+            else:
+                step = outputs.output(rules, state, text)
+            is_refused = step.state.at is not None and step.state.at.repairs > visit.repairs
+            yield ScriptedTurn(prompt, text, step, is_refused)
+        state, prompt = step.state, step.prompt
+
+
+class VisitEnd(NamedTuple):
+    """The end of one visit: the state in which the next one waits, the number of turns, and the edges and exits taken."""
+
+    state: CastState
+    turns: int
+    edges: tuple[EdgeRef, ...]
+
+
+def play_visit(rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult) -> VisitEnd:
+    """Answer or fail the visit that waits, and enter the next socket.
+
+    Raises:
+        MateriaError: the socket refuses the answer (``no_answer``).
+    """
+    turns = 0
+    decision: Decision | None = None
+    for turn in scripted_turns(rules, socket_rules, state, answer):
+        turns += 1
+        reading = turn.step.reading
+        if reading is not None and reading.error is not None and answer.result is not Result.REFUSED:
+            raise _no_answer(socket_rules, summarize_issues(reading.issues, 3))
+        state, decision = turn.step.state, turn.step.decision
+    edges = _edge_taken(decision)
+    if state.status == "ready":
+        state, exits = enter_next(rules, state)
+        edges += exits
+    return VisitEnd(state, turns, edges)
+
+
+def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
+    """Enter the next socket; also return the exits of empty loops that are skipped on the way."""
+    step = entering.enter(rules, state)
+    skipped = step.decision.passed if step.decision is not None else ()
+    return step.state, tuple(loop.route for loop in skipped if loop.route is not None)
+
+
+def end_kind(state: CastState) -> str | None:
+    """Return how a cast ended: ``complete``, ``held``, or the kind of its failure; None while it waits."""
+    if state.status == "waiting":
+        return None
+    return state.failure.kind if state.failure is not None else state.status
+
+
+def _edge_taken(decision: Decision | None) -> tuple[EdgeRef, ...]:
+    if decision is None or decision.by not in ("edge", "exit") or decision.chosen is None:
+        return ()
+    look = decision.chosen
+    if look.route is not None:
+        return (look.route,)
+    return ((decision.socket or "", (look.place or 0) + 1),)
