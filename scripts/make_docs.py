@@ -157,9 +157,9 @@ def with_prompt_sizes(page: str) -> str:
     with bench() as wb:
         for name in wb.loadouts:
             ten, forty = (wb.prompts(name, "a short guide", _items(count)).sides[0] for count in (10, 40))
-            if ten.told:
+            if ten.prompts:
                 times = forty.characters / ten.characters
-                row = f"{len(ten.told)} | {ten.characters:,} | {forty.characters:,} | {times:.1f}"
+                row = f"{len(ten.prompts)} | {ten.characters:,} | {forty.characters:,} | {times:.1f}"
                 lines.append(f"| {name} | {row} |")
     return _PART.sub(lambda match: "\n".join([match[1], *lines, "", match[3]]), page)
 

@@ -9,27 +9,24 @@ from materia_nb.engine.session import Edit, Session, StepRecord, Streams
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
 
 _Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
-"""By what a value came to be: given at the start, the state patch or a canonical field of an answer (R10), an
-assignment (R11), the current item as the state shows it (R12), lanes that came together (P6), or a person."""
-
-
-Data: TypeAlias = Mapping[str, JSON]
+"""The origin of a value: the start, the state patch or a canonical field of an answer (R10), an assignment (R11), the
+current item as the state shows it (R12), lanes that were joined (P6), or a person's edit."""
+_Data: TypeAlias = Mapping[str, JSON]
 
 
 class BlameEntry(NamedTuple):
     """One change of a value.
 
     Attributes:
-        step: the step that made it; for an edit the one after which, or in which, it was made; 0 for the start; for lanes
-            the one that handed their items out.
+        step: the step that made it; for an edit the one after or during which it was made; 0 for the start; for lanes
+            the one that handed out their items.
         socket: the socket of the step, None for a person's edit, for the start and for lanes.
         item_key: the item of the step.
-        rule: by what it came to be.
-        source: where in the answer it stood, such as ``$.context``, or what an assignment read; None where
-            that cannot be told.
-        before: the value before, MISSING where there was none.
-        after: the value since.
-        corrected: whether a person had corrected the answer.
+        rule: the origin of the value.
+        source: its path in the answer, such as ``$.context``, or the source of the assignment; None if that is not known.
+        before: the value before, MISSING if there was none.
+        after: the value after.
+        corrected: True if a person had corrected the answer.
     """
 
     step: int
@@ -43,7 +40,7 @@ class BlameEntry(NamedTuple):
 
 
 def blame_value(session: Session, path: str) -> list[BlameEntry]:
-    """Return what changed a value of the state, the latest change first; empty when nothing ever set it.
+    """Return the changes of a value of the state, the latest first; empty if nothing ever set it.
 
     Args:
         session: the cast.
@@ -52,89 +49,89 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
     segments = split_path(path)
     if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
         segments = segments[1:]
-    begun = get_path(dict(session.start.data), segments)
-    found = [BlameEntry(0, None, None, "start", None, MISSING, begun)]
-    for made, before, after in _changes(session):
-        was, now = get_path(dict(before), segments), get_path(dict(after), segments)
-        if same(was, now):
+    start = get_path(dict(session.start.data), segments)
+    entries = [] if start is MISSING else [BlameEntry(0, None, None, "start", None, MISSING, start)]
+    for author, data_before, data_after in _changes(session):
+        before, after = get_path(dict(data_before), segments), get_path(dict(data_after), segments)
+        if same(before, after):
             continue
-        if isinstance(made, Streams):
-            found.append(BlameEntry(made.step, None, None, "P6", None, was, now))
-        elif isinstance(made, Edit):
-            found.append(BlameEntry(made.step, None, None, "edit", None, was, now))
+        if isinstance(author, Streams):
+            entries.append(BlameEntry(author.step, None, None, "P6", None, before, after))
+        elif isinstance(author, Edit):
+            entries.append(BlameEntry(author.step, None, None, "edit", None, before, after))
         else:
-            found.append(_by_step(made, segments, was, now))
-    return [one for one in reversed(found) if one.rule != "start" or one.after is not MISSING]
+            entries.append(_entry_of_step(author, segments, before, after))
+    return entries[::-1]
 
 
-def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, Data, Data]]:
-    """Go through all that changed the state, in order: who did, the state before and after."""
-    yield from _edits([one for one in session.edits if one.step == 0])
+def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
+    """Yield every change of the state in order: its author, and the state before and after."""
+    yield from _edit_changes([edit for edit in session.edits if edit.step == 0])
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:
-        edits = [one for one in session.edits if one.step == step.number]
-        inside = [one for one in edits if one.before.status in ("waiting", "held")]
-        at = step.before.data
-        for edit in inside:
-            yield step, at, edit.before.data
+        edits = [edit for edit in session.edits if edit.step == step.number]
+        during = [edit for edit in edits if edit.before.status in ("waiting", "held")]
+        later = [edit for edit in edits if edit not in during]
+        data = step.before.data
+        for edit in during:
+            yield step, data, edit.before.data
             yield edit, edit.before.data, edit.after.data
-            at = edit.after.data
-        if not inside or step.after is not inside[-1].before:
-            yield step, at, step.after.data
-        behind = [one for one in edits if one not in inside]
+            data = edit.after.data
+        if not during or step.after is not during[-1].before:
+            yield step, data, step.after.data
         if (streams := joined.get(step.number)) is None:
-            yield from _edits(behind)
+            yield from _edit_changes(later)
         else:
             following = session.steps[step.number :][:1]
-            then = following[0].before.data if following else session.state.data
-            yield from _around(streams, behind, step.after.data, then)
+            data_after = following[0].before.data if following else session.state.data
+            yield from _join_changes(streams, later, step.after.data, data_after)
 
 
-def _around(
-    streams: Streams, edits: Sequence[Edit], at: Data, then: Data
-) -> Iterator[tuple[Edit | Streams, Data, Data]]:
-    """Give the edits before lanes were at work, what these brought when they came together, and the edits after that."""
-    for place, edit in enumerate(edits):
-        if edit.before.data != at:
-            yield streams, at, edit.before.data
-            yield from _edits(edits[place:])
+def _join_changes(
+    streams: Streams, edits: Sequence[Edit], data: _Data, data_after: _Data
+) -> Iterator[tuple[Edit | Streams, _Data, _Data]]:
+    """Yield the edits before the lanes started, the change that joining them made, and the edits after it."""
+    for index, edit in enumerate(edits):
+        if edit.before.data != data:
+            yield streams, data, edit.before.data
+            yield from _edit_changes(edits[index:])
             return
-        yield from _edits([edit])
-        at = edit.after.data
-    yield streams, at, then
+        yield from _edit_changes([edit])
+        data = edit.after.data
+    yield streams, data, data_after
 
 
-def _edits(edits: Sequence[Edit]) -> Iterator[tuple[Edit, Data, Data]]:
+def _edit_changes(edits: Sequence[Edit]) -> Iterator[tuple[Edit, _Data, _Data]]:
     for edit in edits:
         yield edit, edit.before.data, edit.after.data
 
 
-def _by_step(step: StepRecord, segments: Sequence[str], was: JSON, now: JSON) -> BlameEntry:
-    rule, source = _rule(step, segments, now)
+def _entry_of_step(step: StepRecord, segments: Sequence[str], before: JSON, after: JSON) -> BlameEntry:
+    rule, source = _origin(step, segments, after)
     corrected = bool(step.turns) and step.turns[-1].mode == "correction"
-    return BlameEntry(step.number, step.socket, step.item_key, rule, source, was, now, corrected)
+    return BlameEntry(step.number, step.socket, step.item_key, rule, source, before, after, corrected)
 
 
-def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[_Rule, str | None]:
-    """Find what in a step set a value: its last assignment that reaches it, else its answer, else its item."""
-    assigned = step.decision.assigned if step.decision else ()
-    for one in reversed(assigned):
-        target = split_path(one.target)
-        if one.found and segments[: len(target)] == target:
-            return "R11", _at(one.source, segments[len(target) :])
-        if one.found and target[: len(segments)] == segments:
-            return "R11", None  # a part of it was assigned
-    value = step.reading.value if step.reading else None
-    for rule_source, inside in (("$.state", ["state", *segments]), ("$", segments)):
-        if segments and get_path(value, inside) is not MISSING and same(get_path(value, inside), now):
-            return "R10", _at(rule_source, segments)
-    if segments[:1] == ["context"] and get_path(value, ["context"]) is not MISSING:
-        return "R10", "$.context"  # what it says is added to what was there
+def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Rule, str | None]:
+    """Return the rule and the source by which a step set a value: its last assignment, else its answer, else its item."""
+    assignments = step.decision.assigned if step.decision else ()
+    for assignment in reversed(assignments):
+        target = split_path(assignment.target)
+        if assignment.found and segments[: len(target)] == target:
+            return "R11", _source_path(assignment.source, segments[len(target) :])
+        if assignment.found and target[: len(segments)] == segments:
+            return "R11", None  # a part of the value was assigned
+    answer = step.reading.value if step.reading else None
+    for root, path in (("$.state", ["state", *segments]), ("$", segments)):
+        if segments and get_path(answer, path) is not MISSING and same(get_path(answer, path), value):
+            return "R10", _source_path(root, segments)
+    if segments[:1] == ["context"] and get_path(answer, ["context"]) is not MISSING:
+        return "R10", "$.context"  # the answer's context is appended to the state's
     for shown in (*step.after.shown, *step.before.shown):
         if any(segments[: len(path)] == list(path) for path in shown.walk.paths):
             return "R12", None
     return ("R12", None) if step.decision is None else ("R10", None)
 
 
-def _at(source: str, rest: Sequence[str]) -> str:
-    return source + "".join(f"[{one}]" if one.isdigit() else f".{one}" for one in rest)
+def _source_path(source: str, segments: Sequence[str]) -> str:
+    return source + "".join(f"[{name}]" if name.isdigit() else f".{name}" for name in segments)

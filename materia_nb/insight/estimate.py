@@ -1,6 +1,6 @@
-"""What a cast would take before it begins: turns, tokens and cost, from casts by chance whose prompts are measured.
+"""Estimates of turns, tokens and cost before a cast begins, from random casts in memory whose prompts are measured.
 
-The prompts are those of a scripted cast: what the agents of a loadout would be told, before anybody is asked, with their sizes.
+``Prompts`` has the prompts of one scripted cast with their sizes, before an agent is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.prompt_context import HEADINGS, tokens_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NOTHING, CastState, Pin
-from materia_nb.errors import MateriaError, usage_error
+from materia_nb.errors import MateriaError, alike, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import (
     Chance,
@@ -40,15 +40,15 @@ from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, re
 from materia_nb.loadout.graph import Graph, cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, Result
 
-_MOST_PROMPTS: Final = 1_000
-"""After how many steps a scripted cast is cut off."""
+_MAX_VISITS: Final = 1_000
+"""Number of visits after which a scripted cast is cut off."""
 _CHARACTERS_A_TOKEN: Final = 4
 _FILLER: Final = " and more of the same"
-"""What makes a made-up answer longer."""
+"""Text that makes a made-up answer longer."""
 
 
 def _valid(context: JSON) -> JSON:
-    """Return a ``castContext``, or say what is wrong with it."""
+    """Return a ``castContext``; raise MateriaError (``usage``) if it is not valid."""
     from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
     hint = f"it is {CONTEXT_SHAPE}"
@@ -67,12 +67,12 @@ class VisitPrompt(NamedTuple):
         step: the number of the step.
         socket: the socket.
         item: the key of the work item, None outside an iterator.
-        turn: what it is for where it is not the first of a visit to new work: ``Why it came back`` (work that was sent
-            back), or the heading of what a later turn says.
-        prompt: what its agent is told, part by part.
-        characters: how long it is.
-        same: how many of these, from the beginning, are as in the prompt of this socket before; a provider may have
-            kept these.
+        turn: the purpose of a prompt that is not the first of a visit to new work: ``Why it came back`` (work that was
+            sent back), or the heading of a later turn.
+        prompt: the prompt in parts.
+        characters: its length.
+        same: the length of the beginning that it has in common with the previous prompt of this socket, which a
+            provider may have cached.
     """
 
     step: int
@@ -85,27 +85,27 @@ class VisitPrompt(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """An estimate of its tokens: one for four characters."""
+        """Estimated number of tokens: one for four characters."""
         return tokens_of(self.characters)
 
 
 class Prompts:
-    """Every prompt of a scripted cast: each answer is the shortest that is satisfied, and no one is asked.
+    """Every prompt of a scripted cast in which each answer is the shortest satisfied one; nobody is asked.
 
     Args:
         graph: the loadout.
         request: the request.
-        items: how long every list is, or the work items themselves.
-        context: a ``castContext`` to be tried in place of those of the loadout.
-        rework: whether each socket that can send work back does so at its first visit.
-        later: whether later turns are shown too: of conversations, and what each socket would be told at its first visit
-            if its answer could not be used (drafts aside); the cast goes on as if it could.
-        most: after how many steps the cast is cut off.
+        items: the length of every list, or the work items themselves.
+        context: a ``castContext`` to try instead of those of the loadout.
+        rework: True if each socket that can send work back does so at its first visit.
+        later: True to include later turns: of conversations, and the repair turn that each socket would get at its first
+            visit if its answer could not be used (drafts aside).
+        max_visits: the number of visits after which the cast is cut off.
 
     Attributes:
         graph: the loadout.
-        context: the ``castContext`` that was tried in place of those of the loadout; None for its own.
-        told: the first prompt of each visit, in order, and with ``later`` those after it.
+        context: the ``castContext`` that was tried; None for that of the loadout.
+        prompts: the first prompt of each visit, in order, and with ``later`` the others.
         end: how the cast ends: ``complete``, ``held``, the kind of its failure, or ``unfinished``.
     """
 
@@ -118,132 +118,123 @@ class Prompts:
         *,
         rework: bool = False,
         later: bool = False,
-        most: int = _MOST_PROMPTS,
+        max_visits: int = _MAX_VISITS,
     ) -> None:
         if context is not None:
-            told = cast_context(_valid(context))
-            sockets = {id_: replace(one, cast_context=told) for id_, one in graph.sockets.items()}
+            parsed = cast_context(_valid(context))
+            sockets = {id_: replace(socket, cast_context=parsed) for id_, socket in graph.sockets.items()}
             graph = replace(graph, sockets=sockets)
         self.graph, self.context = graph, context
-        self.told: list[VisitPrompt] = []
+        self.prompts: list[VisitPrompt] = []
         self.end = "unfinished"
-        self._rework, self._later, self._most = rework, later, most
-        given = None if isinstance(items, int) else [frozen(one) for one in items]
-        count = items if isinstance(items, int) else len(items)
-        texts: dict[str, str] = {}
-        for state, prompt in self._cast(Rules(graph), request, count, given):
+        self._rework, self._later, self._max_visits = rework, later, max_visits
+        work_items = None if isinstance(items, int) else [frozen(item) for item in items]
+        length = items if isinstance(items, int) else len(items)
+        previous: dict[str, str] = {}
+        for state, prompt in self._cast(Rules(graph), request, length, work_items):
             assert state.at is not None  # noqa: S101 - it waits
-            socket, item, text = state.at.socket, state.at.item, prompt.text
-            same = _same(texts.get(socket, ""), text) if prompt.begins else 0
+            socket_id, item, text = state.at.socket, state.at.item, prompt.text
+            same = alike(previous.get(socket_id, ""), text) if prompt.begins else 0
             turn = "" if prompt.begins else prompt.parts[0].heading
             if prompt.begins and prompt.reasons:
                 turn = HEADINGS["reasons"]
             key = item.key if item else None
-            self.told.append(VisitPrompt(state.steps, socket, key, turn, prompt, len(text), same))
+            self.prompts.append(VisitPrompt(state.steps, socket_id, key, turn, prompt, len(text), same))
             if prompt.begins:
-                texts[socket] = text
+                previous[socket_id] = text
 
     @property
     def characters(self) -> int:
-        """How many characters all prompts have together."""
-        return sum(one.characters for one in self.told)
+        """Length of all prompts together."""
+        return sum(prompt.characters for prompt in self.prompts)
 
     @property
     def tokens(self) -> int:
-        """An estimate of the tokens of all prompts: one for four characters."""
+        """Estimated number of tokens of all prompts: one for four characters."""
         return tokens_of(self.characters)
 
     @property
     def same(self) -> float:
-        """The share of all characters that begins a prompt as it began the one before of the same socket."""
-        return sum(one.same for one in self.told) / max(self.characters, 1)
+        """The share of all characters that repeats the beginning of the previous prompt of the same socket."""
+        return sum(prompt.same for prompt in self.prompts) / max(self.characters, 1)
 
     def of(self, socket: str) -> list[VisitPrompt]:
         """Return the prompts of one socket."""
-        return [one for one in self.told if one.socket == socket]
+        return [prompt for prompt in self.prompts if prompt.socket == socket]
 
     def _cast(
-        self, rules: Rules, request: str, count: int, given: list[JSON] | None
+        self, rules: Rules, request: str, length: int, work_items: list[JSON] | None
     ) -> Iterator[tuple[CastState, Prompt]]:
-        answers = PossibleAnswers(rules, (count,))
+        answers = PossibleAnswers(rules, (length,))
         state = entering.enter(rules, entering.begin(rules, request)).state
-        for _ in range(self._most):
+        for _ in range(self._max_visits):
             if state.status != "waiting" or state.at is None:
                 self.end = end_kind(state) or self.end
                 return
-            socket_rules, first = rules.sockets[state.at.socket], state.at.visit == 1
-            agent = not socket_rules.socket.is_utility
-            if agent:
+            socket_rules, is_first = rules.sockets[state.at.socket], state.at.visit == 1
+            is_agent = not socket_rules.socket.is_utility
+            if is_agent:
                 yield state, entering.prompt_for(rules, state)
-            for turn in scripted_turns(
-                rules, socket_rules, state, self._answer(socket_rules, answers, first=first)
-            ):
-                if turn.prompt is not None and agent and self._later:
-                    yield state, turn.prompt
-                if (
-                    first
-                    and agent
-                    and self._later
-                    and (repair := _repair(rules, socket_rules, state)) is not None
-                ):
-                    yield state, repair
+            answer = self._answer(socket_rules, answers, is_first=is_first)
+            for turn in scripted_turns(rules, socket_rules, state, answer):
+                if is_agent and self._later:
+                    repair = _repair_prompt(rules, socket_rules, state) if is_first else None
+                    for prompt in filter(None, (turn.prompt, repair)):
+                        yield state, prompt
                 if turn.refused:
                     self.end = "no_answer"
                     return
                 state = turn.step.state
-            if given is not None:
-                state = state._replace(data=_with_items(state.data, answers.lists, given))
+            if work_items is not None:
+                state = state._replace(data=_with_items(state.data, answers.lists, work_items))
             if state.status == "ready":
                 state = entering.enter(rules, state).state
         self.end = end_kind(state) or self.end
 
-    def _answer(self, socket_rules: SocketRules, answers: PossibleAnswers, *, first: bool) -> ScriptedResult:
-        """The shortest answer that is satisfied, or one that is not where work is to be sent back."""
-        all_ = answers.of(socket_rules)
-        if self._rework and first and any(edge.when in SENDING_BACK for edge in socket_rules.socket.edges):
-            return next((one for one in all_ if one.result is Result.NO), all_[0])
-        return all_[0]
+    def _answer(
+        self, socket_rules: SocketRules, answers: PossibleAnswers, *, is_first: bool
+    ) -> ScriptedResult:
+        """Return the shortest satisfied answer, or an unsatisfied one if work is to be sent back."""
+        possible = answers.of(socket_rules)
+        sends_back = any(edge.when in SENDING_BACK for edge in socket_rules.socket.edges)
+        if self._rework and is_first and sends_back:
+            return next((answer for answer in possible if answer.result is Result.NO), possible[0])
+        return possible[0]
 
 
-def _repair(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
-    """What a turn that waits would be told next if its answer could not be read; None where any text will do."""
+def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
+    """Return the prompt after an answer that cannot be read; None if any text is accepted."""
     if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
         return None
     step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
-    again = step.state.at is not None and step.state.at.repairs > state.at.repairs
-    return step.prompt if again else None
-
-
-def _same(before: str, now: str) -> int:
-    """How many characters two texts begin with alike."""
-    most = min(len(before), len(now))
-    return next((position for position in range(most) if before[position] != now[position]), most)
+    is_repair = step.state.at is not None and step.state.at.repairs > state.at.repairs
+    return step.prompt if is_repair else None
 
 
 def _with_items(
-    data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], given: list[JSON]
+    data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], work_items: list[JSON]
 ) -> Mapping[str, JSON]:
-    """Put the items that a person gave in place of as many that were made up."""
+    """Replace lists of as many made-up items by the given ones."""
     changed: JSON = dict(data)
     for path in lists:
-        found = get_path(changed, path)
-        if isinstance(found, list) and len(found) == len(given) and found != given:
-            changed = replaced(changed, path, given)
+        items = get_path(changed, path)
+        if isinstance(items, list) and len(items) == len(work_items) and items != work_items:
+            changed = replaced(changed, path, work_items)
     assert isinstance(changed, dict)  # noqa: S101 - only lists in it were replaced
     return FrozenDict(changed)
 
 
 DEFAULT_CASTS: Final = 100
-"""How many casts an estimate is made from."""
+"""Number of casts of an estimate."""
 QUICK_CASTS: Final = 20
-"""And one that is said in a line beside something else."""
+"""Number of casts of an estimate that is one line of another view."""
 
 PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
-"""What a turn of a socket costs in dollars, with its tokens in and out; None where no price is known (R56)."""
+"""Returns the price of a turn in dollars by socket, tokens in and tokens out; None if it is not known (R56)."""
 
 
 class Spread(NamedTuple):
-    """A number over many casts: its mean, and what one cast in ten is below and one in ten is above."""
+    """The mean of a number over many casts, and its range without the lowest and the highest tenth."""
 
     mean: float
     low: float
@@ -251,13 +242,13 @@ class Spread(NamedTuple):
 
 
 class UsageEstimate(NamedTuple):
-    """What a cast takes, or one socket in it.
+    """The estimated usage of a cast, or of one socket in it.
 
     Attributes:
-        turns: how many turns its agents have.
-        input: tokens of what they are told; a later turn of a visit is told those before once more.
-        output: tokens of what they answer.
-        cost: dollars of the turns whose price is known; None where none is.
+        turns: the number of agent turns.
+        input: the tokens of prompts; a later turn of a visit repeats the earlier ones.
+        output: the tokens of answers.
+        cost: the cost in dollars of the turns whose price is known; None if there are none.
     """
 
     turns: Spread
@@ -268,17 +259,17 @@ class UsageEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """What casts of a loadout would take; repairs, tools and thoughts of a model are not in it.
+    """The estimated usage of casts of a loadout, without repairs, tools and the thinking of models.
 
     Attributes:
         graph: the loadout.
-        items: how long every list is.
-        casts: from how many casts by chance it is.
-        total: what a whole cast takes.
-        sockets: what each socket of an agent that was asked takes in a cast.
-        unpriced: those among them that have a turn of which no price is known: it is not in any cost (R56).
-        unfinished: how many of the casts were cut off, since they went on after 1,000 visits.
-        shortest: those among the sockets whose answers were the shortest possible, since no ``answer`` is given.
+        items: the length of every list.
+        casts: the number of random casts.
+        total: the usage of a cast.
+        sockets: the usage of each socket whose agent was asked.
+        unpriced: the sockets with a turn whose price is not known and in no cost (R56).
+        unfinished: the number of casts that were cut off after 1,000 visits.
+        shortest: the sockets whose answers were the shortest possible, because there is no ``answer`` for them.
     """
 
     graph: Graph
@@ -298,7 +289,7 @@ class _Turn(NamedTuple):
     cost: float | None
 
 
-def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
+def estimate_cast(  # noqa: PLR0913 - each is given by name
     graph: Graph,
     request: str = SAMPLE,
     items: int | Sequence[JSON] = 3,
@@ -310,115 +301,117 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
     pins: Mapping[str, Pin] = NOTHING,
     casts: int = DEFAULT_CASTS,
 ) -> Estimate:
-    """Cast a loadout in memory, answered by chance, and add up what each turn is told, answers and costs.
+    """Play random casts in memory, and sum up the sizes of prompts and answers and the prices of turns.
 
     Args:
         graph: the loadout.
         request: the request.
-        items: how long every list is, or the work items themselves.
+        items: the length of every list, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
         failed: the chance that an agent or process fails, where an edge waits for that.
-        answer: the tokens of an answer, for all or by socket or materia; later prompts hold answers of that length. Left out,
-            answers are the shortest possible, so tokens in and out are lower bounds.
-        price: what a turn costs.
-        pins: what is pinned, by socket or materia: nobody is asked there, and what it is pinned to is the answer; that of
-            a function, which is not called, is made up.
-        casts: how many casts; the chances are drawn from the same numbers every time.
+        answer: the tokens of an answer, for all or by socket or materia; later prompts contain answers of that length.
+            If left out, answers are the shortest possible, so tokens in and out are lower bounds.
+        price: returns the price of a turn.
+        pins: the pins, by socket or materia: they answer without an agent. The answer of a pinned function, which is
+            not called, is made up.
+        casts: the number of casts; the same arguments give the same estimate.
 
     Raises:
-        MateriaError: a chance is missing or none (``bad_chance``), a socket takes no scripted answer (``no_answer``), or
-            a number is none.
+        MateriaError: a chance is missing or invalid (``bad_chance``), a socket accepts no made-up answer
+            (``no_answer``), or a value is not a number.
     """
     if casts < 1:
-        raise MateriaError("An estimate needs casts.", hint="casts from 1")
-    count = len(items) if isinstance(items, Sequence) else items
-    check_list_lengths(count)
+        raise MateriaError("An estimate needs casts.", hint="give casts from 1")
+    length = len(items) if isinstance(items, Sequence) else items
+    check_list_lengths(length)
     check_per_socket(graph, satisfied, failed, answer)
     chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, {Result.FAILED: failed})
-    given = [frozen(one) for one in items] if isinstance(items, Sequence) else None
-    caster = _Caster(graph, request, count, given, chances, answer=answer, price=price, pins=pins)
-    numbered = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
-    played = [list(caster.turns(rng)) for rng in numbered]
-    turns = [[one for one in each if one is not None] for each in played]
-    by_socket = {id_: [[one for one in each if one.socket == id_] for each in turns] for id_ in graph.sockets}
-    asked = {id_: each for id_, each in by_socket.items() if any(each)}
-    unpriced = {one.socket for each in turns for one in each if one.cost is None}
+    work_items = [frozen(item) for item in items] if isinstance(items, Sequence) else None
+    caster = _Caster(graph, request, length, work_items, chances, answer=answer, price=price, pins=pins)
+    generators = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
+    played = [list(caster.turns(rng)) for rng in generators]
+    turns_by_cast = [[turn for turn in turns if turn is not None] for turns in played]
+    by_socket = {
+        id_: [[turn for turn in turns if turn.socket == id_] for turns in turns_by_cast]
+        for id_ in graph.sockets
+    }
+    asked = {id_: turns for id_, turns in by_socket.items() if any(turns)}
+    unpriced = {turn.socket for turns in turns_by_cast for turn in turns if turn.cost is None}
     return Estimate(
         graph,
-        count,
+        length,
         casts,
-        _takes(turns),
-        {id_: _takes(each) for id_, each in asked.items()},
+        _estimate_usage(turns_by_cast),
+        {id_: _estimate_usage(turns) for id_, turns in asked.items()},
         tuple(id_ for id_ in asked if id_ in unpriced),
-        sum(None in each for each in played),
+        sum(None in turns for turns in played),
         tuple(id_ for id_ in asked if answer is None or value_for_socket(graph, id_, answer) is None),
     )
 
 
 class _Caster:
-    """Casts a loadout again and again, with other chances each time."""
+    """Plays casts of a loadout, each with other random numbers."""
 
     def __init__(
         self,
         graph: Graph,
         request: str,
-        count: int,
-        given: list[JSON] | None,
+        length: int,
+        work_items: list[JSON] | None,
         chances: Mapping[str, Chance],
         *,
         answer: PerSocket | None,
         price: PriceOfTurn,
         pins: Mapping[str, Pin],
     ) -> None:
-        self._rules, self._request, self._given = Rules(graph), request, given
-        self._answers, self._chances = PossibleAnswers(self._rules, (count,)), chances
-        self._answer, self._price, self._pins = answer, price, pins
+        self._rules, self._request, self._work_items = Rules(graph), request, work_items
+        self._answers, self._chances = PossibleAnswers(self._rules, (length,)), chances
+        self._answer_tokens, self._price, self._pins = answer, price, pins
         self._lengthened: dict[str, tuple[ScriptedResult, ...]] = {}
 
     def _answers_of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
-        """Return the possible answers of a socket, as long as ``answer`` says: they are part of later prompts."""
+        """Return the possible answers of a socket with the given length, since later prompts contain them."""
         id_ = socket_rules.socket.id
-        tokens = None if self._answer is None else value_for_socket(self._rules.graph, id_, self._answer)
+        possible, tokens = self._answers.of(socket_rules), self._tokens_of_answer(id_)
         if tokens is None or socket_rules.socket.is_utility:
-            return self._answers.of(socket_rules)
+            return possible
         if id_ not in self._lengthened:
             self._lengthened[id_] = tuple(
-                one._replace(text=_lengthened(one.text, round(tokens), socket_rules)) if one.text else one
-                for one in self._answers.of(socket_rules)
+                answer._replace(text=_lengthened(answer.text, tokens, socket_rules))
+                if answer.text
+                else answer
+                for answer in possible
             )
         return self._lengthened[id_]
 
     def turns(self, rng: Random) -> Iterator[_Turn | None]:
-        """Do one cast, and give each turn of an agent; None at the end of a cast that was cut off."""
+        """Play one cast and yield each turn of an agent; None at the end of a cast that was cut off."""
         rules = self._rules
         state = entering.enter(rules, entering.begin(rules, self._request)).state
-        for _ in range(_MOST_PROMPTS):
+        for _ in range(_MAX_VISITS):
             if state.status != "waiting" or state.at is None:
                 return
             socket_rules = rules.sockets[state.at.socket]
-            happens, pinned = (
-                draw_answer(self._answers_of(socket_rules), self._chances.get(socket_rules.socket.id), rng),
-                False,
-            )
+            id_ = socket_rules.socket.id
+            result, pinned = draw_answer(self._answers_of(socket_rules), self._chances.get(id_), rng), False
             if (pin := self._pin_of(socket_rules)) is not None:
-                text = pin.answer(socket_rules.socket.id, state.at.visit)
+                text = pin.answer(id_, state.at.visit)
                 pinned = text is not None or pin.kind == "function"
-                happens = happens if text is None else ScriptedResult(text, Result.NOTHING, None)
+                result = result if text is None else ScriptedResult(text, Result.NOTHING, None)
             conversation = 0
-            unasked = pinned or socket_rules.socket.is_utility
-            begun = None if unasked else entering.prompt_for(rules, state)
-            for turn in scripted_turns(rules, socket_rules, state, happens):
+            has_agent = not pinned and not socket_rules.socket.is_utility
+            first_prompt = entering.prompt_for(rules, state) if has_agent else None
+            for turn in scripted_turns(rules, socket_rules, state, result):
                 if turn.refused and not pinned:
-                    raise _no_answer(socket_rules.socket.id)
+                    raise _no_answer(id_)
                 state = turn.step.state
-                if not unasked and (prompt := turn.prompt or begun) is not None:
+                if has_agent and (prompt := turn.prompt or first_prompt) is not None:
                     sent = conversation + tokens_of(len(prompt.text))
-                    received = self._tokens(socket_rules.socket.id, turn.text)
+                    received = self._received_tokens(id_, turn.text)
                     conversation = sent + received
-                    cost = self._price(socket_rules.socket.id, sent, received)
-                    yield _Turn(socket_rules.socket.id, sent, received, cost)
-            if self._given is not None:
-                data = _with_items(state.data, self._answers.lists, self._given)
+                    yield _Turn(id_, sent, received, self._price(id_, sent, received))
+            if self._work_items is not None:
+                data = _with_items(state.data, self._answers.lists, self._work_items)
                 state = state._replace(data=data)
             if state.status == "ready":
                 state = entering.enter(rules, state).state
@@ -427,14 +420,20 @@ class _Caster:
     def _pin_of(self, socket_rules: SocketRules) -> Pin | None:
         return self._pins.get(socket_rules.socket.id, self._pins.get(socket_rules.socket.materia.id))
 
-    def _tokens(self, socket: str, text: str) -> int:
-        """How many tokens an answer has: as many as was said, else those of the made-up one."""
-        stated = None if self._answer is None else value_for_socket(self._rules.graph, socket, self._answer)
-        return tokens_of(len(text)) if stated is None or not text else round(stated)
+    def _tokens_of_answer(self, socket: str) -> int | None:
+        if self._answer_tokens is None:
+            return None
+        tokens = value_for_socket(self._rules.graph, socket, self._answer_tokens)
+        return None if tokens is None else round(tokens)
+
+    def _received_tokens(self, socket: str, text: str) -> int:
+        """Return the tokens of an answer: the given number, else those of the made-up one."""
+        given_tokens = self._tokens_of_answer(socket)
+        return tokens_of(len(text)) if given_tokens is None or not text else given_tokens
 
 
 def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
-    """Return a made-up answer with so many tokens: its items are longer, else its context, else the first text in it."""
+    """Return a made-up answer with this number of tokens: with longer items, else a longer context, else a longer text."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing <= 0:
         return text
@@ -446,13 +445,13 @@ def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
             item["context"] += _filler(missing // len(items))
     elif value:
         value["context"] = value.get("context", "") + _filler(missing)
-    else:  # another protocol has its own form, in which a text stands for any text
+    else:  # in the form of another protocol the sample text stands for any text
         return text.replace(compact(SAMPLE), compact(SAMPLE + _filler(missing)), 1)
     return compact(value)
 
 
 def _items_in(value: object) -> Iterator[dict[str, Any]]:
-    """Give the items of each list in a made-up answer, and of each list in an item."""
+    """Yield the items of each list in a made-up answer, and of each list in an item."""
     if isinstance(value, dict):
         for part in value.values():
             yield from _items_in(part)
@@ -469,25 +468,24 @@ def _filler(characters: int) -> str:
 
 def _no_answer(socket: str) -> MateriaError:
     return MateriaError(
-        f"{socket} takes no answer that can be made up.",
+        f"{socket} accepts no made-up answer.",
         where=socket,
-        hint="cast.usage() of a cast that was made says what it took",
+        hint="see cast.usage() of an earlier cast instead",
         kind="no_answer",
     )
 
 
-def _takes(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
-    """Add up each cast, and say how far the sums spread."""
-    priced = [[turn.cost for turn in each if turn.cost is not None] for each in casts]
+def _estimate_usage(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
+    """Sum up each cast, and return the spreads of the sums."""
+    costs = [[turn.cost for turn in turns if turn.cost is not None] for turns in casts]
     return UsageEstimate(
-        _spread([len(each) for each in casts]),
-        _spread([sum(turn.input for turn in each) for each in casts]),
-        _spread([sum(turn.output for turn in each) for each in casts]),
-        _spread([sum(each) for each in priced]) if any(priced) else None,
+        _spread([len(turns) for turns in casts]),
+        _spread([sum(turn.input for turn in turns) for turns in casts]),
+        _spread([sum(turn.output for turn in turns) for turns in casts]),
+        _spread([sum(cast_costs) for cast_costs in costs]) if any(costs) else None,
     )
 
 
 def _spread(numbers: Sequence[float]) -> Spread:
-    """Return the mean, and the ends without the lowest and the highest tenth."""
     ordered, tenth = sorted(numbers), len(numbers) // 10
     return Spread(fmean(ordered), ordered[tenth], ordered[-1 - tenth])

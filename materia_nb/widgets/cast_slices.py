@@ -343,7 +343,7 @@ class StepRows:
         while len(ends) < number:
             at, step = ends[-1][1] if ends else Place(0, 0), steps[len(ends)]
             time = step_time(step)
-            length = time.work if time.work is not None else time.whole or 0
+            length = time.work if time.work is not None else time.total or 0
             ends.append((step, Place(at.ms + length, at.waits + bool(time.waited))))
         return ends[number - 1][1] if number else Place(0, 0)
 
@@ -384,7 +384,7 @@ class StepRows:
         ends = () if step.lane else (number - 1, number)  # those of lanes stand on the clock of these
         before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
         seconds = "?" if time.work is None else format_seconds(time.work).removesuffix(" s")
-        return [time.whole is not None, seconds, time.words, *before, *after, time.work is not None]
+        return [time.total is not None, seconds, time.words, *before, *after, time.work is not None]
 
 
 class Place(NamedTuple):

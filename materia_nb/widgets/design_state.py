@@ -124,7 +124,8 @@ class DesignState:
         forms = [one.prompt_form for one in written.sockets.values()]
         if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
             plain, back = (
-                Prompts(written, REQUEST, ITEMS, rework=rework, most=_MOST_STEPS) for rework in (False, True)
+                Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MOST_STEPS)
+                for rework in (False, True)
             )
             self._prompts = graph, forms, (plain, back)
         return self._prompts[2]

@@ -27,12 +27,12 @@ def test_every_prompt_of_a_scripted_cast_with_its_size(bench):
     found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
     (side,) = found.sides
     assert side.end == "complete"
-    assert [(one.socket, one.item) for one in side.told][:3] == [
+    assert [(one.socket, one.item) for one in side.prompts][:3] == [
         ("Socket-1", None),
         ("Socket-2", "WI-1"),
         ("Socket-3", "WI-1"),
     ]
-    assert side.characters == sum(len(one.prompt.text) for one in side.told)
+    assert side.characters == sum(len(one.prompt.text) for one in side.prompts)
     assert "Title-0" in found[2].text
     assert "a guide to moss" in found[1].text
     first, second = side.of("Socket-2")
@@ -46,11 +46,11 @@ def test_every_prompt_of_a_scripted_cast_with_its_size(bench):
 
 def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
     plain = bench.prompts(items=ITEMS[:2]).sides[0]
-    assert {one.turn for one in plain.told} == {""}
+    assert {one.turn for one in plain.prompts} == {""}
     found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
     (side,) = found.sides
     assert side.end == "complete"
-    visits = [(one.socket, one.item, one.turn) for one in side.told if one.prompt.begins]
+    visits = [(one.socket, one.item, one.turn) for one in side.prompts if one.prompt.begins]
     assert visits[1:5] == [
         ("Socket-2", "WI-1", ""),
         ("Socket-3", "WI-1", ""),
@@ -58,7 +58,7 @@ def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
         ("Socket-3", "WI-1", ""),
     ]
     assert sum(turn == "Why it came back" for *_, turn in visits) == 1
-    repairs = [one.socket for one in side.told if one.turn == "What was wrong with the answer"]
+    repairs = [one.socket for one in side.prompts if one.turn == "What was wrong with the answer"]
     assert repairs == ["Socket-1", "Socket-3", "Socket-4"], (
         "one each; Socket-2 and Socket-5 answer in plain words"
     )
@@ -67,9 +67,9 @@ def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
 
 def test_the_turns_of_a_conversation_are_seen(bench):
     (side,) = bench.prompts("Planning-Consult", later=True).sides
-    turns = [one.turn for one in side.told]
+    turns = [one.turn for one in side.prompts]
     assert "Working with a person" in turns
-    assert "The person accepts the draft." in side.told[turns.index("Working with a person")].prompt.text
+    assert "The person accepts the draft." in side.prompts[turns.index("Working with a person")].prompt.text
 
 
 def test_the_casts_of_bundled_loadouts_grow_with_their_lists_and_not_with_the_square_of_them(bench):
@@ -82,7 +82,7 @@ def test_the_casts_of_bundled_loadouts_grow_with_their_lists_and_not_with_the_sq
 
 def test_two_cast_contexts_side_by_side(bench):
     full, less = bench.prompts(items=3, contexts=["full", {"items": "none"}]).sides
-    assert [one.step for one in full.told] == [one.step for one in less.told]
+    assert [one.step for one in full.prompts] == [one.step for one in less.prompts]
     assert less.characters < full.characters
     assert 'castContext {"items":"none"}' in repr(bench.prompts(contexts=["full", {"items": "none"}]))
 

@@ -37,9 +37,9 @@ def test_a_cast_that_goes_one_way_takes_what_its_prompts_have(bench):
     """Satisfied at once, every cast is that of the prompts, and there is no spread."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     found = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
-    tokens_in = sum(tokens_of(one.characters) for one in prompts.told)
+    tokens_in = sum(tokens_of(one.characters) for one in prompts.prompts)
     assert found.total.input == (tokens_in, tokens_in, tokens_in)
-    assert found.total.turns == (len(prompts.told),) * 3
+    assert found.total.turns == (len(prompts.prompts),) * 3
     assert {socket: takes.turns.mean for socket, takes in found.sockets.items()} == {
         socket: len(prompts.of(socket)) for socket in found.sockets
     }

@@ -107,7 +107,7 @@ def test_unloading_takes_the_questions_out_too(shell):
 def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
     shown = line(shell, "explore prompts Plan-Build-Eval --items 2 --request moss --contexts full,request")
     full, request = shown.sides
-    assert (len(full.told), full.end) == (8, "complete")
+    assert (len(full.prompts), full.end) == (8, "complete")
     assert request.characters < full.characters
     assert "moss" in shown[1].text
     assert 'Plan-Build-Eval B: castContext "request", 8 prompts' in text(shown)

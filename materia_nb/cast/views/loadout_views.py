@@ -498,7 +498,7 @@ class PromptsView(_View):
     @property
     def marks(self) -> Marks:
         """How often each socket was asked."""
-        return Marks(visits={one.socket: len(self.sides[0].of(one.socket)) for one in self.sides[0].told})
+        return Marks(visits={one.socket: len(self.sides[0].of(one.socket)) for one in self.sides[0].prompts})
 
     def __getitem__(self, step: int) -> Prompt:
         """Return the prompt of a step; of several castContext that with the first.
@@ -506,9 +506,9 @@ class PromptsView(_View):
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
         """
-        found = next((one.prompt for one in self.sides[0].told if one.step == step), None)
+        found = next((one.prompt for one in self.sides[0].prompts if one.step == step), None)
         if found is None:
-            steps = ", ".join(str(one.step) for one in self.sides[0].told)
+            steps = ", ".join(str(one.step) for one in self.sides[0].prompts)
             raise MateriaError(
                 f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step"
             )
@@ -519,7 +519,7 @@ class PromptsView(_View):
         for side, letter in zip(self.sides, letters, strict=True):
             with_context = "" if side.context is None else f" castContext {compact(side.context)},"
             yield Line(
-                f"{part(self.graph.name)}{letter}:{with_context} {counted(len(side.told), 'prompt')}, "
+                f"{part(self.graph.name)}{letter}:{with_context} {counted(len(side.prompts), 'prompt')}, "
                 f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} repeats the beginning "
                 f"of the previous prompt of the same socket; ends {side.end}"
             )
@@ -530,7 +530,7 @@ class PromptsView(_View):
         for letter in letters:
             headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
         rows = []
-        for told in zip(*(side.told for side in self.sides), strict=False):
+        for told in zip(*(side.prompts for side in self.sides), strict=False):
             row: list[Cell] = [told[0].step, told[0].socket, told[0].item or "", told[0].turn]
             for one in told:
                 row += [f"{one.characters:,}", f"{one.tokens:,}", f"{one.same / max(one.characters, 1):.0%}"]
