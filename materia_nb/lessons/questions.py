@@ -109,6 +109,7 @@ class Question:
         socket: the socket that runs next.
         text: the question in words.
         standing: where the cast stands: the item, the cursors, how often edges were taken.
+        number: the number of the step that is asked about, from 1.
         places: what can be guessed: every socket, ``end`` and ``stop``.
         before: what to lay over the picture of the graph while the question is asked.
         told: whether the answer is out: it was guessed, or the tries are used up.
@@ -129,6 +130,7 @@ class Question:
             )
         self.places = possible_guesses(cast.now.rules)
         self.points: list[float] = []
+        self.number = 0
         self._tries, self._name = tries, name
         self._ask(cast)
         folder = tempfile.mkdtemp(prefix="materia-twin-")
@@ -138,6 +140,7 @@ class Question:
 
     def _ask(self, cast: Cast) -> None:
         self.socket = _asked(cast)
+        self.number += 1
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.standing = _standing(cast)
         self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
@@ -170,16 +173,24 @@ class Question:
             )
         self._ask(self.twin)
 
-    def guess(self, guess: object, *, sure: bool | None = None) -> PredictionView:
+    def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
         """Say whether a guess is right, and why; a question that has a name keeps it in the learner's file of guesses.
 
         Args:
             guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
-            sure: whether the learner is sure of it; None when that was not said.
+            sure: True if the learner is sure, False if it is a guess; None if that was not said.
+            number: the :attr:`number` of the step for which the guess was made; the current one if left out.
 
         Raises:
-            MateriaError: the guess is none of these (``unknown_socket``), or a person must answer (``not_decided``).
+            MateriaError: the guess is not one of these (``unknown_socket``), a person must answer (``not_decided``), or
+                the question is about another step by now (``outdated``).
         """
+        if number not in (None, self.number):
+            raise MateriaError(
+                "Nothing was counted: the question is about another step by now.",
+                hint="read the question as it is now, then guess again",
+                kind="outdated",
+            )
         expected = parse_guess(self.twin.now.rules, str(guess))
         if self._judged is None:
             self._judged = self._run()

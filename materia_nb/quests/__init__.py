@@ -1,9 +1,9 @@
-"""The quest board of a project: an ordered list of requests that are cast one after another. Its panel is in ``panel.py``."""
+"""The quest board of a project: an ordered list of requests that are cast one after another; ``panel.py`` has its panel."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -14,45 +14,56 @@ from materia_nb.store.board import NAME, Board, Quest, QuestStatus, change_board
 from materia_nb.store.catalogue import cast_entry
 
 WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
-"""Why running the board stopped: nothing is left to run, a person must act, a cast failed, or it was told to."""
+"""The reason why a run of the board stopped: no quest is left, a person must act, a cast failed, it was stopped, or it has run enough quests."""
 
-PLACES: Final = ("top", "up", "down", "bottom")
-WORDS: Final[Mapping[str, str]] = {
-    "empty": "Nothing is left to run.",
-    "person": "A person must act: the cast is the current one (show). Running the board then goes on with it.",
-    "failed": "A cast failed; it is the current one. Running the board goes on with the next.",
-    "stopped": "Stopped; running the board goes on.",
+POSITIONS: Final = ("top", "up", "down", "bottom")
+STOP_MESSAGES: Final[Mapping[str, str]] = {
+    "empty": "No quest is left to run.",
+    "person": "A person must act: the cast is the current one (show). Running the board then continues it.",
+    "failed": "A cast failed; it is the current one. Running the board continues with the next quest.",
+    "stopped": "Stopped. Run the board again to continue.",
     "count": "",
 }
-"""Why running the board stopped, in words."""
+"""Messages by the reason why a run of the board stopped."""
+
+QuestRef: TypeAlias = str | int | Quest
+"""A quest by its id or number, or as it was shown, so that an act on a quest that has changed is refused."""
 
 _ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
 
 class Bench(Protocol):
-    """What the board needs of a workbench."""
+    """The part of a workbench that the board uses."""
 
     @property
     def loadouts(self) -> Mapping[str, str]:
-        """The loadouts that there are."""
+        """The known loadouts."""
 
     def cast(self, request: str, *, loadout: str | None = None) -> Cast:
         """Start a cast and make it the current one."""
 
     def resume(self, reference: str) -> Cast:
-        """Go on with a cast and make it the current one."""
+        """Continue a cast and make it the current one."""
 
 
 class QuestBoard:
-    """The quests of a project, in their order. Get it with ``Workbench.quests``.
+    """The quests of a project, in their order; available as ``Workbench.quests``.
 
-    Whatever it does is one transaction on the file, so several kernels can work on one board.
+    Each change is one transaction on the file, so several kernels can share a board. A change that is made for a quest
+    as it was shown takes that :class:`Quest` instead of its id, and is refused if the quest has changed since
+    (``outdated``).
     """
 
     def __init__(
         self, bench: Bench, open_here: Callable[[Path], Cast | None], root: Callable[[], Path]
     ) -> None:
-        """Work for ``bench``; ``open_here`` gives the cast in a directory, if it is open for writing here; ``root`` is where casts are kept, and the board."""
+        """Create the board of a workbench.
+
+        Args:
+            bench: the workbench.
+            open_here: returns the cast in a directory, if it is open for writing in this kernel.
+            root: returns the directory of the casts, which contains the board too.
+        """
         self._bench, self._root = bench, root
         self._open_here = open_here
         self._writer = threading.Lock()  # held while quests are run here
@@ -74,27 +85,26 @@ class QuestBoard:
         return tuple(self._bench.loadouts)
 
     def busy(self, wait: float = 0.0) -> bool:  # noqa: ARG002 - asked as of a cast; a run of quests is long
-        """Whether quests are run here."""
+        """Return True if quests run in this kernel."""
         return self._writer.locked()
 
     @property
     def quests(self) -> tuple[Quest, ...]:
-        """The quests as they stand, after a look at the casts of those that are under way.
+        """The quests, brought up to date with their casts.
 
-        A cast that its kernel left behind is found here: its quest is then waiting, and running the board
-        goes on with it.
+        A quest whose kernel ended during its cast becomes waiting, and running the board continues it.
 
         Raises:
             MateriaError: the file is not a quest board (``bad_quests``), or cannot be read or written.
         """
         board = read_board(self.path)
-        if self._settled(board) != board:
-            board = self._change(self._settled)
+        if self._updated(board) != board:
+            board = self._change(self._updated)
         return board.quests
 
     def words_of(self, why: WhyStopped) -> str:
-        """Say in words why running the board stopped."""
-        return WORDS[why]
+        """Return the message for the reason why a run of the board stopped."""
+        return STOP_MESSAGES[why]
 
     def find(self, reference: str | int) -> Quest:
         """Return a quest by its id or number.
@@ -102,67 +112,68 @@ class QuestBoard:
         Raises:
             MateriaError: there is none (``unknown_quest``).
         """
-        return _found(read_board(self.path), reference)
+        return _find(read_board(self.path), reference)
 
     def add(self, request: str, *, loadout: str | None = None) -> Quest:
         """Put a request at the end of the board.
 
         Args:
-            request: what is asked for.
-            loadout: its loadout; if left out, the one chosen when it is run.
+            request: the request.
+            loadout: the loadout; if left out, the one that is chosen when the quest runs.
         """
-        if type(request) is not str or not request.strip():  # a notebook gives what it likes
-            raise MateriaError("The request is missing.", hint="say what is asked for", kind="bad_quest")
+        if type(request) is not str or not request.strip():  # a notebook may pass any value
+            raise MateriaError("The request is missing.", hint="write a request", kind="bad_quest")
         if loadout is not None:
-            what = f"There is no loadout {loadout!r}."
-            needs_one_of(loadout, self._bench.loadouts, what, "unknown_loadout")
+            message = f"There is no loadout {loadout!r}."
+            needs_one_of(loadout, self._bench.loadouts, message, "unknown_loadout")
         return self._change(lambda board: board.adding(request.strip(), loadout)).quests[-1]
 
-    def move(self, reference: str | int, to: str | int) -> None:
+    def move(self, quest: QuestRef, to: str | int) -> None:
         """Move a quest on the board.
 
         Args:
-            reference: its id or its number.
-            to: top, up, down, bottom, or a place counted from 1.
+            quest: its id or its number.
+            to: top, up, down, bottom, or a position counted from 1.
         """
 
         def moved(board: Board) -> Board:
-            quest = _found(board, reference)
-            at, rest = board.quests.index(quest), [one for one in board.quests if one != quest]
-            rest.insert(_place(to, at, len(rest)), quest)
-            return board.having(tuple(rest))
+            moving = _find(board, quest)
+            index, others = board.quests.index(moving), [other for other in board.quests if other != moving]
+            others.insert(_position(to, index, len(others)), moving)
+            return board.having(tuple(others))
 
         self._change(moved)
 
-    def remove(self, reference: str | int) -> None:
+    def remove(self, quest: QuestRef) -> None:
         """Remove a quest from the board; its cast stays. A running quest is refused."""
-        self._change(lambda board: board.having(_without(board, _at_rest(board, reference))))
+        self._change(lambda board: board.having(_without(board, _find_idle(board, quest))))
 
-    def requeue(self, reference: str | int) -> Quest:
-        """Make a quest pending again, in its place; it will be cast again, and the earlier cast stays."""
+    def requeue(self, quest: QuestRef) -> Quest:
+        """Make a quest pending again, at its position; it will be cast again, and the earlier cast stays."""
 
         def requeued(board: Board) -> Board:
-            quest = _at_rest(board, reference)
-            return _put(board, quest.having(status="pending", cast=None, note=None))
+            return _replace(board, _find_idle(board, quest).having(status="pending", cast=None, note=None))
 
-        return _found(self._change(requeued), reference)
+        id_ = quest.id if isinstance(quest, Quest) else quest
+        return _find(self._change(requeued), id_)
 
-    def run(self, count: int | None = None) -> WhyStopped:
+    def run(self, count: int | None = None, *, first: Quest | None = None) -> WhyStopped:
         """Cast the quests one after another, with the agents of the workbench.
 
-        One that waits goes on first, then those that are pending, from the top. A cast that a person must
-        answer stops the run and is the current cast; running again goes on with it. A failed one stops the
-        run too; running again goes on with the next.
+        A waiting quest is continued first, then pending ones start from the top. A cast that a person must answer stops
+        the run and becomes the current cast; running again continues it. A failed cast stops the run too; running again
+        continues with the next quest.
 
         Args:
-            count: the most quests to run; all if left out.
+            count: the maximum number of quests to run; all if left out.
+            first: the quest that must be the next one, as it was shown; any if left out.
 
         Raises:
-            MateriaError: the board is being run here already (``busy``), a cast cannot be started or is
-                written by another process.
+            MateriaError: the board runs in this kernel already (``busy``), another quest is the next one
+                (``outdated``), or a cast cannot be started or is written by another process.
         """
         if not self._writer.acquire(blocking=False):
-            raise MateriaError("The board is being run.", hint="wait, or stop it", kind="busy")
+            raise MateriaError("The board is running already.", hint="wait, or stop it", kind="busy")
         self._stop.clear()
         try:
             done = 0
@@ -170,83 +181,84 @@ class QuestBoard:
             while not self._stop.is_set():
                 if count is not None and done >= count:
                     return "count"
-                before, cast = cast, self._take_up()
-                if before is not None:
-                    before.close()  # it is done; a long board must not hold all its journals open
+                finished, cast = cast, self._start_next(first if not done else None)
+                if finished is not None:
+                    finished.close()  # a long board must not keep all its journals open
                 if cast is None:
                     return "empty"
-                why = self._run(cast)
-                if why is not None:
-                    return why
+                reason = self._run(cast)
+                if reason is not None:
+                    return reason
                 done += 1
             return "stopped"
         finally:
             self._writer.release()
-            self._tell()
+            self._notify()
 
     def stop(self) -> None:
-        """Stop running the board after, or if it can be stopped within, the step that runs."""
+        """Stop running the board, within the current step if possible, else after it."""
         self._stop.set()
         cast = self._here(self._active)
         if cast is not None:
             cast.stop()
 
     def watch(self, watcher: Callable[[], object]) -> Callable[[], None]:
-        """Call ``watcher`` after every change that is made here; returns a function that ends it."""
+        """Call ``watcher`` after every change made in this kernel; return a function that ends that."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
     # -- running ----------------------------------------------------------------------
 
-    def _take_up(self) -> Cast | None:
-        """Resume the cast of the first quest that waits, else start that of the first that is pending."""
-        taken: list[Cast] = []
+    def _start_next(self, expected: Quest | None) -> Cast | None:
+        """Resume the cast of the first waiting quest, else start that of the first pending one."""
+        casts: list[Cast] = []
 
-        def take(board: Board) -> Board:
-            board = self._settled(board)
-            quest = next((one for one in board.quests if one.status == "waiting" and one.cast), None)
-            if quest is not None:
+        def start(board: Board) -> Board:
+            board = self._updated(board)
+            quest = next_quest(board.quests)
+            if expected is not None and not _is_unchanged(quest, expected):
+                raise _outdated(expected)
+            if quest is None:
+                return board
+            if quest.status == "waiting":
                 cast = self._bench.resume(str(quest.cast))
             else:
-                quest = next((one for one in board.quests if one.status == "pending"), None)
-                if quest is None:
-                    return board
                 cast = self._bench.cast(quest.request, loadout=quest.loadout)
-            taken.append(cast)
+            casts.append(cast)
             self._active = cast.id
-            return _put(board, quest.having(status="running", cast=cast.id, note=None))
+            return _replace(board, quest.having(status="running", cast=cast.id, note=None))
 
         try:
-            self._change(take)
+            self._change(start)
         except BaseException:
             self._active = None
             raise
-        return taken[0] if taken else None
+        return casts[0] if casts else None
 
     def _run(self, cast: Cast) -> WhyStopped | None:
-        """Run a cast; why the board has to stop, None when it goes on with the next."""
+        """Run a cast; return the reason to stop the board, None if it continues with the next quest."""
         try:
             if cast.status in ("ready", "waiting"):
                 cast.run(lambda _: self._stop.is_set())
         finally:
             self._active = None
-            self._change(self._settled)
+            self._change(self._updated)
         status = _ENDED.get(cast.status)
         if status is None:
             return "stopped" if self._stop.is_set() else "person"
         return "failed" if status == "failed" else None
 
-    def _settled(self, board: Board) -> Board:
+    def _updated(self, board: Board) -> Board:
         """Bring the quests up to date with their casts."""
-        return board.having(tuple(map(self._settle, board.quests)))
+        return board.having(tuple(map(self._update, board.quests)))
 
-    def _settle(self, quest: Quest) -> Quest:
+    def _update(self, quest: Quest) -> Quest:
         if quest.status in ("pending", "done") or quest.cast is None or quest.cast == self._active:
             return quest
         cast = self._here(quest.cast)
         if cast is not None:
             status, failure = cast.status, cast.failure
-            note = failure.message if failure else _waits_for(cast)
+            note = failure.message if failure else _waiting_note(cast)
         else:
             entry = cast_entry(self._root() / quest.cast)
             if entry.locked_by is not None:
@@ -255,63 +267,89 @@ class QuestBoard:
                 return quest.having(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
             if quest.status == "running" and status not in _ENDED:
-                note = "its kernel ended; running the board goes on with it"
-        settled = _ENDED.get(status, "waiting")
-        return quest.having(status=settled, note=None if settled == "done" else note)
+                note = "its kernel ended; running the board continues it"
+        quest_status = _ENDED.get(status, "waiting")
+        return quest.having(status=quest_status, note=None if quest_status == "done" else note)
 
     def _here(self, cast_id: str | None) -> Cast | None:
         return None if cast_id is None else self._open_here(self._root() / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
         board = change_board(self.path, change)
-        self._tell()
+        self._notify()
         return board
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
 
 
-def _waits_for(cast: Cast) -> str | None:
+def next_quest(quests: Sequence[Quest]) -> Quest | None:
+    """Return the quest that runs next: the first that waits with a cast, else the first pending one."""
+    waiting = (quest for quest in quests if quest.status == "waiting" and quest.cast)
+    pending = (quest for quest in quests if quest.status == "pending")
+    return next(waiting, None) or next(pending, None)
+
+
+def _waiting_note(cast: Cast) -> str | None:
     if cast.now.held is not None:
         return f"held: {cast.now.held.reason}"
     return f"{cast.now.waiting_at.socket} waits for an answer" if cast.now.waiting_at else None
 
 
-def _found(board: Board, reference: str | int) -> Quest:
-    wanted = str(reference).strip()
-    id_ = f"Q-{wanted}" if wanted.isdecimal() else wanted.upper()
-    known = {quest.id: quest for quest in board.quests}
-    needs_one_of(id_, known, f"There is no quest {reference!r}.", "unknown_quest")
+def _find(board: Board, quest: QuestRef) -> Quest:
+    """Return a quest by its id or number, or as it was shown."""
+    known = {known.id: known for known in board.quests}
+    if isinstance(quest, Quest):
+        current = known.get(quest.id)
+        if current is None or not _is_unchanged(current, quest):
+            raise _outdated(quest)
+        return current
+    reference = str(quest).strip()
+    id_ = f"Q-{reference}" if reference.isdecimal() else reference.upper()
+    needs_one_of(id_, known, f"There is no quest {quest!r}.", "unknown_quest")
     return known[id_]
 
 
-def _at_rest(board: Board, reference: str | int) -> Quest:
-    quest = _found(board, reference)
+def _is_unchanged(quest: Quest | None, shown: Quest) -> bool:
+    """Return True if a quest is the one that was shown, with the same status and cast."""
+    return quest is not None and (quest.id, quest.status, quest.cast) == (shown.id, shown.status, shown.cast)
+
+
+def _outdated(quest: Quest) -> MateriaError:
+    return MateriaError(
+        f"Nothing was done: {quest.id} or the order of the board has changed since this was shown.",
+        hint="look at the board as it is now, then press again",
+        kind="outdated",
+    )
+
+
+def _find_idle(board: Board, reference: QuestRef) -> Quest:
+    quest = _find(board, reference)
     if quest.status == "running":
         raise MateriaError(
-            f"{quest.id} is being run.", hint="stop it, or wait until it ends", kind="quest_running"
+            f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running"
         )
     return quest
 
 
 def _without(board: Board, quest: Quest) -> tuple[Quest, ...]:
-    return tuple(one for one in board.quests if one.id != quest.id)
+    return tuple(other for other in board.quests if other.id != quest.id)
 
 
-def _put(board: Board, quest: Quest) -> Board:
-    return board.having(tuple(quest if one.id == quest.id else one for one in board.quests))
+def _replace(board: Board, quest: Quest) -> Board:
+    return board.having(tuple(quest if other.id == quest.id else other for other in board.quests))
 
 
-def _place(to: str | int, at: int, last: int) -> int:
+def _position(to: str | int, index: int, last: int) -> int:
     word = str(to).strip()
-    places = {"top": 0, "up": max(at - 1, 0), "down": min(at + 1, last), "bottom": last}
-    if word in places:
-        return places[word]
+    positions = {"top": 0, "up": max(index - 1, 0), "down": min(index + 1, last), "bottom": last}
+    if word in positions:
+        return positions[word]
     if word.isdecimal() and len(word) < 10 and int(word) >= 1:
         return min(int(word) - 1, last)
     raise MateriaError(
         f"A quest cannot be moved to {word!r}.",
-        hint=f"one of {', '.join(PLACES)}, or a place counted from 1",
+        hint=f"write one of {', '.join(POSITIONS)}, or a position counted from 1",
         kind="bad_place",
     )

@@ -1,4 +1,4 @@
-"""The quest board with buttons: add, put in order, queue again, run."""
+"""The quest board with buttons: add, move, requeue, run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,48 @@ import ipywidgets as ui
 
 from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.display.escape import html_lines, html_table, html_text, part
-from materia_nb.quests import WORDS
+from materia_nb.quests import STOP_MESSAGES, next_quest
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.quests import QuestBoard
     from materia_nb.store.board import Quest
 
-_LONGEST_LABEL = 60
+_MAX_LABEL_CHARS = 60
+
+
+class _Buttons:
+    """A row of buttons that act on a quest as it was shown when they were made.
+
+    When the quest changes, new buttons replace them. The earlier ones stay alive until the next change, so that a late
+    click, as the second one of a double click, is refused as ``outdated`` instead of acting on another quest.
+    """
+
+    def __init__(self, make: Callable[[Quest | None], list[ui.Button]]) -> None:
+        self.view = row()
+        self._make = make
+        self._earlier: tuple[ui.Button, ...] = ()
+        self._shown: object = ...
+
+    def show(self, quest: Quest | None) -> None:
+        """Make new buttons if the quest is another one, or has changed."""
+        shown = None if quest is None else (quest.id, quest.status, quest.cast)
+        if shown != self._shown:
+            self.close_earlier()
+            self._shown, self._earlier = shown, self.view.children
+            self.view.children = self._make(quest)
+
+    def close_earlier(self) -> None:
+        for earlier in self._earlier:
+            earlier.close()
+        self._earlier = ()
 
 
 class QuestPanel(Panel):
-    """The quests of a project in a table. What runs does so in the background, and the kernel stays free.
+    """The quests of a project in a table. Quests run in the background, and the kernel stays free.
 
     Args:
-        board: which.
+        board: the board.
     """
 
     interval = 0.2
@@ -36,74 +63,73 @@ class QuestPanel(Panel):
         self.quest = ui.Dropdown(description="quest", options=[], layout=ui.Layout(width="420px"))
         self.quest.observe(self.guarded(lambda _: self.refresh()), names="value")
         self.request = ui.Textarea(
-            placeholder="what is asked for", rows=2, layout=ui.Layout(width="420px", height="auto")
+            placeholder="request", rows=2, layout=ui.Layout(width="420px", height="auto")
         )
         self.request.observe(self.guarded(lambda _: self.refresh()), names="value")
-        chosen = [("the chosen loadout", None)]
-        self.loadout = ui.Dropdown(
-            options=[*chosen, *((part(name), name) for name in board.loadouts)],
-            layout=ui.Layout(width="200px"),
+        names = [("the chosen loadout", None), *((part(name), name) for name in board.loadouts)]
+        self.loadout = ui.Dropdown(options=names, layout=ui.Layout(width="200px"))
+        self.add_button = button("Add", "add the request at the end of the board", self.guarded(self._add))
+        self.stop_button = button(
+            "Stop", "stop within the current step if possible, else after it", self.guarded(self._stop)
         )
-        self._make_buttons()
+        self._quest_buttons = _Buttons(self._make_quest_buttons)
+        self._run_buttons = _Buttons(self._make_run_buttons)
         self.put(
             self._table,
-            row(self.quest, self.up_button, self.down_button, self.top_button),
-            row(self.requeue_button, self.remove_button),
+            self.quest,
+            self._quest_buttons.view,
             row(self.request, self.loadout, self.add_button),
-            row(self.next_button, self.all_button, self.stop_button),
+            row(self._run_buttons.view, self.stop_button),
             self._status,
         )
+        for buttons in (self._quest_buttons, self._run_buttons):
+            self.at_close(buttons.close_earlier)
         self.at_close(board.watch(self.later))
         self.follow_runs(self.runs)
         self.refresh()
 
-    def _make_buttons(self) -> None:
-        board, chosen = self.board, self._for_chosen
-        self.up_button = button("Up", "run the quest earlier", chosen(lambda id_: board.move(id_, "up")))
-        self.down_button = button("Down", "run the quest later", chosen(lambda id_: board.move(id_, "down")))
-        self.top_button = button("Top", "run the quest first", chosen(lambda id_: board.move(id_, "top")))
-        self.requeue_button = button(
-            "Requeue", "cast the quest anew when its turn comes", chosen(board.requeue)
+    def _make_quest_buttons(self, quest: Quest | None) -> list[ui.Button]:
+        """Return the buttons for the chosen quest as it is shown."""
+        board = self.board
+
+        def acting(act: Callable[[Quest], object]) -> Callable[[Any], None]:
+            def run(_: Any) -> None:
+                if quest is not None:
+                    act(quest)
+                self.refresh()
+
+            return self.guarded(run)
+
+        self.up_button = button("Up", "run the quest earlier", acting(lambda quest: board.move(quest, "up")))
+        self.down_button = button(
+            "Down", "run the quest later", acting(lambda quest: board.move(quest, "down"))
         )
+        self.top_button = button("Top", "run the quest first", acting(lambda quest: board.move(quest, "top")))
+        self.requeue_button = button("Requeue", "cast the quest again at its turn", acting(board.requeue))
         self.remove_button = button(
-            "Remove", "take the quest off the board; its cast stays", chosen(board.remove), style="danger"
+            "Remove", "remove the quest from the board; its cast stays", acting(board.remove), style="danger"
         )
-        self.add_button = button("Add", "put the request at the end of the board", self.guarded(self._add))
-        self.next_button = button(
-            "Run next",
-            "go on with the quest that waits, else cast the next",
-            self._begin(lambda: board.run(1)),
-        )
+        return [self.up_button, self.down_button, self.top_button, self.requeue_button, self.remove_button]
+
+    def _make_run_buttons(self, first: Quest | None) -> list[ui.Button]:
+        """Return the buttons that run the board, starting with the quest that is shown as the next one."""
+
+        def running(count: int | None) -> Callable[[Any], None]:
+            def start(_: Any) -> None:
+                self.runs.start(lambda: self.board.run(count, first=first))
+                self.refresh()
+
+            return self.guarded(start)
+
+        self.next_button = button("Run next", "continue the waiting quest, or cast the next one", running(1))
         self.all_button = button(
-            "Run all",
-            "cast one after another, until a person must act",
-            self._begin(board.run),
-            style="primary",
+            "Run all", "cast one after another until a person must act", running(None), style="primary"
         )
-        self.stop_button = button(
-            "Stop", "stop after, or if it can be stopped within, the step that runs", self.guarded(self._stop)
-        )
+        return [self.next_button, self.all_button]
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the table as text."""
         return repr(quests_view(self.board.quests)), None
-
-    # -- what a person does -----------------------------------------------------------
-
-    def _for_chosen(self, act: Callable[[str], object]) -> Callable[[Any], None]:
-        def run(_: Any) -> None:
-            if self.quest.value is not None:
-                act(self.quest.value)
-            self.refresh()
-
-        return self.guarded(run)
-
-    def _begin(self, act: Callable[[], object]) -> Callable[[Any], None]:
-        def begin(_: Any) -> None:
-            self.runs.start(act)
-            self.refresh()
-
-        return self.guarded(begin)
 
     def _add(self, _: Any) -> None:
         self.board.add(self.request.value, loadout=self.loadout.value)
@@ -116,38 +142,39 @@ class QuestPanel(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Bring table, choice and buttons up to date."""
-        quests, busy = self.board.quests, self.runs.busy_for(self)
-        rows = map(quest_row, quests)
-        table = html_table(QUEST_COLUMNS, rows, caption="quests, in their order")
-        show_html(self._table, table if quests else html_text("no quests yet"))
+        """Update the table, the choice and the buttons."""
+        quests, is_busy = self.board.quests, self.runs.busy_for(self)
+        table = html_table(QUEST_COLUMNS, map(quest_row, quests), caption="quests, in their order")
+        show_html(
+            self._table, table if quests else html_text("No quests yet. Write a request and press Add.")
+        )
         self._offer(quests)
-        at = next((n for n, one in enumerate(quests) if one.id == self.quest.value), None)
-        running = at is not None and quests[at].status == "running"
-        for one in (self.up_button, self.top_button):
-            one.disabled = not at
-        self.down_button.disabled = at is None or at + 1 == len(quests)
-        self.remove_button.disabled = at is None or running
-        self.requeue_button.disabled = at is None or running or quests[at].status == "pending"
+        index = next((index for index, quest in enumerate(quests) if quest.id == self.quest.value), None)
+        chosen = None if index is None else quests[index]
+        self._quest_buttons.show(chosen)
+        self._run_buttons.show(next_quest(quests))
+        is_running = chosen is not None and chosen.status == "running"
+        self.up_button.disabled = self.top_button.disabled = not index
+        self.down_button.disabled = index is None or index + 1 == len(quests)
+        self.remove_button.disabled = chosen is None or is_running
+        self.requeue_button.disabled = chosen is None or is_running or chosen.status == "pending"
         self.add_button.disabled = not self.request.value.strip()
-        left = any(one.status in ("pending", "waiting") for one in quests)
-        self.next_button.disabled = self.all_button.disabled = busy or not left
-        self.stop_button.disabled = not busy
-        outcome = WORDS.get(str(self.runs.outcome), "")
-        show_html(self._status, html_lines(["running"] if busy else filter(None, [outcome])))
+        self.next_button.disabled = self.all_button.disabled = is_busy or next_quest(quests) is None
+        self.stop_button.disabled = not is_busy
+        outcome = STOP_MESSAGES.get(str(self.runs.outcome), "")
+        show_html(self._status, html_lines(["running"] if is_busy else filter(None, [outcome])))
 
     def _offer(self, quests: tuple[Quest, ...]) -> None:
-        """Offer the quests to choose from; the one that was chosen stays chosen."""
-        options = tuple((part(f"{one.id} {one.request}", _LONGEST_LABEL), one.id) for one in quests)
+        """Offer the quests; keep the chosen one. When it is removed nothing is chosen, so a second click hits no other."""
+        options = tuple((part(f"{quest.id} {quest.request}", _MAX_LABEL_CHARS), quest.id) for quest in quests)
         if self.quest.options == options:
             return
-        before = self.quest.value
+        chosen, is_first = self.quest.value, not self.quest.options
+        ids = [quest.id for quest in quests]
         self.quest.options = options
-        self.quest.value = (
-            before if any(id_ == before for _, id_ in options) else (options[0][1] if options else None)
-        )
+        self.quest.value = chosen if chosen in ids else ids[0] if is_first and ids else None
 
 
 def show_quests(board: QuestBoard) -> QuestPanel:
-    """Make the panel of a board; what earlier runs of the same cell showed is closed."""
+    """Show the panel of a board; a panel that an earlier run of the same cell showed is closed."""
     return show_panel("quests", lambda: QuestPanel(board))

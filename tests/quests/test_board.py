@@ -394,7 +394,7 @@ def test_the_verb(shell, board):
     assert "pending" in repr(line(shell, "quest run 1"))
     assert statuses(board) == ["done", "pending"]
     line(shell, "quest requeue 3")
-    assert "Nothing is left" in repr(line(shell, "quest run"))
+    assert "No quest is left" in repr(line(shell, "quest run"))
     assert statuses(board) == ["done", "done"]
 
 

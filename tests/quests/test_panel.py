@@ -71,7 +71,44 @@ def test_quests_are_put_in_order_by_buttons(panel):
     assert places == sorted(places)
     panel.remove_button.click()
     assert order(panel) == ["three", "two"]
-    assert panel.quest.value == "Q-3"
+    assert panel.quest.value is None, "the second click of a double click must not remove another quest"
+
+
+def test_a_late_click_on_a_button_of_another_quest_is_refused(panel):
+    late = panel.remove_button
+    panel.quest.value = "Q-2"
+    late.click()
+    assert order(panel) == ["two", "three"], "the button still names the quest that it was shown for"
+    late.click()
+    assert order(panel) == ["two", "three"]
+    assert "has changed since this was shown" in panel.notice.value
+
+
+def test_a_run_that_was_shown_for_another_next_quest_is_refused(panel):
+    late = panel.next_button
+    panel.board.move("Q-3", "top")
+    panel.refresh()
+    late.click()
+    ran(panel)
+    assert statuses(panel) == ["pending"] * 3
+    assert "has changed since this was shown" in panel.notice.value
+    panel.next_button.click()
+    ran(panel)
+    assert statuses(panel) == ["done", "pending", "pending"]
+    assert order(panel)[0] == "three"
+
+
+def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb):
+    panel.next_button.click()
+    ran(panel)
+    panel.quest.value = "Q-1"
+    late = panel.requeue_button
+    wb.quests.requeue("Q-1")
+    wb.quests.run(1)
+    cast = wb.quests.find("Q-1").cast
+    late.click()
+    assert wb.quests.find("Q-1").cast == cast, "its new cast is kept"
+    assert "has changed since this was shown" in panel.notice.value
 
 
 def test_adding(panel):
@@ -114,7 +151,7 @@ def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb):
     ran(panel)
     assert statuses(panel) == ["done"] * 4
     assert panel.all_button.disabled
-    assert "Nothing is left" in told(panel)
+    assert "No quest is left" in told(panel)
     panel.quest.value = "Q-1"
     panel.requeue_button.click()
     assert statuses(panel)[0] == "pending"
@@ -164,7 +201,7 @@ def test_what_fails_is_told_in_the_panel(panel):
     panel.board.path.unlink()
     panel.all_button.click()
     ran(panel)
-    assert "no quests yet" in told(panel)
+    assert "No quests yet" in told(panel)
 
 
 def test_an_error_of_a_run_is_told(panel, wb):
