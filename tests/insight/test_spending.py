@@ -68,7 +68,7 @@ def test_it_is_a_frame(paid):
 def test_unknown_groups_and_casts_without_steps(tmp_path):
     cast = h.start(tmp_path, h.chain_config(1))
     assert repr(cast.usage()) == "no steps yet"
-    with pytest.raises(MateriaError, match="added up by 'sockets'"):
+    with pytest.raises(MateriaError, match="summed up by 'sockets'"):
         cast.usage("sockets")
     assert repr(SpentView(("socket",), [])) == "no steps yet"
     cast.close()
