@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
-from traitlets import List, Unicode
+from traitlets import Int, List, Unicode
 
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import Html, html_join, html_lines, html_text
@@ -17,7 +17,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 from materia_nb.widgets.frontend import FrontWidget
-from materia_nb.widgets.messages import MessageRegistry, ShortText
+from materia_nb.widgets.messages import MessageRegistry, ShortText, WholeNumber
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -32,14 +32,15 @@ class PredictPicture(FrontWidget):
 
     Args:
         places: the sockets that can be guessed.
-        guess: called with the socket that was clicked.
+        guess: called with the socket that was clicked and the number of the step that the page showed.
     """
 
     view = Unicode("predict").tag(sync=True)
     svg = Unicode().tag(sync=True)
     places = List(Unicode()).tag(sync=True)
+    number = Int().tag(sync=True)
 
-    def __init__(self, places: Sequence[str], guess: Callable[[str], None]) -> None:
+    def __init__(self, places: Sequence[str], guess: Callable[[str, int], None]) -> None:
         super().__init__(places=list(places))
         self._make_guess = guess
         self.on_msg(self._on_message)
@@ -49,10 +50,10 @@ class PredictPicture(FrontWidget):
             question_messages.handle(self, content)
 
     @question_messages.message
-    def _guess(self, place: ShortText) -> None:
-        """Guess that the next step leads to this socket."""
+    def _guess(self, place: ShortText, number: WholeNumber) -> None:
+        """Guess that the step with this number leads to this socket."""
         if place in self.places:
-            self._make_guess(place)
+            self._make_guess(place, number)
 
 
 _WORDS: Final = {
@@ -97,15 +98,12 @@ class PredictPanel(Panel):
         self._words, self._verdict = ui.HTML(), ui.HTML()
         places = self.question.places if self.question else ()
         sockets = [place for place in places if place in cast.graph.sockets]
-        self.picture = PredictPicture(sockets, lambda place: self._guess(place)(None))
+        self.picture = PredictPicture(sockets, lambda place, number: self._guess(place, number)(None))
         legend = ui.HTML()
         show_html(legend, Html(f'<div class="mnb-legend">{html_text(_LEGEND)}</div>'))
-        self.buttons = {
-            place: button(
-                _named(cast.graph, place), _WORDS.get(place, f"it goes to {place}"), self._guess(place)
-            )
-            for place in places
-        }
+        self.buttons: dict[str, ui.Button] = {}
+        self._button_row, self._earlier_buttons = row(), list[ui.Button]()
+        self._make_buttons()
         self.sure = ui.ToggleButtons(
             options=[("I am sure", True), ("I am guessing", False)],
             value=None,
@@ -118,12 +116,13 @@ class PredictPanel(Panel):
             legend,
             self._words,
             *([self.sure] if places else []),
-            row(*self.buttons.values()),
+            self._button_row,
             self._verdict,
             row(self.next),
         )
         if self.question:
             self.at_close(self.question.close)
+            self.at_close(self._close_earlier_buttons)
             self.follow_runs(runs_of(self.question.twin))
         self.refresh()
 
@@ -136,10 +135,31 @@ class PredictPanel(Panel):
 
     # -- what a person does -----------------------------------------------------------
 
-    def _guess(self, place: str) -> Callable[[Any], None]:
+    def _make_buttons(self) -> None:
+        """Make the buttons of a step. Those of the step before stay alive, so that a late click on one is refused."""
+        if self.question is None:
+            return
+        self._close_earlier_buttons()
+        self._earlier_buttons = [*self.buttons.values()]
+        self.buttons = {
+            place: button(
+                _named(self.cast.graph, place),
+                _WORDS.get(place, f"it goes to {place}"),
+                self._guess(place, self.question.number),
+            )
+            for place in self.question.places
+        }
+        self._button_row.children = tuple(self.buttons.values())
+
+    def _close_earlier_buttons(self) -> None:
+        for earlier in self._earlier_buttons:
+            earlier.close()
+        self._earlier_buttons = []
+
+    def _guess(self, place: str, number: int) -> Callable[[Any], None]:
         def run() -> None:
             assert self.question is not None  # noqa: S101 - without one there are no buttons
-            self.answer = self.question.guess(place, sure=self.sure.value)
+            self.answer = self.question.guess(place, sure=self.sure.value, number=number)
 
         def guess(_: Any) -> None:
             assert self.question is not None  # noqa: S101 - as above
@@ -153,6 +173,7 @@ class PredictPanel(Panel):
         assert self.question is not None  # noqa: S101 - without one the button is not shown
         self.question.go_on()
         self.answer, self._asked, self.sure.value = None, self.question.text, None
+        self._make_buttons()
         self.refresh()
 
     # -- drawing ------------------------------------------------------------------------
@@ -162,6 +183,7 @@ class PredictPanel(Panel):
 
         The buttons are never disabled: one that is would lose the focus of the keyboard.
         """
+        self.picture.number = self.question.number if self.question else 0
         self.picture.svg = self._svg()
         standing = " · ".join(self.question.standing) if self.question else ""
         show_html(self._words, html_lines([line for line in (standing, self._asked) if line]))

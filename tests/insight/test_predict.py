@@ -421,14 +421,15 @@ def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
     assert panel.picture.places == list(cast.graph.sockets)
     before = panel.picture.svg
     for told in (
-        *({"kind": "guess", "place": one} for one in ("Socket-77", ["end"], "end")),
+        *({"kind": "guess", "place": place, "number": 1} for place in ("Socket-77", ["end"], "end")),
+        {"kind": "guess", "place": "Socket-2"},
         {"guess": "Socket-2"},
         "Socket-2",
         None,
     ):
         panel.picture._handle_custom_msg(told, [])
     assert panel.answer is None, "no such place in the picture"
-    panel.picture._handle_custom_msg({"kind": "guess", "place": "Socket-2"}, [])
+    panel.picture._handle_custom_msg({"kind": "guess", "place": "Socket-2", "number": 1}, [])
     assert runs_of(panel.question.twin).wait(30)
     panel.refresh()
     assert panel.answer.right
@@ -513,6 +514,24 @@ def test_a_double_click_does_no_harm_and_keeps_the_focus(bench, make):
     go_on.set()
     assert runs_of(panel.question.twin).wait(30)
     assert panel.answer.guess == "end"
+
+
+def test_a_late_click_for_an_earlier_step_is_refused(cast, make):
+    panel = make(cast)
+    late = panel.buttons["end"]
+    click(panel, "Socket-2")
+    panel.next.click()
+    for send in (
+        late.click,
+        lambda: panel.picture._handle_custom_msg({"kind": "guess", "place": "Socket-3", "number": 1}, []),
+    ):
+        send()
+        assert runs_of(panel.question.twin).wait(30)
+        assert "about another step by now" in panel.notice.value
+        assert panel.answer is None
+        assert panel.question.points == [1]
+    click(panel, "Socket-3")
+    assert panel.question.points == [1, 1]
 
 
 def test_an_error_appears_under_the_panel_and_names_are_escaped(bench, make):

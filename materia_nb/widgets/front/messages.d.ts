@@ -224,8 +224,8 @@ export interface ToCanvas {
 
 /** Messages to the picture of a question. */
 export interface ToQuestion {
-  /** Guess that the next step leads to this socket. */
-  guess: { place: string };
+  /** Guess that the step with this number leads to this socket. */
+  guess: { place: string; number: number };
 }
 
 /** Messages to the designer of a loadout. */

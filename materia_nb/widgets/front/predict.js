@@ -18,7 +18,9 @@ export default {
   /** @param {{ model: any, el: HTMLElement }} given */
   render({ model, el }) {
     el.classList.add("mnb-question");
+    let shown = 0;
     const draw = () => {
+      shown = model.get("number");
       const picture = parsed(model.get("svg"));
       el.replaceChildren(...(picture ? [picture] : []));
       const choices = new Set(model.get("places"));
@@ -29,14 +31,14 @@ export default {
     /** @param {MouseEvent} event */
     const click = (event) => {
       const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;
-      if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket") });
+      if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket"), number: shown });
     };
     draw();
     el.addEventListener("click", click);
-    model.on("change:svg", draw);
+    model.on("change:svg change:number", draw);
     return () => {
       el.removeEventListener("click", click);
-      model.off("change:svg", draw);
+      model.off("change:svg change:number", draw);
     };
   },
 };
