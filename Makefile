@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model ladder test kills lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder class dist release-check wheel-test \
+.PHONY: help demo demo-model ladder test kills lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder dist release-check wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -99,10 +99,6 @@ release-check: env-release ## what is still missing before a release, and the li
 
 wheel-test: env-test ## as a stranger: the wheel alone in fresh environments, each extra by itself, other Pythons
 	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/release/wheel_checks.py
-
-class: env-test ## make the lessons an nbgrader course, and let nbgrader mark right, wrong and missing answers
-	@$(PY) scripts/nbgrader_env.py
-	MATERIA_CLASS=all $(PY) -m pytest -q -rs tests/lessons/test_assignments.py
 
 lint: env-test ## ruff, mypy, layers, file access, names and English; types, style and tests of the front end
 	$(BIN)/ruff check .

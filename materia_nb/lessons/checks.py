@@ -494,10 +494,6 @@ class Numbers(Shown):
         self._graph, self._truths = graph, {name: asked[1] for name, asked in questions.items()}
         return judged_answers(self._lesson, self._learner, self._asks, questions, graph)
 
-    def form(self, **answers: object) -> Text:
-        """Say what each answer is read as, and nothing of whether it is right: before it is handed in."""
-        return Text("\n".join(_read_as(name, one, self._asks[name].form) for name, one in answers.items()))
-
     @property
     def _table(self) -> Table:
         rows = [(name, _word(one)) for name, one in self._drawn.items()]
@@ -555,11 +551,3 @@ def _word(one: object) -> str:
 
 def _missing(name: str, form: str) -> str:
     return f"\u25cb {name}: not answered yet; the answer is {form}"
-
-
-def _read_as(name: str, answer: Any, form: str) -> str:
-    if is_unanswered(answer):
-        return _missing(name, form)
-    value: JSON = list(answer) if isinstance(answer, tuple) else answer
-    size = f" of {len(value)}" if isinstance(value, list) else ""
-    return f"\u00b7 {name}: {value!r}, {kind_of(value).split(',')[0]}{size}; asked for is {form}"

@@ -18,8 +18,8 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import frozen
 from materia_nb.lessons import check, predict, progress
-from materia_nb.lessons.assignments import key
 from materia_nb.lessons.checks import ANY, QUESTIONS, Numbers, guesses_file, read_guesses, shortest_verdicts
+from materia_nb.lessons.marking import answer_key
 from materia_nb.loadout import build_graph
 from materia_nb.widgets.base import GONE, runs_of
 from materia_nb.widgets.predict import PredictPanel
@@ -47,7 +47,7 @@ def answers_cell(name):
 
 def right_answers(name, learner=""):
     """The right answers of a lesson, by the variable that they belong in."""
-    return {asked: one.truth for asked, one in key(name.removesuffix(".ipynb"), learner).items()}
+    return {asked: one.truth for asked, one in answer_key(name.removesuffix(".ipynb"), learner).items()}
 
 
 def stem(name):
@@ -209,7 +209,7 @@ def test_the_numbers_of_a_lesson_are_the_learners_own(name):
 @pytest.mark.parametrize("learner", ["", "ada"])
 def test_a_wrong_answer_is_explained_by_what_was_misread(name, learner):
     """No explanation tells the right answer."""
-    for asked, one in key(stem(name), learner).items():
+    for asked, one in answer_key(stem(name), learner).items():
         words = one.ask.explained
         assert ANY in words
         told = [text for wrong_one, text in words.items() if wrong_one != str(one.truth).casefold()]
@@ -344,16 +344,6 @@ def test_all_questions_are_told_and_a_wrong_answer_says_what_was_misread():
         "✓ after_the_last_check is right",
         f"○ after_an_empty_plan: not answered yet; the answer is {QUESTIONS['03-loops']['after_an_empty_plan'].form}",
     ]
-
-
-def test_what_an_answer_is_read_as_says_nothing_of_whether_it_is_right():
-    mine = Numbers("03-loops", "", {"beds": [3], "refused": [1], "exit": ["always"]})
-    told = str(
-        mine.form(visits_of_plant=("a", "b"), after_the_last_check="Socket-99", after_an_empty_plan=...)
-    )
-    assert "visits_of_plant: ['a', 'b'], a list of 2; asked for is a whole number" in told
-    assert "after_the_last_check: 'Socket-99', text in quotes; asked for is a socket" in told
-    assert "after_an_empty_plan: not answered yet" in told
 
 
 def test_the_shortest_verdicts_are_looked_for_by_casting(bench):
