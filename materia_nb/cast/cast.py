@@ -25,7 +25,7 @@ from materia_nb.cast.formatting import StepList, steps_of
 from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
-from materia_nb.engine import decide
+from materia_nb.engine import approvals, decide
 from materia_nb.engine.edit import edits_since, unfit_since
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
@@ -470,7 +470,7 @@ class Cast:
                 self.runner.enter()
             try:
                 if work.session.state.status == "held" and isinstance(answer, str):
-                    work.run_command(decide.answer_hold, clean(answer))
+                    work.run_command(approvals.answer_hold, clean(answer))
                 else:
                     self._reply_in(work, answer)
             finally:

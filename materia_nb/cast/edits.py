@@ -18,7 +18,7 @@ from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Shown, Table
-from materia_nb.engine import decide
+from materia_nb.engine import approvals, decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import Events
 from materia_nb.engine.item_edits import WORKED_ON, within_lists
@@ -482,15 +482,15 @@ class Approvals(ApprovalsNow):
         with self._runner.lock():
             self._runner.begin()
             self._runner.run_command(
-                decide.allow, self.allowed | decide.known_tools(self._runner.rules, tools)
+                approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools)
             )
 
     def disallow(self, *tools: str) -> None:
         """Let these tools ask again; all of them if none is named."""
         with self._runner.lock():
             self._runner.begin()
-            gone = decide.known_tools(self._runner.rules, tools) if tools else self.allowed
-            self._runner.run_command(decide.allow, self.allowed - gone)
+            gone = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
+            self._runner.run_command(approvals.allow, self.allowed - gone)
 
     def answer(self, text: str) -> StepRecord:
         """Answer the agent that holds the cast; it goes on in the same conversation.
@@ -499,7 +499,7 @@ class Approvals(ApprovalsNow):
             MateriaError: the cast is not held (``not_held``), or the answer is blank.
         """
         self._needs_lane()
-        return self._ask(decide.answer_hold, clean(text))
+        return self._ask(approvals.answer_hold, clean(text))
 
     def approve(
         self, *, always: bool = False, calls: Sequence[ToolCall] | None = None, lane: str | None = None
@@ -521,8 +521,8 @@ class Approvals(ApprovalsNow):
             return self.in_lane(lane).approve(always=always, calls=calls)
         self._needs_lane()
         if self.asking or always or calls is not None:
-            return self._ask(decide.decide_calls, "always" if always else "once", "", calls)
-        return self._ask(decide.approve, self._asked())
+            return self._ask(approvals.decide_calls, "always" if always else "once", "", calls)
+        return self._ask(approvals.approve, self._asked())
 
     def deny(
         self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None
@@ -538,8 +538,8 @@ class Approvals(ApprovalsNow):
             return self.in_lane(lane).deny(reason, calls=calls)
         self._needs_lane()
         if self.asking or calls is not None:
-            return self._ask(decide.decide_calls, "denied", clean(reason), calls)
-        return self._ask(decide.deny, self._asked(), clean(reason))
+            return self._ask(approvals.decide_calls, "denied", clean(reason), calls)
+        return self._ask(approvals.deny, self._asked(), clean(reason))
 
     def _needs_lane(self) -> None:
         if self._work is self._runner and self._runner.lanes_that_ask:
@@ -577,7 +577,7 @@ class Approvals(ApprovalsNow):
             self._runner.begin()
             self._runner.stop.clear()
             before, visit = self._work.session.state, decide.held(self._work.session)
-            self._work.run_command(decide.decide_hold, satisfied, target)
+            self._work.run_command(approvals.decide_hold, satisfied, target)
             self._work.write_side_files(visit, before)
             self._runner.write_derived()
             return self._work.session.steps[-1]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from materia_nb.cast.formatting import FAILURES, OTHER_FAILURE
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.engine import decide
+from materia_nb.engine import approvals
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import Failure
@@ -165,7 +165,7 @@ def folders_asked(cast: Snapshot) -> list[str]:
         for one in (there.engine for there in _stopped(cast))
         if one.failure is not None and one.failure.kind == "folder_asks" and one.scope != BASE
     ]
-    return list(dict.fromkeys(f"{decide.FOLDER}{base / one.scope.cwd}" for one in asks))
+    return list(dict.fromkeys(f"{approvals.FOLDER}{base / one.scope.cwd}" for one in asks))
 
 
 def _stopped(cast: Snapshot) -> list[Snapshot]:

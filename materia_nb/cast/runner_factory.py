@@ -16,7 +16,7 @@ from materia_nb.cast.edits import Chosen
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import RESUME
 from materia_nb.cast.work import now
-from materia_nb.engine import decide, evolve
+from materia_nb.engine import approvals, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
@@ -320,7 +320,7 @@ def _ask_anew(runner: Runner) -> bool:
     with runner.lock():
         runner.begin()
         before = runner.session
-        runner.run_command(decide.ask_anew)
+        runner.run_command(approvals.ask_anew)
         return runner.session is not before
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from materia_nb.cast.breakpoint import Breakpoint, BreakpointSet
 from materia_nb.cast.formatting import StepList, nth, steps_of
 from materia_nb.display.escape import part
-from materia_nb.engine import decide, entering
+from materia_nb.engine import approvals, entering
 from materia_nb.engine.cast_warnings import CastWarning, find_warnings
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
@@ -497,7 +497,7 @@ class ApprovalsNow:
     @property
     def asking(self) -> tuple[ToolCall, ...]:
         """The tool calls that wait for a person's leave; empty when none does."""
-        return decide.asking(self.cast.session)
+        return approvals.asking(self.cast.session)
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
@@ -507,7 +507,7 @@ class ApprovalsNow:
     @property
     def tools(self) -> dict[str, bool]:
         """The tools that change something, and whether each is allowed to without asking."""
-        known = decide.asking_tools(self.cast.rules)
+        known = approvals.asking_tools(self.cast.rules)
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property

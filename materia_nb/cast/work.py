@@ -35,7 +35,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
 from materia_nb.agents.tools import MoreTools, Tool
-from materia_nb.engine import decide, routing
+from materia_nb.engine import approvals, decide, routing
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Answer
@@ -399,7 +399,7 @@ class Work(ABC):
         if not folder.is_dir():
             what = f"The scope {scope.id!r} works in a directory that is not there."
             raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
-        real, leave = folder.resolve(), decide.FOLDER + str(folder)
+        real, leave = folder.resolve(), approvals.FOLDER + str(folder)
         if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
             raise AgentError(
                 f"The scope {scope.id!r} works outside the project, in {real}.",

@@ -7,16 +7,16 @@ changed then.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing, streams
 from materia_nb.engine import events as ev
+from materia_nb.engine.approvals import asking, transition_events
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
-from materia_nb.engine.conversation import Decided, ToolCall
-from materia_nb.engine.events import Events, Transition
+from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
@@ -45,21 +45,11 @@ from materia_nb.engine.state import (
     limited,
     waiting_visit,
 )
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.checks import RefusedAnswer
-from materia_nb.handoff.runtime_rules import Approval, Grant, answer_note
 from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
-
-_READING: Final = ("read", "grep", "find", "ls")
-"""The tools of the project that change nothing."""
-ASKING: Final = ("bash", "edit", "write")
-"""The tools that ask for approval unless a cast allows them."""
-
-FOLDER: Final = "folder:"
-"""What stands before the path of a folder outside the project in which a person lets a cast work (P8)."""
-
 
 MAX_WARNINGS: Final = 200
 """How many warnings the last event of a cast holds at most; the cast itself has all."""
@@ -95,8 +85,8 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
         return events
     step = entering.enter(rules, session.state)
     if step.state.status == "waiting":
-        return _events(session, step, ts)
-    ended, *_ = _events(session, step, ts)
+        return transition_events(session, step, ts)
+    ended, *_ = transition_events(session, step, ts)
     assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
     ended = ended.replace(step=step.state.steps)
     warnings = [warning.as_json() for warning in find_warnings(rules, evolve(rules, session, ended))]
@@ -240,7 +230,7 @@ def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
 
 def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
     """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
-    first, *rest = _events(session, recovery.fail(rules, session.state, failure), ts)
+    first, *rest = transition_events(session, recovery.fail(rules, session.state, failure), ts)
     if isinstance(first, ev.SocketFailed):
         return (first.replace(worked=worked), *rest)
     assert isinstance(first, ev.CastEnd)  # noqa: S101 - a failure that is not gone on from ends the cast
@@ -252,21 +242,21 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
     if (running := lanes_running(session)) is not None:
         end = ev.CastEnd(ok=False, error=reason, kind=recovery.ABORTED, ts=ts)
         return (*_interrupted(running, reason, ts), end)
-    return _events(session, recovery.abort(session.state, reason), ts)
+    return transition_events(session, recovery.abort(session.state, reason), ts)
 
 
 def recast(rules: Rules, session: Session, ts: int) -> Events:
     """Run the socket where a failed or aborted cast stopped once more, from its first prompt; in each lane that failed."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, recast, ts)
-    return _events(session, recovery.recast(rules, session.state), ts)
+    return transition_events(session, recovery.recast(rules, session.state), ts)
 
 
 def revive(rules: Rules, session: Session, ts: int) -> Events:
     """Go on with a failed or aborted cast, with the limit that stopped it granted once more; so does each lane that failed."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, revive, ts)
-    return _events(session, recovery.revive(rules, session.state), ts)
+    return transition_events(session, recovery.revive(rules, session.state), ts)
 
 
 def _lanes_again(
@@ -301,7 +291,7 @@ def resend(rules: Rules, session: Session, ts: int) -> Events:
     """Let the turn that was cut short wait for its answer again; in each lane that failed, where one was, else as recast."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, _resend_or_recast, ts)
-    return _events(session, recovery.resend(rules, session.state), ts)
+    return transition_events(session, recovery.resend(rules, session.state), ts)
 
 
 def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
@@ -314,7 +304,7 @@ def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
     """Let the visit where the cast stopped wait for a person's answer in the place of what failed."""
     _not_in_lanes(session)
-    return _events(session, recovery.by_hand(rules, session.state), ts)
+    return transition_events(session, recovery.by_hand(rules, session.state), ts)
 
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
@@ -338,7 +328,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
     _needs_note(note)
     _not_in_lanes(session)
     step = recovery.skip(rules, session.state)
-    first, *rest = _events(session, step, ts)
+    first, *rest = transition_events(session, step, ts)
     assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - skipping begins so
     return (first.replace(note=note, next=step.state.next or None), *rest)
 
@@ -433,118 +423,6 @@ def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], worked: int, 
     """Let tool calls wait for a person's approval."""
     about = routing.about(rules, waiting(session))
     return (ev.ToolAsked(about=about, calls=tuple(calls), worked=worked, ts=ts),)
-
-
-# -- approvals ---------------------------------------------------------------------------
-
-
-def decide_calls(
-    rules: Rules,
-    session: Session,
-    how: Decided,
-    reason: str,
-    meant: Sequence[ToolCall] | None,
-    ts: int,
-) -> Events:
-    """Approve or deny the tool calls that wait; ``meant`` are those that the person looked at."""
-    asking_calls = asking(session)
-    if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
-        problem = (
-            "Other tool calls wait for approval by now" if asking_calls else "No tool call waits for approval"
-        )
-        hint = "look at them first" if asking_calls else "allow lets a tool run without asking"
-        raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
-    about = routing.about(rules, waiting(session))
-    calls = tuple(_decided(call, how, reason) for call in asking_calls)
-    denied = calls if how == "denied" else ()
-    granted = () if denied else calls
-    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=how, calls=granted, ts=ts)]
-    events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied]
-    allowed = session.allowed | ({call.tool for call in asking_calls} if how == "always" else set())
-    if allowed != session.allowed:
-        events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
-    return tuple(events)
-
-
-def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
-    if how != "denied":
-        return replace(call, decided=how)
-    why = f" The reason: {reason}" if reason.strip() else ""
-    return replace(call, decided=how, ok=False, result=f"The person did not allow this call.{why}")
-
-
-def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
-    """Set which tools need not ask."""
-    if tools == session.allowed:
-        return ()
-    return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
-
-
-def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
-    """Take back what was allowed to tools somewhere else."""
-    events: list[ev.Event] = []
-    if session.allowed:
-        events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
-    visit = session.state.at
-    if visit is not None and any(call.decided is not None for call in session.asking):
-        calls = tuple(replace(call, decided=None) for call in session.asking)
-        events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, worked=0, ts=ts))
-    return tuple(events)
-
-
-def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Answer the agent that holds the cast."""
-    answer_text: object = text  # what comes from a notebook need not be what the annotation says
-    if not isinstance(answer_text, str) or not answer_text.strip():
-        raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
-    about = routing.about(rules, held(session))
-    return (ev.HoldAnswered(about=about, text=text, ts=ts),)
-
-
-def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Events:
-    """Consent to the exact command that the agent which holds the cast asks for."""
-    grant = approval.grant(ts / 1000)
-    if grant is None:
-        raise MateriaError(
-            "The request has expired: nobody answered it in time.",
-            hint="deny it, or answer that it should be asked for again",
-            kind="approval",
-        )
-    return _consent(rules, session, approval, answer_note(grant), grant, ts)
-
-
-def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Events:
-    """Refuse the command that the agent which holds the cast asks consent for."""
-    lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
-    return _consent(rules, session, approval, lines, None, ts)
-
-
-def _consent(
-    rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
-) -> Events:
-    event = ev.ApprovalAnswered(
-        about=routing.about(rules, held(session)),
-        approval_id=approval.approval_id,
-        fingerprint=approval.fingerprint,
-        exact_content=approval.sealed["exact_content"],
-        granted=grant is not None,
-        expires=None if grant is None else round(grant.expires_at * 1000),
-        text=text,
-        ts=ts,
-    )
-    return (event,)
-
-
-def decide_hold(
-    rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int
-) -> Events:
-    """Take the output that is held, as a person decides."""
-    visit = held(session)
-    artifact = session.steps[-1].artifact
-    step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
-    first = ev.HoldDecided(about=routing.about(rules, visit), satisfied=satisfied, target=target)
-    # It says what socket_complete would.
-    return _events(session, step._replace(events=(first, *step.events[1:])), ts)
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -666,7 +544,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edit
         for event in step.events
         if isinstance(event, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
     ]
-    corrected = _events(session, step._replace(events=(first, *kept_events)), ts)
+    corrected = transition_events(session, step._replace(events=(first, *kept_events)), ts)
     edits = tuple(event for event in session.edits if event.step >= record.number)
     if discard_edits:
         return corrected
@@ -787,36 +665,6 @@ def held(session: Session) -> Visit:
     return held_visit(session.state)
 
 
-def asking(session: Session) -> tuple[ToolCall, ...]:
-    """Return the tool calls that wait for a person."""
-    return tuple(call for call in session.asking if call.decided is None)
-
-
-def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that may ask for approval: those of the project, and those from elsewhere that a materia names."""
-    scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
-    named = (name for names in scopes if not isinstance(names, str) for name in names)
-    return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
-
-
-def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
-    """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``).
-
-    ``folder:/a/path`` stands for working in that folder, outside the project (P8).
-    """
-    known = asking_tools(rules)
-    names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)
-    for name in sorted(names):
-        if name in known or name.startswith(FOLDER) or f"{name.partition('.')[0]}.*" in known:
-            continue
-        raise MateriaError(
-            f"{name!r} is not a tool that asks for approval.",
-            hint=did_you_mean(name, (*known, "all")),
-            kind="unknown_tool",
-        )
-    return names
-
-
 def _needs_decided(session: Session) -> None:
     if asking(session):
         raise MateriaError(
@@ -824,10 +672,3 @@ def _needs_decided(session: Session) -> None:
             hint="approve or deny them first, or reply in the agent's place",
             kind="asking",
         )
-
-
-def _events(session: Session, step: Transition, ts: int) -> Events:
-    """Return what a transition tells, with the time; the first event carries the transition to evolve."""
-    first, *rest = step.events
-    carrying = first.replace(ts=ts, transition=step._replace(before=session.state))
-    return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)

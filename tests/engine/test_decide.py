@@ -9,7 +9,7 @@ import pytest
 import protocol_helpers as ph
 from builders import YES, Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.agents.interface import ToolCall
-from materia_nb.engine import decide
+from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.labels import Label
 from materia_nb.engine.state import Failure, Pin
@@ -37,7 +37,7 @@ def asking():
 
 
 def test_every_event_of_a_command_has_its_time(asking):
-    made = decide.decide_calls(asking.rules, asking.session, "denied", "", None, 42)
+    made = approvals.decide_calls(asking.rules, asking.session, "denied", "", None, 42)
     assert [(one.type, one.ts) for one in made] == [
         ("tool_decided", 42),
         ("tool_call", 42),
@@ -48,39 +48,39 @@ def test_every_event_of_a_command_has_its_time(asking):
 
 
 def test_calls_that_are_approved_wait_to_be_run_and_those_that_are_denied_are_answered(asking):
-    approved = asking.do(decide.decide_calls, "once", "", (FIRST, SECOND))
+    approved = asking.do(approvals.decide_calls, "once", "", (FIRST, SECOND))
     assert [call.decided for call in approved.session.asking] == ["once", "once"]
     assert approved.session.allowed == frozenset()
     denied = Folded(CHAIN).do(decide.enter).do(decide.ask, [FIRST], 0)
-    denied.do(decide.decide_calls, "denied", "too slow", None)
+    denied.do(approvals.decide_calls, "denied", "too slow", None)
     assert denied.session.asking == ()
     (call,) = denied.session.calls
     assert (call.ok, call.result) == (False, "The person did not allow this call. The reason: too slow")
 
 
 def test_a_tool_that_is_always_allowed_is_so_from_then_on(asking):
-    asking.do(decide.decide_calls, "always", "", None)
+    asking.do(approvals.decide_calls, "always", "", None)
     assert asking.session.allowed == {"bash", "write"}
     assert asking.types[-1] == "tools_allowed"
 
 
 def test_calls_that_a_person_did_not_look_at_are_not_decided(asking):
-    assert refused(asking, decide.decide_calls, "once", "", (FIRST,)) == "not_asked"
-    assert refused(Folded(CHAIN).do(decide.enter), decide.decide_calls, "once", "", None) == "not_asked"
+    assert refused(asking, approvals.decide_calls, "once", "", (FIRST,)) == "not_asked"
+    assert refused(Folded(CHAIN).do(decide.enter), approvals.decide_calls, "once", "", None) == "not_asked"
     assert refused(asking, decide.finalize) == "asking"
 
 
 def test_allowed_tools_and_decided_calls_are_taken_back_elsewhere(asking):
-    asking.do(decide.decide_calls, "always", "", None).do(decide.ask_anew)
+    asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_anew)
     assert asking.session.allowed == frozenset()
     assert [call.decided for call in asking.session.asking] == [None, None]
-    assert decide.ask_anew(asking.rules, Folded(CHAIN).session, 0) == ()
+    assert approvals.ask_anew(asking.rules, Folded(CHAIN).session, 0) == ()
 
 
 def test_unknown_tools_are_named():
-    assert decide.known_tools(Folded(CHAIN).rules, ["all"]) == set(decide.ASKING)
+    assert approvals.known_tools(Folded(CHAIN).rules, ["all"]) == set(approvals.ASKING)
     with pytest.raises(MateriaError, match="did you mean 'bash'"):
-        decide.known_tools(Folded(CHAIN).rules, ["bsh"])
+        approvals.known_tools(Folded(CHAIN).rules, ["bsh"])
 
 
 def test_only_a_draft_is_refined_and_with_words():
@@ -99,8 +99,8 @@ def held(**changes):
 def test_an_agent_that_asks_is_answered_and_a_blank_answer_is_refused():
     cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
     assert (cast.state.status, cast.due) == ("held", ["person"])
-    assert refused(cast, decide.answer_hold, "  ") == "usage"
-    cast.do(decide.answer_hold, "the second one")
+    assert refused(cast, approvals.answer_hold, "  ") == "usage"
+    cast.do(approvals.answer_hold, "the second one")
     resumed = next(part.text for part in cast.session.prompt.parts if part.name == "resume")
     assert "which one?" in resumed
     assert "the second one" in resumed
@@ -115,9 +115,9 @@ def test_an_agent_that_is_still_at_work_is_told_what_it_said_it_waits_for():
 
 def test_a_person_decides_in_the_agents_place():
     cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
-    cast.do(decide.decide_hold, True, None)
+    cast.do(approvals.decide_hold, True, None)
     assert (cast.state.next, cast.types[-1]) == ("B", "hold_decided")
-    assert refused(cast, decide.decide_hold, True, None) == "not_held"
+    assert refused(cast, approvals.decide_hold, True, None) == "not_held"
 
 
 @pytest.mark.parametrize("granted", [True, False])
@@ -125,10 +125,10 @@ def test_consent_is_to_one_exact_command_for_an_hour(granted):
     cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     if granted:
-        cast.do(decide.approve, approval, ts=1000)
+        cast.do(approvals.approve, approval, ts=1000)
         assert (cast.state.at.grant.exact_content, cast.state.at.grant.expires_at) == ("rm -rf build", 3601.0)
     else:
-        cast.do(decide.deny, approval, "too risky")
+        cast.do(approvals.deny, approval, "too risky")
         assert cast.state.at.grant is None
         assert "too risky" in cast.session.prompt.text
     assert (cast.events[-1].granted, cast.events[-1].fingerprint) == (granted, approval.fingerprint)
@@ -138,7 +138,7 @@ def test_consent_that_nobody_gave_in_time_is_none():
     cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     with pytest.raises(MateriaError, match="expired"):
-        cast.do(decide.approve, approval, ts=25 * 3600 * 1000)
+        cast.do(approvals.approve, approval, ts=25 * 3600 * 1000)
 
 
 def test_the_end_tells_what_is_odd_about_the_cast():

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, say, utility
 from materia_nb.agents.interface import ToolCall
-from materia_nb.engine import decide, outputs
+from materia_nb.engine import approvals, decide, outputs
 from materia_nb.engine.events import SocketComplete, SocketHeld, SocketRefused
 from materia_nb.engine.session import StepFiles, Steps, files_after, name_of_correction, name_of_output
 from materia_nb.engine.state import Failure
@@ -41,7 +41,7 @@ def test_tool_calls_that_nobody_decided_wait_for_a_person():
     cast.do(decide.ask, [ToolCall(id="1", tool="bash", args={"command": "make"})], 3)
     assert cast.due == ["person"]
     assert cast.session.steps[-1].worked == 3
-    assert cast.do(decide.decide_calls, "once", "", None).due == ["agent"]
+    assert cast.do(approvals.decide_calls, "once", "", None).due == ["agent"]
 
 
 def test_a_held_cast_waits_for_a_person_and_a_stopped_one_for_nothing():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from materia_nb.engine import decide
+from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import Unfit
@@ -175,7 +175,7 @@ def test_what_a_person_says_of_a_cast_holds_in_its_lanes_and_what_lanes_began_fr
     cast = forked()
     pin = Pin("text", "a text", "x")
     cast.do(decide.pin, "Build", pin)
-    cast.do(decide.allow, frozenset({"bash"}))
+    cast.do(approvals.allow, frozenset({"bash"}))
     sessions = [cast.session, *(lane.session for lane in cast.session.streams[-1].lanes.values())]
     assert [(one.pins, one.allowed) for one in sessions] == [({"Build": pin}, {"bash"})] * 4
     cast.do(decide.unpin, "Build")

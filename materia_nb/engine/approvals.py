@@ -1,0 +1,171 @@
+"""Commands of a person about tools and held agents: approve, deny, answer, decide; each returns the events it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from materia_nb.engine import events as ev
+from materia_nb.engine import outputs, routing
+from materia_nb.engine.conversation import Decided, ToolCall
+from materia_nb.engine.events import Events, Transition
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import held_visit, waiting_visit
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.runtime_rules import Approval, Grant, answer_note
+
+_READING: Final = ("read", "grep", "find", "ls")
+"""The tools of the project that change nothing."""
+ASKING: Final = ("bash", "edit", "write")
+"""The tools that ask for approval unless a cast allows them."""
+
+FOLDER: Final = "folder:"
+"""What stands before the path of a folder outside the project in which a person lets a cast work (P8)."""
+
+
+def decide_calls(
+    rules: Rules,
+    session: Session,
+    how: Decided,
+    reason: str,
+    meant: Sequence[ToolCall] | None,
+    ts: int,
+) -> Events:
+    """Approve or deny the tool calls that wait; ``meant`` are those that the person looked at."""
+    asking_calls = asking(session)
+    if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
+        problem = (
+            "Other tool calls wait for approval by now" if asking_calls else "No tool call waits for approval"
+        )
+        hint = "look at them first" if asking_calls else "allow lets a tool run without asking"
+        raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
+    about = routing.about(rules, waiting_visit(session.state))
+    calls = tuple(_decided(call, how, reason) for call in asking_calls)
+    denied = calls if how == "denied" else ()
+    granted = () if denied else calls
+    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=how, calls=granted, ts=ts)]
+    events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied]
+    allowed = session.allowed | ({call.tool for call in asking_calls} if how == "always" else set())
+    if allowed != session.allowed:
+        events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
+    return tuple(events)
+
+
+def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
+    if how != "denied":
+        return replace(call, decided=how)
+    why = f" The reason: {reason}" if reason.strip() else ""
+    return replace(call, decided=how, ok=False, result=f"The person did not allow this call.{why}")
+
+
+def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
+    """Set which tools need not ask."""
+    if tools == session.allowed:
+        return ()
+    return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
+
+
+def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
+    """Take back what was allowed to tools somewhere else."""
+    events: list[ev.Event] = []
+    if session.allowed:
+        events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
+    visit = session.state.at
+    if visit is not None and any(call.decided is not None for call in session.asking):
+        calls = tuple(replace(call, decided=None) for call in session.asking)
+        events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, worked=0, ts=ts))
+    return tuple(events)
+
+
+def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
+    """Answer the agent that holds the cast."""
+    answer_text: object = text  # what comes from a notebook need not be what the annotation says
+    if not isinstance(answer_text, str) or not answer_text.strip():
+        raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
+    about = routing.about(rules, held_visit(session.state))
+    return (ev.HoldAnswered(about=about, text=text, ts=ts),)
+
+
+def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Events:
+    """Consent to the exact command that the agent which holds the cast asks for."""
+    grant = approval.grant(ts / 1000)
+    if grant is None:
+        raise MateriaError(
+            "The request has expired: nobody answered it in time.",
+            hint="deny it, or answer that it should be asked for again",
+            kind="approval",
+        )
+    return _consent(rules, session, approval, answer_note(grant), grant, ts)
+
+
+def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Events:
+    """Refuse the command that the agent which holds the cast asks consent for."""
+    lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
+    return _consent(rules, session, approval, lines, None, ts)
+
+
+def _consent(
+    rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
+) -> Events:
+    event = ev.ApprovalAnswered(
+        about=routing.about(rules, held_visit(session.state)),
+        approval_id=approval.approval_id,
+        fingerprint=approval.fingerprint,
+        exact_content=approval.sealed["exact_content"],
+        granted=grant is not None,
+        expires=None if grant is None else round(grant.expires_at * 1000),
+        text=text,
+        ts=ts,
+    )
+    return (event,)
+
+
+def decide_hold(
+    rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int
+) -> Events:
+    """Take the output that is held, as a person decides."""
+    visit = held_visit(session.state)
+    artifact = session.steps[-1].artifact
+    step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
+    first = ev.HoldDecided(about=routing.about(rules, visit), satisfied=satisfied, target=target)
+    # It says what socket_complete would.
+    return transition_events(session, step._replace(events=(first, *step.events[1:])), ts)
+
+
+def asking(session: Session) -> tuple[ToolCall, ...]:
+    """Return the tool calls that wait for a person."""
+    return tuple(call for call in session.asking if call.decided is None)
+
+
+def asking_tools(rules: Rules) -> tuple[str, ...]:
+    """Return the tools that may ask for approval: those of the project, and those from elsewhere that a materia names."""
+    scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
+    named = (name for names in scopes if not isinstance(names, str) for name in names)
+    return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
+
+
+def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
+    """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``).
+
+    ``folder:/a/path`` stands for working in that folder, outside the project (P8).
+    """
+    known = asking_tools(rules)
+    names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)
+    for name in sorted(names):
+        if name in known or name.startswith(FOLDER) or f"{name.partition('.')[0]}.*" in known:
+            continue
+        raise MateriaError(
+            f"{name!r} is not a tool that asks for approval.",
+            hint=did_you_mean(name, (*known, "all")),
+            kind="unknown_tool",
+        )
+    return names
+
+
+def transition_events(session: Session, step: Transition, ts: int) -> Events:
+    """Return what a transition tells, with the time; the first event carries the transition to evolve."""
+    first, *rest = step.events
+    carrying = first.replace(ts=ts, transition=step._replace(before=session.state))
+    return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)
