@@ -26,7 +26,7 @@ from typing import (
 from materia_nb.agents.tools import MoreTools
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.decide import Answer
-from materia_nb.engine.prompt_context import PromptPart
+from materia_nb.engine.prompt_parts import PromptPart
 from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line

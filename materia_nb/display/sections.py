@@ -13,7 +13,7 @@ from materia_nb.display.geometry import Box, Point
 from materia_nb.display.svg import CARD_FONT, INK, NOW, ON_DARK, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_context import PromptPart, tokens_of
+from materia_nb.engine.prompt_parts import PromptPart, tokens_of
 from materia_nb.errors import plain, signs_warning, with_visible_signs
 from materia_nb.handoff.base import Issue, Section, StatusPath
 from materia_nb.handoff.jsontext import as_text

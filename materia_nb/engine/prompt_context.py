@@ -1,25 +1,26 @@
-"""What an agent is told of a cast in a first turn: part by part, each value once, nothing stale, the newest kept (R50).
+"""What an agent reads of a cast in a first turn: part by part, each value once, nothing stale, the newest kept (R50).
 
-:class:`PromptContext` holds what there is to tell and the :class:`PromptBudget` for it; each part is a function that returns text.
+:class:`PromptContext` writes each part within a :class:`PromptBudget`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from materia_nb.engine.bounded import (
+from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut_to, records, shown_to
+from materia_nb.engine.items import item_label, list_at, quoted, standing
+from materia_nb.engine.prompt_parts import (
     NOTICE_CHARS,
     OUTPUT_CHARS,
     STATE_CHARS,
     STRING_CHARS,
+    PromptPart,
     bounded,
     middle,
     state_json,
 )
-from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut_to, records, shown_to
-from materia_nb.engine.items import item_label, list_at, quoted, standing, state_path
+from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
 from materia_nb.jsonvalue import (
     JSON,
@@ -27,51 +28,10 @@ from materia_nb.jsonvalue import (
     get_path,
     pretty,
     remove_path,
-    split_path,
     whole_floats_as_integers,
 )
-from materia_nb.loadout.graph import CastContext, Graph, PromptForm, Socket
-from materia_nb.loadout.materia import variables
+from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, YES_OR_NO
-
-PartName: TypeAlias = Literal[
-    "request",
-    "place",
-    "state",
-    "handoffs",
-    "previous",
-    "task",
-    "item",
-    "before",
-    "reasons",
-    "changed",
-    "given",
-    "draft",
-    "repair",
-    "resume",
-    "finalize",
-    "return",
-]
-
-HEADINGS: Final[Mapping[PartName, str]] = {
-    "request": "Request",
-    "place": "Where you are",
-    "state": "State",
-    "handoffs": "Handoffs",
-    "previous": "Output just before",
-    "task": "Your task",
-    "item": "Work item",
-    "before": "Your answer before",
-    "reasons": "Why it came back",
-    "changed": "Changed by a person",
-    "given": "What you were given",
-    "draft": "Working with a person",
-    "repair": "What was wrong with the answer",
-    "resume": "Going on",
-    "finalize": "Handing over",
-    "return": "What to return",
-}
-"""What stands above each part; the names are the keys by which a part is reworded."""
 
 CONTEXTS_CHARS: Final = 16_000
 _TITLE_CHARS: Final = 120
@@ -79,141 +39,6 @@ AROUND: Final = 10
 AROUND_AT_LEAST: Final = 5
 HANDOFFS_INSIDE, HANDOFFS_OUTSIDE = 2_000, 6_000
 _LABEL_CHARS: Final = 200
-
-
-def tokens_of(characters: int) -> int:
-    """Estimate how many tokens so many characters are, where no model has counted them: one for four."""
-    return -(-characters // 4)
-
-
-class PromptPart(NamedTuple):
-    """One part of a prompt.
-
-    Attributes:
-        name: which part it is.
-        text: what the agent reads under the heading; empty where the part is left out.
-        note: why it was left out, or what of it was cut; empty where it is whole.
-        quotes: whether it quotes what others wrote, other than the request and the work item.
-        tells: the values that it tells, such as ``("state", "plan")`` or ``("handoff", "3")``.
-    """
-
-    name: PartName
-    text: str
-    note: str = ""
-    quotes: bool = False
-    tells: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def heading(self) -> str:
-        """What stands above it."""
-        return HEADINGS[self.name]
-
-
-# -- what the materia's own prompt tells ---------------------------------------------------------
-
-
-class PromptVariables(NamedTuple):
-    """What a materia's own prompt tells by its variables.
-
-    ``paths`` are those in the state, the empty one for the whole state, ``fields`` the fields of the output before,
-    ``item`` the paths inside the item, the empty one for all of it, ``quoting`` the variables whose values others wrote.
-    """
-
-    request: bool = False
-    output: bool = False
-    fields: frozenset[str] = frozenset()
-    paths: tuple[tuple[str, ...], ...] = ()
-    item: tuple[tuple[str, ...], ...] = ()
-    quoting: frozenset[str] = frozenset()
-
-    def variable_of(self, path: tuple[str, ...]) -> str:
-        """Return the variable that tells a path in the state, empty for none."""
-        prefix = next(
-            (known_path for known_path in self.paths if path[: len(known_path)] == known_path), None
-        )
-        if prefix is None:
-            return ""
-        return "{{" + (".".join(("state", *prefix)) if prefix else "stateJson") + "}}"
-
-
-@lru_cache(maxsize=1024)
-def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> PromptVariables:
-    """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
-    names = {name for _, _, name in variables(prompt)} - {""}
-    paths, item, fields, quoting = set(), set(), set(), set()
-    for name in names:
-        head, *rest = name.split(".")
-        if name == "request" or (head == "cursor" and rest):
-            continue
-        if name == "itemJson" or head == "item":
-            item.add(tuple(rest))
-            continue
-        if name == "lastOutput" or head == "lastJson":
-            quoting.add(name)
-            fields |= set(rest) if head == "lastJson" and len(rest) == 1 else set()
-            continue
-        path = () if name == "stateJson" else tuple(rest) if head == "state" else (head, *rest)
-        inside = next(
-            (path[len(item_path) :] for item_path in item_paths if path[: len(item_path)] == item_path), None
-        )
-        if inside is not None:
-            item.add(inside)
-            continue
-        quoting.add(name)
-        paths.add(path)
-    return PromptVariables(
-        "request" in names,
-        bool(names & {"lastOutput", "lastJson"}),
-        frozenset(fields),
-        tuple(sorted(paths)),
-        tuple(sorted(item)),
-        frozenset(quoting),
-    )
-
-
-class SocketContext(NamedTuple):
-    """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
-
-    ``kept`` are the paths in the state at which an assignment of any socket keeps a whole output.
-    """
-
-    place: str
-    alone: bool
-    generator: bool
-    told: CastContext
-    own: PromptVariables
-    list_path: tuple[str, ...]
-    cursor: str | None
-    form: PromptForm
-    kept: tuple[tuple[str, ...], ...]
-
-
-def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
-    """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
-    materia, iterator = socket.materia, socket.iterator
-    label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
-    named = label if label == materia.id else f"{label} (materia {materia.id})"
-    names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
-    if iterator and iterator.numbered_as_work_items:
-        names.append("workItem")
-    walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
-    aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
-    return SocketContext(
-        f"You are {named}, at {socket.id} in the loadout {graph.name}.",
-        len(graph.sockets) == 1,
-        socket.is_generator,
-        socket.cast_context,
-        _prompt_variables(materia.prompt, aliases),
-        state_path(iterator.items) if iterator else (),
-        next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
-        socket.prompt_form or form,
-        tuple(
-            tuple(split_path(target))
-            for other in graph.sockets.values()
-            for target, text in other.assign
-            if text in ("$", "lastOutput") and split_path(target)
-        ),
-    )
 
 
 # -- what there is to tell, and how much of it -----------------------------------------------------

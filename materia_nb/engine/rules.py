@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from materia_nb.engine.items import Source, Template, compile_source, template, walk_of
-from materia_nb.engine.prompt_context import SocketContext, socket_context
+from materia_nb.engine.followup import cut_to
+from materia_nb.engine.items import Source, Template, compile_source, state_path, template, walk_of
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
-from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+from materia_nb.loadout.graph import CastContext, ExitRoute, Graph, PromptForm, Socket
+from materia_nb.loadout.materia import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, WITHOUT_OUTPUT, described
 
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
@@ -21,6 +23,113 @@ ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked 
 
 _TRAIL: Final = 16
 """How many sockets back a round can be told at least; one that visits each socket once always fits."""
+
+
+_LABEL_CHARS: Final = 200
+
+
+class PromptVariables(NamedTuple):
+    """What a materia's own prompt tells by its variables.
+
+    ``paths`` are those in the state, the empty one for the whole state, ``fields`` the fields of the output before,
+    ``item`` the paths inside the item, the empty one for all of it, ``quoting`` the variables whose values others wrote.
+    """
+
+    request: bool = False
+    output: bool = False
+    fields: frozenset[str] = frozenset()
+    paths: tuple[tuple[str, ...], ...] = ()
+    item: tuple[tuple[str, ...], ...] = ()
+    quoting: frozenset[str] = frozenset()
+
+    def variable_of(self, path: tuple[str, ...]) -> str:
+        """Return the variable that tells a path in the state, empty for none."""
+        prefix = next(
+            (known_path for known_path in self.paths if path[: len(known_path)] == known_path), None
+        )
+        if prefix is None:
+            return ""
+        return "{{" + (".".join(("state", *prefix)) if prefix else "stateJson") + "}}"
+
+
+@lru_cache(maxsize=1024)
+def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> PromptVariables:
+    """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
+    names = {name for _, _, name in variables(prompt)} - {""}
+    paths, item, fields, quoting = set(), set(), set(), set()
+    for name in names:
+        head, *rest = name.split(".")
+        if name == "request" or (head == "cursor" and rest):
+            continue
+        if name == "itemJson" or head == "item":
+            item.add(tuple(rest))
+            continue
+        if name == "lastOutput" or head == "lastJson":
+            quoting.add(name)
+            fields |= set(rest) if head == "lastJson" and len(rest) == 1 else set()
+            continue
+        path = () if name == "stateJson" else tuple(rest) if head == "state" else (head, *rest)
+        inside = next(
+            (path[len(item_path) :] for item_path in item_paths if path[: len(item_path)] == item_path), None
+        )
+        if inside is not None:
+            item.add(inside)
+            continue
+        quoting.add(name)
+        paths.add(path)
+    return PromptVariables(
+        "request" in names,
+        bool(names & {"lastOutput", "lastJson"}),
+        frozenset(fields),
+        tuple(sorted(paths)),
+        tuple(sorted(item)),
+        frozenset(quoting),
+    )
+
+
+class SocketContext(NamedTuple):
+    """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
+
+    ``kept`` are the paths in the state at which an assignment of any socket keeps a whole output.
+    """
+
+    place: str
+    alone: bool
+    generator: bool
+    told: CastContext
+    own: PromptVariables
+    list_path: tuple[str, ...]
+    cursor: str | None
+    form: PromptForm
+    kept: tuple[tuple[str, ...], ...]
+
+
+def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
+    """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
+    materia, iterator = socket.materia, socket.iterator
+    label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
+    named = label if label == materia.id else f"{label} (materia {materia.id})"
+    names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
+    if iterator and iterator.numbered_as_work_items:
+        names.append("workItem")
+    walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
+    aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
+    return SocketContext(
+        f"You are {named}, at {socket.id} in the loadout {graph.name}.",
+        len(graph.sockets) == 1,
+        socket.is_generator,
+        socket.cast_context,
+        _prompt_variables(materia.prompt, aliases),
+        state_path(iterator.items) if iterator else (),
+        next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
+        socket.prompt_form or form,
+        tuple(
+            tuple(split_path(target))
+            for other in graph.sockets.values()
+            for target, text in other.assign
+            if text in ("$", "lastOutput") and split_path(target)
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

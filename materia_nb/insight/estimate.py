@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_context import HEADINGS, tokens_of
+from materia_nb.engine.prompt_parts import HEADINGS, tokens_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NOTHING, CastState, Pin
 from materia_nb.errors import MateriaError, alike, usage_error

@@ -11,7 +11,7 @@ from typing import Any, Final
 from materia_nb.agents.model_agent import ready_models
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
-from materia_nb.engine.prompt_context import tokens_of
+from materia_nb.engine.prompt_parts import tokens_of
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import VisitPrompt

@@ -239,11 +239,11 @@ def test_r31_a_prompt_with_many_braces_takes_linear_time(piece):
 
 def test_r51_a_repair_turn_is_told_the_form_alone_and_a_first_turn_what_each_field_is():
     play = Play(retry_loop())
-    assert "one object for each piece of work" in play.prompt.text
+    assert "one object for each work item" in play.prompt.text
     play.go("no json at all")
     [asked] = [part.text for part in play.prompt.parts if part.name == "return"]
     assert "workItems" in asked
-    assert "one object for each piece of work" not in asked
+    assert "one object for each work item" not in asked
 
 
 def test_a_preview_is_the_prompt_of_entering_now_or_says_why_there_is_none():

@@ -30,7 +30,7 @@ from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, 
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_context import HEADINGS
+from materia_nb.engine.prompt_parts import HEADINGS
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.handoff.base import Issue, Pointer, Reading, Section

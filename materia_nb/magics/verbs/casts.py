@@ -22,7 +22,7 @@ from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import VERDICTS
-from materia_nb.engine.prompt_context import HEADINGS
+from materia_nb.engine.prompt_parts import HEADINGS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError, one_of_words, usage_error
 from materia_nb.insight.suggestions import Suggestion

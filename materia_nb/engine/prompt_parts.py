@@ -1,12 +1,51 @@
-"""Texts, and the state as JSON, within so many characters: what is left out is said where it was."""
+"""The parts of a prompt, and texts and state shortened to a number of characters with a note of what is left out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from json.encoder import encode_basestring
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.jsonvalue import JSON, pretty, whole_floats_as_integers
+
+PartName: TypeAlias = Literal[
+    "request",
+    "place",
+    "state",
+    "handoffs",
+    "previous",
+    "task",
+    "item",
+    "before",
+    "reasons",
+    "changed",
+    "given",
+    "draft",
+    "repair",
+    "resume",
+    "finalize",
+    "return",
+]
+
+HEADINGS: Final[Mapping[PartName, str]] = {
+    "request": "Request",
+    "place": "Where you are",
+    "state": "State",
+    "handoffs": "Handoffs",
+    "previous": "Output just before",
+    "task": "Your task",
+    "item": "Work item",
+    "before": "Your answer before",
+    "reasons": "Why it came back",
+    "changed": "Changed by a person",
+    "given": "What you were given",
+    "draft": "Working with a person",
+    "repair": "What was wrong with the answer",
+    "resume": "Going on",
+    "finalize": "Handing over",
+    "return": "What to return",
+}
+"""What stands above each part; the names are the keys by which a part is reworded."""
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
@@ -113,3 +152,31 @@ def _short_string(text: str, room: int) -> str:
             return written
         max_chars //= 2
     return ""
+
+
+def tokens_of(characters: int) -> int:
+    """Estimate how many tokens so many characters are, where no model has counted them: one for four."""
+    return -(-characters // 4)
+
+
+class PromptPart(NamedTuple):
+    """One part of a prompt.
+
+    Attributes:
+        name: which part it is.
+        text: what the agent reads under the heading; empty where the part is left out.
+        note: why it was left out, or what of it was cut; empty where it is whole.
+        quotes: whether it quotes what others wrote, other than the request and the work item.
+        tells: the values that it tells, such as ``("state", "plan")`` or ``("handoff", "3")``.
+    """
+
+    name: PartName
+    text: str
+    note: str = ""
+    quotes: bool = False
+    tells: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """What stands above it."""
+        return HEADINGS[self.name]
