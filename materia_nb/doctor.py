@@ -184,8 +184,8 @@ def shipped(folders: Iterable[Path], pi_profile: Path | None) -> Iterator[Findin
         "set aside": "it is not run: the new one beside it is; change that one, and remove this",
     }
     for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
-        fine, found = copy.stands in ("as shipped", "not there"), f"{copy.stands}: {copy.path}"
-        said = "" if fine else todo.get(copy.stands, "")
+        fine, found = copy.status in ("as shipped", "not there"), f"{copy.status}: {copy.path}"
+        said = "" if fine else todo.get(copy.status, "")
         yield Finding("scripts", copy.script, "ok" if fine else "hint", found, said)
     if pi_profile is not None and (foreign := utility_step.foreign_scripts(pi_profile)):
         found = f"{len(foreign)} scripts for Node, which are not run here: {', '.join(foreign)}"

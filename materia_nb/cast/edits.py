@@ -38,7 +38,7 @@ from materia_nb.platform import HeldInterrupts
 from materia_nb.store.files import DiskError, to_bytes
 from materia_nb.store.opening import CONFIG, with_definition
 from materia_nb.store.rundir import change_context
-from materia_nb.utilities.utility_step import beside_config
+from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 def most_of(words: str) -> tuple[Bound, float]:
@@ -424,7 +424,7 @@ def _redefined(
     known = document["materia"]
     needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
     _check(materia, known[materia], definition, owner)
-    document = with_definition(document, materia, beside_config(definition, owner))
+    document = with_definition(document, materia, with_absolute_paths(definition, owner))
     owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
     return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 

@@ -31,7 +31,7 @@ from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
 from materia_nb.utilities import utility_step
-from materia_nb.utilities.utility_step import beside_config, missing_program, moved
+from materia_nb.utilities.utility_step import missing_program, moved_definition, with_absolute_paths
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
@@ -375,10 +375,12 @@ class Loadouts(Mapping[str, str], Shown):
         scripts: list[str] = []
         for id_, raw in definitions_placed(design.whole, design.name).items():
             owner = self.config.owners.get(id_)
-            used[id_] = moved(raw, owner, path.parent)
+            used[id_] = moved_definition(raw, owner, path.parent)
             command = as_list(raw.get("command"))
             scripts += [
-                name for name in as_list(beside_config(raw, owner).get("command")) if name not in command
+                name
+                for name in as_list(with_absolute_paths(raw, owner).get("command"))
+                if name not in command
             ]
         return used, list(dict.fromkeys(scripts))
 
@@ -456,7 +458,9 @@ class Loadouts(Mapping[str, str], Shown):
             )
         path, config = self.project / PROJECT_FILE, self.config
         placed = definitions_placed(config.document, name) if materia else {}
-        definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
+        definitions = {
+            id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()
+        }
         add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
         self._config, self._chosen, self.refused = None, new, None
         return self.show()
@@ -507,12 +511,12 @@ def copy_scripts(graph: Graph) -> list[str]:
     """Bring the shipped scripts that a loadout runs into the profile; say which changed ones are no longer run for that."""
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
-    gone: list[utility_step.Copy] = []
+    gone: list[utility_step.ScriptCopy] = []
     for folder in utility_folders():
         before = utility_step.copies(folder)
         utility_step.synchronize(folder)
         gone += [
-            one for one in utility_step.copies(folder) if one.stands == "set aside" and one not in before
+            one for one in utility_step.copies(folder) if one.status == "set aside" and one not in before
         ]
     return [
         f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in gone

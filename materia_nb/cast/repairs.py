@@ -19,7 +19,7 @@ from materia_nb.engine.state import Failure
 from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
-from materia_nb.utilities.utility_step import beside_config
+from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 class Act(NamedTuple):
@@ -104,7 +104,7 @@ def redefinition(
 ) -> Redefinition | None:
     """Compare a cast's copy of a definition with another one, whose config file is in ``owner``; None when they are the same."""
     changed = _differing(old, new)
-    if not changed or same(dict(old), beside_config(new, owner)):
+    if not changed or same(dict(old), with_absolute_paths(new, owner)):
         return None
     return Redefinition(materia, old, new, tuple(sorted({*changed} - REDEFINED)))
 

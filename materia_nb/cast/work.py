@@ -442,7 +442,7 @@ class Work(ABC):
             assert told is not None  # noqa: S101 - of a known type
             self._tell(told)
             if result.failure is None:
-                self.handle_reply(Answer(result.stdout, process=result.told))
+                self.handle_reply(Answer(result.stdout, process=result.summary))
             elif result.failure.kind != "interrupted":
                 self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
             return False

@@ -1,8 +1,8 @@
-"""Running one command, and everything that it starts, so that it can neither hang its caller nor leave anything behind (R23).
+"""Run a command with all processes that it starts, so that it can neither hang its caller nor leave processes behind (R23).
 
-Where no process can be started, a Python script runs in this very one. It reads stdin and writes stdout and stderr as it does
-in a process of its own. Nobody can end it, so its time limit is not kept; and it can reach what this process holds, so only a
-script that a person has chosen is run so.
+On a platform without processes, a Python script runs inside this one. It reads stdin and writes stdout and stderr as in a
+process of its own. It cannot be stopped, so it has no time limit; and it can read the memory of this process, so only
+scripts that a person has chosen run this way.
 """
 
 from __future__ import annotations
@@ -23,80 +23,78 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from pathlib import Path, PurePath
 from typing import IO, Any, Final, Self
 
 from materia_nb import platform
 from materia_nb.platform import HeldInterrupts
 
-_NOT_HERE: Final = "no programs can be started where this kernel runs, only Python scripts are run, inside it"
-"""Why a command was not started."""
+_NO_PROCESSES: Final = "this kernel cannot start programs, only Python scripts, which run inside it"
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
-_one_at_a_time: Final = threading.RLock()
+_in_place_lock: Final = threading.RLock()
 
 
-class Written(io.RawIOBase):
-    """What is written to an output, of a script or of a process: at most ``keep`` bytes, and of what follows the last ``keep_end``."""
+class CapturedOutput(io.RawIOBase):
+    """The first ``keep`` bytes of an output of a script or process, and the last ``keep_end`` of those that follow."""
 
     def __init__(self, keep: int, keep_end: int) -> None:
         self.size = 0
         self.end = b""
-        self._kept = bytearray()
+        self._start = bytearray()
         self._room, self._keep_end = keep, keep_end
 
     def writable(self) -> bool:
-        """Whether it takes bytes: it does."""
+        """Return True: every write is accepted."""
         return True
 
     def write(self, data: Any) -> int:
-        """Take all of it."""
-        found = bytes(data)
-        self.size += len(found)
+        """Capture the part of ``data`` that fits, and return the length of all of it."""
+        chunk = bytes(data)
+        self.size += len(chunk)
         if self._room:
-            self._kept += found[: self._room]
-        if len(found) > self._room and self._keep_end:
-            self.end = (self.end + found[self._room :])[-self._keep_end :]
-        self._room = max(0, self._room - len(found))
-        return len(found)
+            self._start += chunk[: self._room]
+        if len(chunk) > self._room and self._keep_end:
+            self.end = (self.end + chunk[self._room :])[-self._keep_end :]
+        self._room = max(0, self._room - len(chunk))
+        return len(chunk)
 
     @property
-    def kept(self) -> bytes:
-        """The beginning."""
-        return bytes(self._kept)
+    def start(self) -> bytes:
+        """The first bytes."""
+        return bytes(self._start)
 
     @property
     def truncated(self) -> bool:
-        """Whether there was more than the beginning that is kept."""
-        return self.size > len(self._kept)
+        """True if the output is longer than ``start``."""
+        return self.size > len(self._start)
 
 
-def _script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
-    """The code of ``-c``, None for a file, and the arguments as the script sees them; None if it is no such command."""
+def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
+    """Return the code of ``-c`` (None for a file) and the script's arguments; None if the command is not a Python script."""
     if not argv or not (argv[0] == sys.executable or _PYTHON.fullmatch(PurePath(argv[0]).name)):
         return None
-    rest = list(argv[1:])
-    while rest and rest[0] in _PLAIN_OPTIONS:
-        del rest[0]
-    if len(rest) > 1 and rest[0] == "-c":
-        return rest[1], ["-c", *rest[2:]]
-    return (None, rest) if rest and not rest[0].startswith("-") else None
+    arguments = list(dropwhile(_PLAIN_OPTIONS.__contains__, argv[1:]))
+    if len(arguments) > 1 and arguments[0] == "-c":
+        return arguments[1], ["-c", *arguments[2:]]
+    return (None, arguments) if arguments and not arguments[0].startswith("-") else None
 
 
-def _run(code: str | None, file: str) -> int:
-    """Run it as ``__main__``; its exit code."""
+def _run_script(code: str | None, file: str) -> int:
+    """Run a script as ``__main__`` and return its exit code."""
     try:
         if code is None:
             runpy.run_path(file, run_name="__main__")
         else:
-            exec(compile(code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})  # noqa: S102 - what the command says
-    except SystemExit as asked:
-        if asked.code is None or isinstance(asked.code, int):
-            return (asked.code or 0) & 0xFF
-        sys.stderr.write(f"{asked.code}\n")
+            exec(compile(code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})  # noqa: S102 - the code is the command
+    except SystemExit as exit_:
+        if exit_.code is None or isinstance(exit_.code, int):
+            return (exit_.code or 0) & 0xFF
+        sys.stderr.write(f"{exit_.code}\n")
         return 1
-    except Exception:  # noqa: BLE001 - a script's own failure, told as Python tells it
+    except Exception:  # noqa: BLE001 - any error of the script, reported as Python does
         traceback.print_exc()
         return 1
     finally:
@@ -107,12 +105,12 @@ def _run(code: str | None, file: str) -> int:
 
 
 @contextlib.contextmanager
-def _instead(
-    arguments: list[str], stdin: bytes, outputs: tuple[Written, Written], cwd: Path
+def _script_environment(
+    arguments: list[str], stdin: bytes, outputs: tuple[CapturedOutput, CapturedOutput], cwd: Path
 ) -> Iterator[None]:
-    """Let the process look to a script as if it were its own, and put everything back."""
-    before_dir, before_env = Path.cwd(), dict(os.environ)
-    before = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
+    """Give a script the arguments, streams and directory of a process of its own; restore everything afterwards."""
+    own_dir, own_env = Path.cwd(), dict(os.environ)
+    own_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
     main, modules = sys.modules.get("__main__"), set(sys.modules)
     folder = "" if arguments[0] == "-c" else str((cwd / arguments[0]).absolute().parent)
     os.chdir(cwd)
@@ -126,14 +124,14 @@ def _instead(
         )
         yield
     finally:
-        for name, value in before.items():
+        for name, value in own_attributes.items():
             setattr(sys, name, value)
         os.environ.clear()
-        os.environ.update(before_env)
-        os.chdir(before_dir)
+        os.environ.update(own_env)
+        os.chdir(own_dir)
         if main is not None:
             sys.modules["__main__"] = main
-        for name in set(sys.modules) - modules:  # another script's helper may have the same name
+        for name in set(sys.modules) - modules:  # another script may import a module with the same name
             if folder and str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder + os.sep):
                 del sys.modules[name]
 
@@ -141,22 +139,22 @@ def _instead(
 _KILL_AFTER_S: Final = 1.0
 """Seconds from SIGTERM to SIGKILL (R23)."""
 
-_PIPE_GRACE_S: Final = 0.2  # for what is still in the pipes once the command itself has ended
-_CHECK_S: Final = 0.05  # how often to look for an end, or a stop, that no pipe tells of
-_SHORTEST_S: Final = 5e-5  # the first pause when an end is expected at any moment
-_COLLECT_S: Final = 5.0  # how long to wait for a killed command to be gone
-_CHUNK: Final = 65_536  # what a pipe holds
+_PIPE_GRACE_S: Final = 0.2  # for the rest in the pipes after the command has ended
+_CHECK_S: Final = 0.05  # interval of checks for an end, or a stop, that no pipe reports
+_SHORTEST_S: Final = 5e-5  # first pause when the end is expected at any moment
+_COLLECT_S: Final = 5.0  # maximum wait for a killed command
+_CHUNK: Final = 65_536  # capacity of a pipe
 
 
-class _Output(Written):
-    """One output pipe, and what is kept of it."""
+class _Output(CapturedOutput):
+    """One output pipe and its captured output."""
 
     def __init__(self, pipe: IO[bytes], keep: int, keep_end: int) -> None:
         super().__init__(keep, keep_end)
         self.pipe = pipe
 
-    def take(self) -> bool:
-        """Take what is there; False at the end."""
+    def read_available(self) -> bool:
+        """Read the available bytes; return False at the end of the output."""
         try:
             return bool(self.write(os.read(self.pipe.fileno(), _CHUNK)))
         except BlockingIOError:
@@ -164,7 +162,7 @@ class _Output(Written):
 
 
 class ProcessGroup:
-    """One started command and its pipes, until its group has ended."""
+    """A started command and its pipes, until its process group has ended."""
 
     def __init__(
         self,
@@ -175,7 +173,7 @@ class ProcessGroup:
         stop: threading.Event | None,
     ) -> None:
         if child.stdin is None or child.stdout is None or child.stderr is None:
-            raise AssertionError("all three pipes were asked for")
+            raise AssertionError("Popen was called without pipes")
         self.child = child
         self.stdin = child.stdin
         self.stdout = _Output(child.stdout, *keep)
@@ -190,19 +188,18 @@ class ProcessGroup:
         self._selector = selectors.PollSelector()
 
     def until_end(self, timeout_s: float | None) -> None:
-        """Feed and read the command until it has ended, is to be stopped, or its time is up."""
+        """Write to and read from the command until it ends, is stopped, or exceeds its time limit."""
         now = time.monotonic()
         deadline = math.inf if timeout_s is None else now + timeout_s
         self._open_pipes()
-        # An end shows as the end of both outputs, so looking for one can be rare until then;
-        # from then on it is as a rule some microseconds away.
-        pause, check_at, closing = _CHECK_S, now + _CHECK_S, False
+        # A command usually ends some microseconds after both of its outputs. Until then checks can be rare.
+        pause, check_at, is_closing = _CHECK_S, now + _CHECK_S, False
         while True:
             if self._interrupts.count or (self._stop is not None and self._stop.is_set()):
                 self.stopped = True
                 return
-            if not self._open_outputs and not closing:
-                pause, check_at, closing = _SHORTEST_S, now, True
+            if not self._open_outputs and not is_closing:
+                pause, check_at, is_closing = _SHORTEST_S, now, True
             now = time.monotonic()
             if now >= check_at:
                 if self._has_ended():
@@ -215,17 +212,19 @@ class ProcessGroup:
             self._exchange(min(check_at, deadline) - now)
 
     def end_group(self) -> None:
-        """End what is left of the group, take its last output, collect the command, close the pipes."""
+        """Kill the rest of the group, read its last output, collect the command, close the pipes."""
         try:
             self._close_stdin()
             if self._has_ended() and not self.timed_out and not self.stopped:
                 self._drain()
-                # Before the command is collected its number cannot become another group's.
+                # The id of the group cannot be reused before the command is collected.
                 self._signal_group(signal.SIGKILL)
             else:
                 self._terminate()
             self._drain()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # held in the kernel: SIGKILL cannot help
+            with contextlib.suppress(
+                subprocess.TimeoutExpired
+            ):  # blocked in the kernel, where SIGKILL has no effect
                 self.child.wait(timeout=_COLLECT_S)
         finally:
             self._selector.close()
@@ -243,13 +242,13 @@ class ProcessGroup:
         self._write()
 
     def _exchange(self, seconds: float) -> None:
-        """Wait at most so long for a pipe to be ready, and move what can be moved."""
+        """Wait at most ``seconds`` for a pipe, then read and write what is possible."""
         if seconds < 0.001:  # poll knows whole milliseconds only
             time.sleep(max(seconds, 0))
             seconds = 0
         for key, _ in self._selector.select(seconds):
             if isinstance(key.data, _Output):
-                if not key.data.take():
+                if not key.data.read_available():
                     self._selector.unregister(key.fileobj)
                     self._open_outputs -= 1
             elif key.fileobj is self.stdin:
@@ -263,7 +262,7 @@ class ProcessGroup:
                 self._unsent = self._unsent[os.write(self.stdin.fileno(), self._unsent[:_CHUNK]) :]
         except BlockingIOError:
             return
-        except OSError:  # nobody reads it, which is the command's own choice
+        except OSError:  # the command has closed its stdin
             pass
         self._close_stdin()
 
@@ -274,17 +273,17 @@ class ProcessGroup:
             self.stdin.close()
 
     def _drain(self) -> None:
-        """Read on until both outputs end, or for a short grace when others hold them open."""
+        """Read until both outputs end, or for a short time if other processes keep them open."""
         until = time.monotonic() + _PIPE_GRACE_S
         while self._open_outputs and (left := until - time.monotonic()) > 0:
             self._exchange(left)
 
     def _terminate(self) -> None:
-        """Ask the group to end; a second later, or at a second interrupt, make it end."""
-        seen = self._interrupts.count
+        """Send SIGTERM to the group; a second later, or at a second interrupt, SIGKILL."""
+        interrupts = self._interrupts.count
         self._signal_group(signal.SIGTERM)
         until, pause = time.monotonic() + _KILL_AFTER_S, _SHORTEST_S
-        while (left := until - time.monotonic()) > 0 and self._interrupts.count == seen:
+        while (left := until - time.monotonic()) > 0 and self._interrupts.count == interrupts:
             if self.child.poll() is not None and not self._signal_group(0):
                 return
             self._exchange(min(pause, left))
@@ -292,18 +291,18 @@ class ProcessGroup:
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
-        """Whether the command itself has ended; where that is possible it stays to be collected."""
+        """Return True if the command itself has ended; it is not collected if the system allows that."""
         if self.child.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self.child.poll() is not None
         try:
             return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # collected by someone else
+        except ChildProcessError:  # collected by other code
             return True
 
     def _signal_group(self, number: int) -> bool:
-        """Send a signal to all of the group; False when nobody is there to take it."""
+        """Send a signal to the group; return False if no process is left."""
         try:
             os.killpg(self.child.pid, number)
         except (ProcessLookupError, PermissionError):  # macOS: EPERM when only the ended command is left
@@ -312,10 +311,10 @@ class ProcessGroup:
 
 
 KEEP_BYTES: Final = 1_048_576
-"""How much of stdout and of stderr is kept (R23)."""
+"""Number of captured bytes of stdout, and of stderr (R23)."""
 
 STDERR_SUMMARY: Final = 800
-"""The longest summary of stderr in a message, in characters (R23)."""
+"""Maximum length of the summary of stderr in a message, in characters (R23)."""
 
 _COMMAND_SHOWN: Final = 300
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
@@ -323,13 +322,21 @@ _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a command ended.
+    """The result of a command.
 
-    ``code`` is None when it was ended by ``signal`` (such as ``SIGKILL``) or never ran. ``stopped``
-    says that its caller's stop event or an interrupt ended it. ``seconds`` is wall-clock time.
-    ``stdout_end`` is the end of an output of which ``stdout`` is only the beginning, as far as it was
-    to be kept; ``stdout_bytes`` is how long the whole was. The same for stderr. ``in_place`` says that it
-    was run inside this process, where no time limit can be kept.
+    Attributes:
+        argv: the command.
+        code: exit code; None if a signal ended the command or it never ran.
+        signal: name of the signal, such as ``SIGKILL``.
+        timed_out: True if the time limit ended it.
+        stopped: True if the caller's stop event or an interrupt ended it.
+        started: False if it never ran; then ``start_error`` is the reason.
+        stdout: the beginning of the output, as stderr is of the diagnostics.
+        stdout_truncated: True if the output is longer.
+        seconds: wall-clock time.
+        stdout_end: the last bytes of a truncated output.
+        stdout_bytes: length of the whole output.
+        in_place: True if it ran inside this process, without a time limit.
     """
 
     argv: tuple[str, ...]
@@ -352,27 +359,27 @@ class ProcessResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its own end and exited with 0."""
+        """True if the process ran to completion and exited with 0."""
         return self.code == 0 and not self.timed_out and not self.stopped
 
     @property
     def ending(self) -> str:
-        """How it ended, such as ``code 3`` or ``signal SIGKILL``."""
+        """The exit code or signal, such as ``code 3`` or ``signal SIGKILL``."""
         return f"code {self.code}" if self.signal is None else f"signal {self.signal}"
 
     @property
     def command(self) -> str:
-        """The command as one would type it, on one line and not too long."""
+        """The command as typed in a shell, on one line, shortened."""
         return summarize(shlex.join(self.argv), _COMMAND_SHOWN)
 
     @property
     def stderr_summary(self) -> str:
-        """The diagnostics on one line, at most :data:`STDERR_SUMMARY` characters."""
+        """The diagnostics on one line, shortened to :data:`STDERR_SUMMARY` characters."""
         return summarize(self.stderr.decode(errors="replace"), STDERR_SUMMARY)
 
     @classmethod
     def not_started(cls, argv: Sequence[str], reason: str, seconds: float = 0.0) -> Self:
-        """Make the result of a command that never ran."""
+        """Return the result of a command that never ran."""
         return cls(tuple(argv), started=False, start_error=reason, seconds=seconds)
 
 
@@ -388,30 +395,28 @@ def run_process(
 ) -> ProcessResult:
     """Run a command without a shell, in a process group of its own, and wait for it (R23).
 
-    Whatever the command does, this returns: it may write without end, read nothing, close its
-    pipes, ignore SIGTERM or leave children that hold the pipes. When the command has ended, and
-    on timeout, stop or interrupt, the whole group is ended with it (SIGTERM, one second later
-    SIGKILL; what a command that ended by itself leaves behind gets SIGKILL). A process that moved
-    itself to another group is out of reach. May be called from any thread.
+    This returns even if the command writes without end, reads nothing, closes its
+    pipes, ignores SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt the whole group
+    gets SIGTERM, and one second later SIGKILL. When a command ends by itself, its remaining children get SIGKILL.
+    A process that moved itself to another group is not ended. May be called from any thread.
 
-    Where there are no processes, Python scripts are run in this one, without a time limit and not to be
-    stopped; nothing else is started.
+    On a platform without processes, Python scripts run inside this one, without a time limit, and cannot be stopped.
 
     Args:
         argv: the program and its arguments.
-        stdin: written to the command, then its stdin is closed.
-        cwd: the directory to run in.
-        timeout_s: seconds until it is ended; None for no limit.
-        keep_bytes: how much of stdout and of stderr to keep; the rest is read and dropped.
-        keep_end: how many of the last bytes to keep of what comes after that.
-        stop: ends the command when set, within a twentieth of a second.
+        stdin: the input; afterwards the stdin of the command is closed.
+        cwd: the working directory.
+        timeout_s: time limit in seconds; None for no limit.
+        keep_bytes: number of bytes of stdout, and of stderr, to capture; the rest is dropped.
+        keep_end: number of the last bytes to capture of the rest.
+        stop: ends the command within a twentieth of a second once it is set.
 
     Raises:
-        KeyboardInterrupt: when interrupted in the main thread, after the group has ended.
+        KeyboardInterrupt: the main thread was interrupted; the group has ended by then.
     """
     if not platform.PROCESSES:
         return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     with HeldInterrupts.waking() as interrupts:
         try:
             child = subprocess.Popen(
@@ -424,43 +429,43 @@ def run_process(
                 start_new_session=True,
             )
         except (OSError, ValueError, IndexError) as error:
-            return _not_started(argv, cwd, error, time.perf_counter() - began)
+            return _not_started(argv, cwd, error, time.perf_counter() - start_time)
         run = ProcessGroup(child, stdin, (keep_bytes, keep_end), interrupts, stop)
         try:
             run.until_end(timeout_s)
         finally:
             run.end_group()
     code, signal_name = _ending(child.returncode)
-    ended = _ended(argv, began, code, run.stdout, run.stderr)
-    return replace(ended, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
+    result = _result(argv, start_time, code, run.stdout, run.stderr)
+    return replace(result, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
 
 def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
-    """Run a command in this process, if it is Python with a script file or ``-c`` code."""
-    found = _script(argv)
-    if found is None:
-        return ProcessResult.not_started(argv, _NOT_HERE if argv else "the command is empty")
-    (code, arguments), began = found, time.perf_counter()
-    stdout, stderr = Written(*keep), Written(*keep)
+    """Run a command in this process if it is a Python script or ``-c`` code."""
+    script = _python_script(argv)
+    if script is None:
+        return ProcessResult.not_started(argv, _NO_PROCESSES if argv else "the command is empty")
+    (code, arguments), start_time = script, time.perf_counter()
+    stdout, stderr = CapturedOutput(*keep), CapturedOutput(*keep)
     try:
-        with _one_at_a_time, _instead(arguments, stdin, (stdout, stderr), cwd):
-            ended = _run(code, arguments[0])
+        with _in_place_lock, _script_environment(arguments, stdin, (stdout, stderr), cwd):
+            exit_code = _run_script(code, arguments[0])
     except (OSError, ValueError) as error:
-        return _not_started(argv, cwd, error, time.perf_counter() - began)
-    return replace(_ended(argv, began, ended, stdout, stderr), in_place=True)
+        return _not_started(argv, cwd, error, time.perf_counter() - start_time)
+    return replace(_result(argv, start_time, exit_code, stdout, stderr), in_place=True)
 
 
-def _ended(
-    argv: Sequence[str], began: float, code: int | None, stdout: Written, stderr: Written
+def _result(
+    argv: Sequence[str], start_time: float, code: int | None, stdout: CapturedOutput, stderr: CapturedOutput
 ) -> ProcessResult:
     return ProcessResult(
         argv=tuple(argv),
         code=code,
-        stdout=stdout.kept,
-        stderr=stderr.kept,
+        stdout=stdout.start,
+        stderr=stderr.start,
         stdout_truncated=stdout.truncated,
         stderr_truncated=stderr.truncated,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start_time,
         stdout_end=stdout.end,
         stderr_end=stderr.end,
         stdout_bytes=stdout.size,
@@ -469,10 +474,9 @@ def _ended(
 
 
 def summarize(text: str, limit: int) -> str:
-    """Bring text of a process onto one line of at most ``limit`` characters.
+    """Return text of a process on one line of at most ``limit`` characters.
 
-    Terminal escapes and control characters go, white space is collapsed, and of a long text the
-    beginning and, as it says most, the end are kept.
+    Terminal escapes and control characters are removed, white space is collapsed, and a long text loses its middle.
     """
     plain = _ESCAPES.sub("", text)
     line = " ".join("".join(c if c.isprintable() else " " for c in plain).split())
@@ -497,13 +501,13 @@ def _not_started(argv: Sequence[str], cwd: Path, error: Exception, seconds: floa
     if not argv:
         reason = "the command is empty"
     elif not cwd.is_dir():
-        reason = f"there is no directory {cwd} to run in"
+        reason = f"the directory {cwd} does not exist"
     elif isinstance(error, FileNotFoundError) and (cwd / name).is_file() and "/" in name:
-        reason = f"the program that the first line of {name} names was not found"
+        reason = f"the interpreter in the first line of {name} was not found"
     elif isinstance(error, FileNotFoundError):
         reason = f"{name} was not found"
     elif isinstance(error, PermissionError):
-        reason = f"{name} may not be run (is it executable?)"
+        reason = f"{name} is not executable"
     elif isinstance(error, OSError) and error.strerror:
         reason = f"{name}: {error.strerror}"
     else:

@@ -1,7 +1,7 @@
-"""A utility's step: the program that its materia names, its JSON document on stdin, its output, and how it failed (R23-R25).
+"""The step of a utility: its command, the JSON document on its stdin, its output, and its failure (R23-R25).
 
-The scripts that come with the package are copied into the user's profile. A person can read and change a copy. A manifest
-beside the copies says which file is the copy of which script, and the hash of the packaged script that it was made from.
+The shipped scripts are copied into the user's profile, where a person can read and change them. A manifest next to the
+copies says which file is the copy of which script, with the hash of the packaged script that it was made from.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""The name of the directory of copies in a profile."""
+"""Name of the directory with the copies in a profile."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
 _PI_MANIFEST: Final = ".pi-materia-shipped-utilities.json"
-"""What the reference engine keeps beside its own copies, which are scripts for Node."""
+"""Manifest of the reference engine, whose copies are scripts for Node."""
 
 _HASH_SHOWN: Final = 8
 
 
-class Copy(NamedTuple):
-    """The copy of a shipped script in a profile: where it is, and how it stands."""
+class ScriptCopy(NamedTuple):
+    """The copy of a shipped script in a profile, with its path and status.
+
+    ``set aside``: a person changed the copy, and since an update the new script runs from a file next to it.
+    """
 
     script: str
     path: Path
-    stands: Literal["as shipped", "changed", "of another version", "not there", "set aside"]
-    """``set aside``: a person changed it, and since an update the new script is run from a file beside it."""
+    status: Literal["as shipped", "changed", "of another version", "not there", "set aside"]
 
 
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
-    """Find the file to run for a shipped script, None when there is none.
+    """Return the file to run for a shipped script, None if there is none.
 
-    The first folder that has it provides it: a folder with a manifest by its copy, if that was made
-    from the script of this package, a folder without one by the file of that name. Else the
-    packaged script itself is run, so an outdated copy that could not be replaced never is.
+    The first folder that has it provides it. In a folder with a manifest only a copy of this package's script counts, in
+    another one any file of that name. Otherwise the packaged script runs, so an outdated copy never does.
     """
     for folder in folders:
         path: Path | None = folder / name
@@ -64,34 +65,36 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
 
 
 def _script_names(folders: Sequence[Path] = ()) -> list[str]:
-    """List the scripts that can be named."""
+    """Return the names of all scripts."""
     own = {path.name for folder in folders if folder.is_dir() for path in folder.glob("*.py")}
     return sorted({*SHIPPED_SCRIPTS, *own})
 
 
-def copies(folder: Path) -> list[Copy]:
-    """Tell how the copies of the shipped scripts in ``folder`` stand; nothing is changed."""
+def copies(folder: Path) -> list[ScriptCopy]:
+    """Return the copies of the shipped scripts in ``folder`` with their status; change nothing."""
     entries = _manifest(folder)
-    return [_stands(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
+    return [_read_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
 
 
-def _stands(folder: Path, name: str, entry: JSON) -> Copy:
-    new = _hash(_packaged(name))
-    made_from = as_object(entry).get("sha256")
-    path = _copy(folder, entry, made_from) if isinstance(made_from, str) else None
+def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
+    packaged = _hash(_packaged(name))
+    original = as_object(entry).get("sha256")
+    path = _copy(folder, entry, original) if isinstance(original, str) else None
     path = path or folder / name
     try:
-        now = _hash(read_plain(path, follow=True))
+        current = _hash(read_plain(path, follow=True))
     except OSError:
-        return Copy(name, path, "not there")
-    if now == new:
-        aside = path.name != name and (folder / name).is_file()
-        return Copy(name, folder / name, "set aside") if aside else Copy(name, path, "as shipped")
-    return Copy(name, path, "of another version" if now == made_from else "changed")
+        return ScriptCopy(name, path, "not there")
+    if current == packaged:
+        is_aside = path.name != name and (folder / name).is_file()
+        return (
+            ScriptCopy(name, folder / name, "set aside") if is_aside else ScriptCopy(name, path, "as shipped")
+        )
+    return ScriptCopy(name, path, "of another version" if current == original else "changed")
 
 
 def foreign_scripts(folder: Path) -> list[str]:
-    """List the scripts that a profile of the reference engine has copies of."""
+    """Return the names of the scripts of which a profile of the reference engine has copies."""
     try:
         document = as_object(read_config(folder / SCRIPT_FOLDER / _PI_MANIFEST))
     except MateriaError:
@@ -101,26 +104,26 @@ def foreign_scripts(folder: Path) -> list[str]:
 
 
 def synchronize(folder: Path) -> bool:
-    """Bring the copies of the shipped scripts in ``folder`` up to date; whether that was possible.
+    """Update the copies of the shipped scripts in ``folder``; return False if the folder cannot be written.
 
-    A copy that is as it was made is replaced. One that a person changed stays as it is, and the new
-    script is written beside it with a part of its hash in its name. Every file is replaced as a whole, so
-    kernels that do this at the same time come to the same result. Where the folder cannot be
-    written nothing is raised: :func:`find_script` then gives the packaged scripts.
+    An unchanged copy is replaced. A copy that a person changed stays, and the new
+    script is written next to it with a part of its hash in its name. Every file is replaced atomically, so
+    kernels that do this at the same time get the same result. Without copies, :func:`find_script` returns the packaged
+    scripts.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        before = _manifest(folder)
-        after = {**before, **{name: _place(folder, name, before.get(name)) for name in SHIPPED_SCRIPTS}}
-        if after != before:
-            write_config(folder / MANIFEST, {"scripts": after})
+        entries = _manifest(folder)
+        updated = {name: _write_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS}
+        if {**entries, **updated} != entries:
+            write_config(folder / MANIFEST, {"scripts": {**entries, **updated}})
     except (OSError, MateriaError):
         return False
     return True
 
 
-def _place(folder: Path, name: str, entry: JSON) -> JSON:
-    """Make sure that there is a copy of a packaged script, and return its entry in the manifest."""
+def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
+    """Write the copy of a packaged script if it does not exist, and return its entry in the manifest."""
     content = _packaged(name)
     new = _hash(content)
     copy = _copy(folder, entry, new)
@@ -129,14 +132,14 @@ def _place(folder: Path, name: str, entry: JSON) -> JSON:
     path = folder / name
     if path.exists() and _hash(read_plain(path, follow=True)) not in {new, as_object(entry).get("sha256")}:
         path = folder / f"{PurePath(name).stem}.{new[:_HASH_SHOWN]}.py"
-    # A file that has the hash of this script in its name was made from it, and may have been changed since.
+    # A file with the hash of this script in its name is a copy that a person may have changed.
     if path.name == name or not path.exists():
         replace_file(path, content)
     return {"file": path.name, "sha256": new}
 
 
 def _copy(folder: Path, entry: JSON, current: str) -> Path | None:
-    """Return the copy that an entry of the manifest names, None when it is of another script than ``current``."""
+    """Return the copy that an entry of the manifest names; None if its original does not have the hash ``current``."""
     fields = as_object(entry)
     name = fields.get("file")
     if not isinstance(name, str) or PurePath(name).name != name or fields.get("sha256") != current:
@@ -145,7 +148,7 @@ def _copy(folder: Path, entry: JSON, current: str) -> Path | None:
 
 
 def _manifest(folder: Path) -> Object:
-    """Read which copies there are; nothing is known when the manifest is missing or damaged."""
+    """Return the entries of the manifest; empty if it is missing or damaged."""
     try:
         return as_object(as_object(read_config(folder / MANIFEST)).get("scripts"))
     except MateriaError:
@@ -170,88 +173,87 @@ _CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "
 
 
 def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list[str]:
-    """Say what to run for a utility materia: its command, or the shipped script that it names.
+    """Return the command of a utility materia, or that of the shipped script that it names; ``command`` wins.
 
-    A relative program, or a relative script after an interpreter name (options between them are
-    skipped), that exists beside the owning config file is made absolute; everything else is
-    left as written (R24). ``command`` wins over ``script``.
+    A relative program, or a relative script after an interpreter and its options, becomes absolute if it exists next to
+    the owning config file; everything else stays as written (R24).
 
     Args:
         materia: the utility; ``materia.owner`` is the directory of its config file.
-        utilities: directories to look for a shipped script in before the package, see
+        utilities: directories of shipped scripts, searched before the package, see
             :func:`~materia_nb.utilities.utility_step.find_script` (R25).
 
     Raises:
-        MateriaError: kind ``utility_not_started``: neither command nor script, or no such script.
+        MateriaError: there is neither a command nor a script, or the script does not exist (``utility_not_started``).
     """
     if materia.command:
-        return _beside_config(materia.command, materia.owner)
+        return _with_absolute_paths(materia.command, materia.owner)
     if materia.script is not None:
         return _shipped(materia, utilities)
-    raise _refused(
+    raise _not_runnable(
         materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]'
     )
 
 
-def moved(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
-    """Return the definition of a utility so that a config in ``folder`` runs the same as one in ``owner`` (R24)."""
+def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
+    """Return a utility's definition for a config in ``folder`` that runs the same command as one in ``owner`` (R24)."""
     command = _argv(definition)
     if owner == folder or not command:
         return dict(definition)
-    places = zip(command, _beside_config(command, owner), strict=True)
-    argv = [os.path.relpath(now, folder.absolute()) if now != was else was for was, now in places]
+    pairs = zip(command, _with_absolute_paths(command, owner), strict=True)
+    argv = [os.path.relpath(new, folder.absolute()) if new != old else old for old, new in pairs]
     return {**definition, "command": argv}
 
 
-def beside_config(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
-    """Return the definition of a utility with what lies beside its config named by whole paths (R24)."""
+def with_absolute_paths(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
+    """Return a utility's definition with absolute paths of the files next to its config (R24)."""
     command = _argv(definition)
-    return {**definition, "command": _beside_config(command, owner)} if command else dict(definition)
+    return {**definition, "command": _with_absolute_paths(command, owner)} if command else dict(definition)
 
 
 def missing_program(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
-    """Return the program or script that a utility names and that is not on this machine; None when all is there.
+    """Return the program or script of a utility that does not exist on this machine; None if both exist.
 
     Args:
         definition: the materia as written.
-        owner: the directory of its config file, where they are looked for first (R24).
-        project: the directory that the utility works in.
+        owner: the directory of its config file, which is searched first (R24).
+        project: the working directory of the utility.
     """
-    argv = _argv(beside_config(definition, owner))
+    argv = _argv(with_absolute_paths(definition, owner))
     if not argv:
         return None
     program = argv[0]
     try:
-        there = (project / program).is_file() if os.sep in program else shutil.which(program) is not None
-        if not there:
+        if not ((project / program).is_file() if os.sep in program else shutil.which(program)):
             return program
-        place = _script_place(argv) if PurePath(program).name in INTERPRETERS else None
-        if place is not None and PurePath(argv[place]).suffix and not (project / argv[place]).exists():
-            return argv[place]
-    except (OSError, ValueError):  # what can be the name of no file is left to the run to tell
+        index = _script_index(argv)
+        if index is not None and PurePath(argv[index]).suffix and not (project / argv[index]).exists():
+            return argv[index]
+    except (OSError, ValueError):  # an impossible file name is reported when the command runs
         return None
     return None
 
 
 def _argv(definition: Mapping[str, JSON]) -> list[str]:
-    """The command of a definition; empty when there is none, or none that could be run."""
+    """Return the command of a definition; empty if it is missing or invalid."""
     command = as_list(definition.get("command"))
-    return command if all(isinstance(one, str) for one in command) else []
+    return command if all(isinstance(argument, str) for argument in command) else []
 
 
-def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:
+def _with_absolute_paths(command: Sequence[str], owner: Path | None) -> list[str]:
     argv = list(command)
     if owner is None:
         return argv
-    place = _script_place(argv) if PurePath(argv[0]).name in INTERPRETERS else None
-    for index in (0, place):
-        if index is not None and (found := _file_beside(owner, argv[index])):
-            argv[index] = str(found)
+    for index in (0, _script_index(argv)):
+        if index is not None and (path := _existing_file(owner, argv[index])):
+            argv[index] = str(path)
     return argv
 
 
-def _script_place(argv: Sequence[str]) -> int | None:
-    """Find the argument that an interpreter would run as a script."""
+def _script_index(argv: Sequence[str]) -> int | None:
+    """Return the index of the script that an interpreter would run; None for another program or code."""
+    if PurePath(argv[0]).name not in INTERPRETERS:
+        return None
     for index, argument in enumerate(argv[1:], start=1):
         if argument in _CODE_FOLLOWS:
             return None
@@ -260,13 +262,13 @@ def _script_place(argv: Sequence[str]) -> int | None:
     return None
 
 
-def _file_beside(owner: Path, name: str) -> Path | None:
+def _existing_file(owner: Path, name: str) -> Path | None:
     if not name or PurePath(name).is_absolute():
         return None
     path = owner.absolute() / name
     try:
         return path if path.is_file() else None
-    except (OSError, ValueError):  # code given as an argument is seldom a possible file name
+    except (OSError, ValueError):  # code in an argument is rarely a valid file name
         return None
 
 
@@ -274,30 +276,33 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     script = materia.script or {}
     kind, name = script.get("kind"), script.get("name")
     if kind != _SHIPPED_KIND:
-        raise _refused(
-            materia, f"has a script of the unknown kind {kind!r}", f'the one kind there is: "{_SHIPPED_KIND}"'
+        raise _not_runnable(
+            materia, f"has a script of the unknown kind {kind!r}", f'use the kind "{_SHIPPED_KIND}"'
         )
-    # A name, never a path: a config cannot reach out of the directories of scripts.
-    wanted = script_file(name)
-    if wanted is None:
-        raise _refused(
+    # A name, never a path: a config cannot name files outside the directories of scripts.
+    file_name = script_file(name)
+    if file_name is None:
+        raise _not_runnable(
             materia,
             f"names the script {name!r}",
-            'a shipped script is named by its file name, as "detect-vcs.py"',
+            'use a file name such as "detect-vcs.py"',
         )
-    found = find_script(wanted, utilities)
-    if found is None:
-        raise _refused(
+    path = find_script(file_name, utilities)
+    if path is None:
+        raise _not_runnable(
             materia,
-            f"names the shipped script {wanted!r}, which does not exist",
-            did_you_mean(wanted, _script_names(utilities)),
+            f"names the shipped script {file_name!r}, which does not exist",
+            did_you_mean(file_name, _script_names(utilities)),
         )
-    return [sys.executable or "python3", str(found)]
+    return [sys.executable or "python3", str(path)]
 
 
-def _refused(materia: Materia, what: str, hint: str) -> MateriaError:
+def _not_runnable(materia: Materia, reason: str, hint: str) -> MateriaError:
     return MateriaError(
-        f"Utility {materia.id!r} {what}", where=f"materia.{materia.id}", hint=hint, kind="utility_not_started"
+        f"Utility {materia.id!r} {reason}",
+        where=f"materia.{materia.id}",
+        hint=hint,
+        kind="utility_not_started",
     )
 
 
@@ -306,7 +311,7 @@ _FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_no
 
 @dataclass(frozen=True, slots=True)
 class UtilityFailure:
-    """Why a utility's step failed. ``interrupted`` is no fault of the utility: its step may run again."""
+    """The reason why a utility's step failed; an ``interrupted`` step may run again."""
 
     kind: _FailureKind
     message: str
@@ -314,9 +319,9 @@ class UtilityFailure:
 
 @dataclass(frozen=True, slots=True)
 class UtilityResult:
-    """What a utility did. ``stdout`` and ``stderr`` are text, undecodable bytes as U+FFFD.
+    """The result of a utility. ``stdout`` and ``stderr`` are text, with U+FFFD for undecodable bytes.
 
-    ``told`` is how its process ended, for the error about an output that cannot be used.
+    ``summary`` says how its process ended, for the error about a refused output.
     """
 
     process: ProcessResult
@@ -324,11 +329,11 @@ class UtilityResult:
     stdout: str
     stderr: str
     failure: UtilityFailure | None
-    told: str = ""
+    summary: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether stdout is the utility's result."""
+        """True if stdout is the utility's result."""
         return self.failure is None
 
 
@@ -348,21 +353,21 @@ def stdin_document(  # noqa: PLR0913 - one argument for each key
     cursor: tuple[str, int] | None = None,
     cursors: Mapping[str, int] | None = None,
 ) -> dict[str, JSON]:
-    """Make the object that a utility reads on stdin (R23).
+    """Return the object that a utility reads on stdin (R23).
 
     Args:
         materia: the utility; gives materiaId, materiaLabel and params.
         project: the project directory, which is the base scope.
-        scope: where it works (P8).
-        run_dir: the directory of this cast's artifacts.
-        request: what the cast was asked to do.
-        cast_id: the cast.
-        socket_id: the socket.
+        scope: its working directory (P8).
+        run_dir: directory of the cast's artifacts.
+        request: the request of the cast.
+        cast_id: id of the cast.
+        socket_id: id of the socket.
         state: the state of the cast.
-        item: the current work item; None without one.
-        item_key: its key, such as ``WI-1``.
-        item_label: its title.
-        cursor: name and index of the cursor that moves over the items; None outside an iterator.
+        item: the current work item, None outside a loop.
+        item_key: key of the item, such as ``WI-1``.
+        item_label: title of the item.
+        cursor: name and index of the cursor of the items, None outside a loop.
         cursors: all cursors.
     """
     folder = project / scope.cwd
@@ -397,20 +402,19 @@ def run_utility(
 ) -> UtilityResult:
     """Run a utility on its stdin document, in the project directory or that of its scope (R23, P8).
 
-    It always returns, also when the command cannot be found or started: the result says so.
-    What stdout means is not decided here.
+    This returns a failure if the command cannot be found or started. The protocol reads stdout later.
 
     Args:
         materia: the utility.
-        document: what :func:`stdin_document` made.
-        cwd: the directory to run in.
-        utilities: where shipped scripts are, see :func:`resolve_command`.
-        artifacts: where stdout and stderr are going to be kept, to be named in a failure.
-        stop: ends the utility when set; the failure is then ``interrupted``.
+        document: the result of :func:`stdin_document`.
+        cwd: the working directory.
+        utilities: directories of shipped scripts, see :func:`resolve_command`.
+        artifacts: the files for stdout and stderr, named in a failure.
+        stop: ends the utility once it is set; the failure is then ``interrupted``.
 
     Raises:
-        KeyboardInterrupt: when interrupted in the main thread, after the process group has ended.
-        MateriaError: kind ``invalid_document``: the document is not JSON.
+        KeyboardInterrupt: the main thread was interrupted; the process group has ended by then.
+        MateriaError: the document is not JSON (``invalid_document``).
     """
     stdin = _encode(document)
     timeout_ms = materia.timeout_ms
@@ -421,23 +425,21 @@ def run_utility(
             materia.command, error.what + (f" ({error.hint})" if error.hint else "")
         )
     else:
-        process = _without_keys(
-            run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop)
-        )
+        process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
     return UtilityResult(
         process=process,
         timeout_ms=timeout_ms,
         stdout=process.stdout.decode(errors="replace"),
         stderr=process.stderr.decode(errors="replace"),
         failure=_failure(str(document.get("socketId", "")), process, timeout_ms, artifacts),
-        told="; ".join(
-            [f"Its command ended with {process.ending}: {process.command}", *_left(process, artifacts)]
+        summary="; ".join(
+            [f"Its command ended with {process.ending}: {process.command}", *_traces(process, artifacts)]
         ),
     )
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
-    """Make what is kept of a run: the body of ``<visit>.command.json`` and of ``utility_command`` (R29)."""
+    """Return the record of a run: the content of ``<visit>.command.json`` and of the event ``utility_command`` (R29)."""
     process = result.process
     record: dict[str, JSON] = {
         "materia": materia.id,
@@ -459,15 +461,15 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
     return record
 
 
-def _without_keys(process: ProcessResult) -> ProcessResult:
-    """Cut keys out of a command and of what it wrote, before anything is shown, kept or shortened."""
-    more = secret_arguments(process.argv)
+def _redacted(process: ProcessResult) -> ProcessResult:
+    """Remove secrets from a command and its output, before they are shown, stored or shortened."""
+    secrets = secret_arguments(process.argv)
     return replace(
         process,
-        argv=tuple(scrubbed(part, *more) for part in process.argv),
-        start_error=process.start_error and scrubbed(process.start_error, *more),
-        stdout=scrubbed_bytes(process.stdout, *more, end=process.stdout_truncated),
-        stderr=scrubbed_bytes(process.stderr, *more, end=process.stderr_truncated),
+        argv=tuple(scrubbed(part, *secrets) for part in process.argv),
+        start_error=process.start_error and scrubbed(process.start_error, *secrets),
+        stdout=scrubbed_bytes(process.stdout, *secrets, end=process.stdout_truncated),
+        stderr=scrubbed_bytes(process.stderr, *secrets, end=process.stderr_truncated),
     )
 
 
@@ -478,26 +480,26 @@ def _failure(
     if process.ok:
         return None
     if not process.started:
-        kind, how = "utility_not_started", f"could not be started: {process.start_error}"
+        kind, ending = "utility_not_started", f"could not be started: {process.start_error}"
     elif process.timed_out:
-        kind, how = "utility_timeout", f"took longer than {timeout_ms} ms and was ended ({process.ending})"
+        kind, ending = "utility_timeout", f"took longer than {timeout_ms} ms and was ended ({process.ending})"
     elif process.stopped:
-        kind, how = "interrupted", f"was interrupted ({process.ending})"
+        kind, ending = "interrupted", f"was interrupted ({process.ending})"
     else:
-        kind, how = "utility_exit", f"ended with {process.ending}"
-    first = f"Utility command of {socket or 'the socket'} {how}: {process.command or '(none)'}"
-    return UtilityFailure(kind, "; ".join([first, *_left(process, artifacts)]))
+        kind, ending = "utility_exit", f"ended with {process.ending}"
+    summary = f"Utility command of {socket or 'the socket'} {ending}: {process.command or '(none)'}"
+    return UtilityFailure(kind, "; ".join([summary, *_traces(process, artifacts)]))
 
 
-def _left(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
-    """Say what a process has left behind (R23)."""
+def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
+    """Return the summary of stderr and the files with the output (R23)."""
     if not process.started:
         return []
-    kept = zip(("stdout", "stderr"), artifacts, strict=True)
+    files = zip(("stdout", "stderr"), artifacts, strict=True)
     return [
-        *(["it ran inside this kernel, where no time limit can be kept"] if process.in_place else []),
+        *(["it ran inside this kernel, without a time limit"] if process.in_place else []),
         f"stderr: {process.stderr_summary or '(empty)'}",
-        *(f"{name} kept in {path}" for name, path in kept if path),
+        *(f"{name} saved in {path}" for name, path in files if path),
     ]
 
 
@@ -507,7 +509,7 @@ def _encode(document: Mapping[str, JSON]) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise MateriaError(
             f"The input of a utility cannot be written as JSON: {error}",
-            hint="look at what was assigned to the state",
+            hint="check the values assigned to the state",
             kind="invalid_document",
         ) from error
     try:

@@ -252,11 +252,11 @@ def test_loading_or_choosing_a_loadout_copies_its_scripts_r25(project, profile):
 
 
 def test_how_the_copies_stand(folder):
-    assert {one.stands for one in copies(folder)} == {"not there"}
+    assert {one.status for one in copies(folder)} == {"not there"}
     synchronize(folder)
-    assert {one.stands for one in copies(folder)} == {"as shipped"}
+    assert {one.status for one in copies(folder)} == {"as shipped"}
     (folder / NAME).write_text("mine")
-    assert [one.script for one in copies(folder) if one.stands == "changed"] == [NAME]
+    assert [one.script for one in copies(folder) if one.status == "changed"] == [NAME]
 
 
 @pytest.mark.parametrize("way", ["use", "cast"])
