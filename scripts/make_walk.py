@@ -42,7 +42,7 @@ STATIONS: Final = (
         "agents/notebook_agents.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
     ),
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
-    Station("cast/work.py", "turn_of", "makes the `Turn`, everything an agent may know."),
+    Station("cast/turns.py", "make_turn", "makes the `Turn`, everything an agent may know."),
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
     Station("agents/interface.py", "sound", "checks that the agent returned a reply."),
     Station("cast/work.py", "Work.handle_reply", "handles the reply, whichever agent it came from."),

@@ -27,7 +27,8 @@ from materia_nb.cast.edits import Chosen, choose, needs_pinned
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.work import now, redacted, turn_of
+from materia_nb.cast.turns import make_turn
+from materia_nb.cast.work import now, redacted
 from materia_nb.display.blocks import Block, Code, Heading, Shown, lines
 from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import decide, entering
@@ -415,7 +416,7 @@ def asked_alone(
         )
     prompt = session.prompt
     assert prompt is not None  # noqa: S101 - an agent's socket was entered
-    turn = turn_of(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=nobody)
+    turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=nobody)
     answer = agent.answer(turn)
     if answer is None or isinstance(answer, Asking):
         return Asked(socket, name_of(agent), prompt, None, session)

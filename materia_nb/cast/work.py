@@ -23,7 +23,6 @@ from materia_nb.agents.interface import (
     Said,
     Spent,
     Telling,
-    Turn,
     agent_failure,
     can_think,
     kept_thinking,
@@ -31,10 +30,9 @@ from materia_nb.agents.interface import (
     price_names,
     sound,
     sound_usage,
-    turn_kind,
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
-from materia_nb.agents.tools import MoreTools, Tool
+from materia_nb.cast.turns import make_turn, utility_input
 from materia_nb.engine import approvals, decide, routing
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
@@ -42,118 +40,19 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events, from_json
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
-from materia_nb.engine.prompt_context import current_handoffs
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
 from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.handoff.base import BASE
-from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
 from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
-from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
-
-
-def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
-    rules: Rules,
-    session: Session,
-    visit: Visit,
-    *,
-    folder: Path,
-    run_dir: Path,
-    stop: Stop,
-    tell: Callable[[Telling], None],
-    document: JSON = None,
-    before: tuple[int, int] | None = None,
-    functions: Mapping[str, Tool] = NOTHING,
-) -> Turn:
-    """Return what the agent of a visit, or who is pinned in its place, is asked.
-
-    Args:
-        rules: what the cast runs by.
-        session: what it knows.
-        visit: which visit owes an answer.
-        folder: the directory to work in.
-        run_dir: the directory of the cast.
-        stop: tells the agent to end.
-        tell: takes what it tells while it answers.
-        document: what the process is given that somebody answers for, None for an agent.
-        before: how many turns the socket, and its materia, had, where the session does not know of all.
-        functions: those that are tools, by name.
-    """
-    here = rules.sockets[visit.socket]
-    materia, item = here.socket.materia, visit.item
-    free = visit.mode in here.any_text  # anything may be said before the final answer
-    state = session.state
-    last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
-    value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output
-    asked = session.asked if document is None else compact(document)
-    turn = object.__new__(
-        Turn
-    )  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
-    turn.__dict__.update(
-        socket_id=visit.socket,
-        materia_id=materia.id,
-        materia_label=materia.label,
-        visit=visit.visit,
-        kind=turn_kind(visit.mode, first=not visit.drafts),
-        prompt=asked if isinstance(asked, str) else lambda: asked.text,
-        parts=() if isinstance(asked, str) else lambda: asked.parts,
-        item=item.value if item else None,
-        state=state.data,
-        last=None if value is MISSING else value,
-        handoffs=lambda: current_handoffs(state),
-        conversation=session.said if session.spoken else (),
-        meta=session.spoken[-1].meta if session.spoken else NOTHING,
-        item_key=item.key if item else None,
-        item_label=item.label if item else None,
-        tools=materia.tools,
-        model=materia.model,
-        thinking=materia.thinking,
-        wants=None if free else dict(here.wants) or None,
-        schema=None if free or here.schema is None else thawed(here.schema),
-        request=state.request,
-        cast_id=run_dir.name,
-        project=folder,
-        stop=stop,
-        index=session.turns.get(visit.socket, 0) if before is None else before[0],
-        materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],
-        lane=state.lane.name if state.lane is not None else "",
-        turn_of_visit=visit.turn,
-        grant=visit.grant if visit.grant and visit.grant.at(now() / 1000).standing == "PENDING" else None,
-        allowed=session.allowed,
-        calls=(*session.calls, *session.asking),
-        tell=tell,
-        more_tools=MoreTools(functions, rules.graph.mcp_servers, str(run_dir)),
-    )
-    return turn
-
-
-def document_of(
-    rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path
-) -> dict[str, JSON]:
-    """Return what the process of a utility is given (R23)."""
-    state, item = session.state, visit.item
-    document = stdin_document(
-        materia=rules.sockets[visit.socket].socket.materia,
-        project=project,
-        scope=state.scope,
-        run_dir=run_dir,
-        request=state.request,
-        cast_id=run_dir.name,
-        socket_id=visit.socket,
-        state=state.data,
-        item=item.value if item else None,
-        item_key=item.key if item else None,
-        item_label=item.label if item else None,
-        cursor=(item.cursor, item.position) if item else None,
-        cursors=state.cursors,
-    )
-    return document if state.lane is None else {**document, "lane": state.lane.name}
+from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
 
 
 def now() -> int:
@@ -354,7 +253,7 @@ class Work(ABC):
             return None
         pinned = self._pinned(due.visit) if self.session.pins else None
         try:
-            folder = self.folder()
+            folder = self.base if self.session.state.scope == BASE else self.folder()
         except MateriaError as error:
             self._fail(error.kind, f"{error.what} ({error.where})", error.hint or "")
             return None
@@ -411,7 +310,7 @@ class Work(ABC):
 
     def _process(self, visit: Visit, folder: Path) -> Job:
         session, materia = self.session, self.materia(visit)
-        document = document_of(self.rules, session, visit, project=self.base, run_dir=self.files.path)
+        document = utility_input(self.rules, session, visit, project=self.base, run_dir=self.files.path)
         suffix = branch_suffix(len(session.abandoned))
         base = session.prefix + output_name(visit.socket, visit.visit, None, suffix)
         name = self.files.write_json(f"{base}.input.json", document)
@@ -420,7 +319,7 @@ class Work(ABC):
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
 
         def run() -> object:
-            return self._measured(
+            return self._timed(
                 partial(
                     run_utility,
                     materia,
@@ -449,7 +348,7 @@ class Work(ABC):
 
         return Job(run, take)
 
-    def _measured(self, work: Callable[[], object]) -> object:
+    def _timed(self, work: Callable[[], object]) -> object:
         """Wait for an agent or a process, and measure for how long; the next event of the visit tells it."""
         begun = now()
         try:
@@ -485,8 +384,8 @@ class Work(ABC):
             try:
                 document = None
                 if socket.is_utility:
-                    document = document_of(rules, session, visit, project=self.base, run_dir=run_dir)
-                turn = turn_of(
+                    document = utility_input(rules, session, visit, project=self.base, run_dir=run_dir)
+                turn = make_turn(
                     rules,
                     session,
                     visit,
@@ -498,12 +397,13 @@ class Work(ABC):
                     before=before,
                     functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )
-                return self._measured(partial(agent.answer, turn))
+                return self._timed(partial(agent.answer, turn))
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 return error
             finally:
-                self.saying = []
-                self.report_text()
+                if self.saying:
+                    self.saying = []
+                    self.report_text()
 
         def take(answer: object) -> bool:
             nonlocal dropped

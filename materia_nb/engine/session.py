@@ -227,8 +227,7 @@ class StepRecord(NamedTuple):
     @property
     def pinned(self) -> str | None:
         """What the answer was pinned to, None when it was not; a correction since does not count (R40)."""
-        pins = [turn.pinned for turn in self.turns if turn.mode != "correction"]
-        return pins[-1] if pins else None
+        return next((turn.pinned for turn in reversed(self.turns) if turn.mode != "correction"), None)
 
     @property
     def by_hand(self) -> bool:
