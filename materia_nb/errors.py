@@ -75,9 +75,13 @@ class MateriaError(Exception):
         ]
 
 
-def named_error(error: BaseException) -> str:
-    """Say which error it is, and what it says if it says anything."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def named_error(error: BaseException, max_chars: int | None = None) -> str:
+    """Return the type of an error and its message, if it has one, cut at ``max_chars`` characters."""
+    try:
+        message = str(error)[:max_chars]
+    except Exception:  # noqa: BLE001 - str() of a foreign error may raise
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def counted(count: int, one: str, more: str | None = None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,8 +24,8 @@ from materia_nb.display.escape import (
     Html,
     Parts,
     badge_sign,
+    changed_leaves,
     clip,
-    esc,
     html_bar,
     html_facts,
     html_fold,
@@ -40,11 +40,12 @@ from materia_nb.display.escape import (
     html_table,
     json_tree,
     part,
+    parts_as_text,
     status_badge,
     word_parts,
 )
 from materia_nb.display.text import WIDTH, table
-from materia_nb.errors import plain
+from materia_nb.errors import named_error, plain
 from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 
@@ -119,25 +120,9 @@ def picture_bundle(text: str, svg: str, *, html: str | None = None) -> MimeBundl
     return {**mime_bundle(text, svg=svg, html=html), **drawn}
 
 
-def mime_bundle(
-    text: str,
-    *,
-    svg: str | None = None,
-    html: str | None = None,
-    json: JSON = None,
-    mermaid: str | None = None,
-) -> MimeBundle:
-    """Return a MIME bundle; ``text`` is the fallback for readers without a richer view.
-
-    Pass ``mermaid`` only if it should be the picture: JupyterLab prefers its own rendering of it to an SVG.
-    """
-    parts = {
-        "text/plain": text,
-        "image/svg+xml": svg,
-        "text/html": html,
-        "application/json": json,
-        "text/vnd.mermaid": mermaid,
-    }
+def mime_bundle(text: str, *, svg: str | None = None, html: str | None = None) -> MimeBundle:
+    """Return a MIME bundle; ``text`` is the fallback for readers without a richer view."""
+    parts = {"text/plain": text, "image/svg+xml": svg, "text/html": html}
     return {kind: without_surrogates(part) for kind, part in parts.items() if part is not None}
 
 
@@ -157,15 +142,6 @@ def record_bundle(text: str, html: str) -> MimeBundle:
     It includes the CSS rule that shows only one of the two, because a reopened notebook has no other style of ours.
     """
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
-
-
-def describe_error(error: Exception, max_chars: int = 300) -> str:
-    """Return the type of an error and its message, cut at ``max_chars`` characters."""
-    try:
-        message = str(error)[:max_chars]
-    except Exception:  # noqa: BLE001 - str() of a foreign error may raise
-        message = ""
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 _SHOWN_CHARS: Final = 6_000
@@ -281,7 +257,7 @@ class WordDiff(Block):
         return word_parts(*(clip_plain(text, _LINE_CHARS) for text in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
-        return _wrapped(_marked(self._parts).split("\n"), width)
+        return _wrapped(parts_as_text(self._parts).split("\n"), width)
 
     def as_html(self) -> Html:
         return Html(f"<div>{html_parts(self._parts)}</div>")
@@ -292,12 +268,6 @@ class WordDiff(Block):
 
 def _wrapped(texts: Iterable[str], width: int) -> str:
     return "\n".join(row for text in texts for row in (wrap(text, width) or [""]))
-
-
-def _marked(parts: Iterable[Sequence[str]]) -> str:
-    """Return parts as text in the usual notation of word diffs: ``[-out-]`` and ``{+in+}``."""
-    marks = {"-": "[-{}-]", "+": "{{+{}+}}"}
-    return "".join(marks.get(sign, "{}").format(text) for sign, text in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +281,7 @@ class JsonTree(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         if self.was is not MISSING:
-            return _wrapped(_leaves(json_tree(self.value, self.name, self.was), ""), width)
+            return _wrapped(changed_leaves(json_tree(self.value, self.name, self.was)), width)
         name = f"{plain(self.name)} = " if self.name else ""
         return name + clip_plain(pretty(self.value), _SHOWN_CHARS)
 
@@ -320,19 +290,6 @@ class JsonTree(Block):
 
     def as_json(self) -> dict[str, JSON]:
         return {"is": "tree", "root": json_tree(self.value, self.name, self.was), "opened": self.opened}
-
-
-def _leaves(node: Any, above: str) -> Iterator[str]:
-    """Yield a line for each leaf of a tree of changes, after its dotted path."""
-    path = f"{above}.{node['name']}" if above else node["name"]
-    if "parts" in node:
-        yield f"{path}: {_marked(node['parts'])}"
-        return
-    for child in node["children"]:
-        yield from _leaves(child, path)
-    left = [f"{node['more']:,} more"] if node["more"] else []
-    if left := [*left, *([node["words"]] if node["words"] else [])]:
-        yield f"{path}: … {', '.join(left)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,7 +531,7 @@ class Shown(Block):
         try:
             bundle = self._show()
         except Exception as error:  # noqa: BLE001 - a failing display would hide the value
-            bundle = {"text/plain": f"<{type(self).__name__}: cannot be shown ({describe_error(error)})>"}
+            bundle = {"text/plain": f"<{type(self).__name__}: cannot be shown ({named_error(error, 300)})>"}
         return {
             kind: part
             for kind, part in bundle.items()
@@ -731,26 +688,3 @@ def _titled(title: str, text: str) -> str:
 def clip_plain(text: str, max_chars: int) -> str:
     """Make a text harmless and bound it; a cut text ends with its full length."""
     return plain(clip(text, max_chars))
-
-
-_STYLE: Final = """
-:root{color-scheme:light dark;--fg:#1f2630;--bg:#fff;--soft:#5c6672;--rule:#d5dae0}
-@media (prefers-color-scheme:dark){:root{--fg:#e4e8ed;--bg:#14181d;--soft:#9aa5b1;--rule:#333b45}}
-body{font-family:system-ui,-apple-system,"Segoe UI",sans-serif;color:var(--fg);background:var(--bg);
-max-width:70rem;margin:2rem auto;padding:0 1rem;line-height:1.5;
---jp-ui-font-color1:var(--fg);--jp-ui-font-color2:var(--soft);--jp-border-color2:var(--rule)}
-h1{font-size:1.5rem}summary{cursor:pointer}a{color:#3b82c4}svg{max-width:100%;height:auto}
-body>details{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0}
-"""
-_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-
-
-def html_page(title: str, blocks: Iterable[Block]) -> str:
-    """Return blocks as a complete HTML page."""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{esc(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{esc(title)}</h1>{blocks_as_html(blocks)}</body></html>\n"
-    )

@@ -365,6 +365,25 @@ def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
     return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{"".join(marked)}</bdi>')
 
 
+def parts_as_text(parts: Iterable[Sequence[str]]) -> str:
+    """Return parts as text in the usual notation of word diffs: ``[-out-]`` and ``{+in+}``."""
+    marks = {"-": "[-{}-]", "+": "{{+{}+}}"}
+    return "".join(marks.get(sign, "{}").format(text) for sign, text in parts)
+
+
+def changed_leaves(node: Any, above: str = "") -> Iterator[str]:
+    """Yield a line for each leaf of a tree of changes, after its dotted path."""
+    path = f"{above}.{node['name']}" if above else node["name"]
+    if "parts" in node:
+        yield f"{path}: {parts_as_text(node['parts'])}"
+        return
+    for child in node["children"]:
+        yield from changed_leaves(child, path)
+    left = [f"{node['more']:,} more"] if node["more"] else []
+    if left := [*left, *([node["words"]] if node["words"] else [])]:
+        yield f"{path}: … {', '.join(left)}"
+
+
 def html_panel(title: str, body: object) -> Html:
     """Return ``body`` in a frame with a title."""
     return Html(
@@ -451,4 +470,27 @@ def status_badge(status: str) -> Html:
     return Html(
         f'<span style="border:1.5px solid {colour};border-radius:9px;padding:0 8px;white-space:nowrap">'
         f'<span aria-hidden="true" style="color:{colour}">{sign}</span> {esc(shorten(status, 60))}</span>'
+    )
+
+
+_STYLE: Final = """
+:root{color-scheme:light dark;--fg:#1f2630;--bg:#fff;--soft:#5c6672;--rule:#d5dae0}
+@media (prefers-color-scheme:dark){:root{--fg:#e4e8ed;--bg:#14181d;--soft:#9aa5b1;--rule:#333b45}}
+body{font-family:system-ui,-apple-system,"Segoe UI",sans-serif;color:var(--fg);background:var(--bg);
+max-width:70rem;margin:2rem auto;padding:0 1rem;line-height:1.5;
+--jp-ui-font-color1:var(--fg);--jp-ui-font-color2:var(--soft);--jp-border-color2:var(--rule)}
+h1{font-size:1.5rem}summary{cursor:pointer}a{color:#3b82c4}svg{max-width:100%;height:auto}
+body>details{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0}
+"""
+_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def html_page(title: str, body: Html) -> str:
+    """Return a complete HTML page without scripts or external resources."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{esc(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{esc(title)}</h1>{body}</body></html>\n"
     )

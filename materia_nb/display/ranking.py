@@ -57,9 +57,49 @@ def arrange(
         if link.source in around and link.target in around:
             region, tail, head = _meeting(around, link)
             arcs.setdefault(id(region), []).append((tail, head))
-    return _block(
-        root, arcs, frozenset(folded), frame, max_length, max_abreast, entry=graph.entry, around=around
-    ).positions
+    folded = frozenset(folded)
+
+    def single_card(key: str) -> _Block:
+        return _Block(positions={key: (0.0, 0.0)})
+
+    def place_members(region: Frame) -> _Block:
+        """Place the members of a frame, relative to its corner."""
+        blocks: dict[str, _Block] = {}
+        for child in region.children:
+            key = f"{LOOP_KEY}{child.loop}"
+            is_folded = child.loop in folded
+            blocks[key] = single_card(key) if is_folded else _framed(place_members(child), frame)
+        keys = [*region.sockets, *blocks]
+        local = arcs.get(id(region), [])
+        path = around.get(graph.entry, ())
+        first = _stand_in(graph.entry, path, path.index(region)) if region in path else None
+        met, back = _walk(keys, local, [first] if first in keys else [])
+        rank = assign_ranks(met, local, back, max_per_rank=max_abreast)
+        rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+        for key in met:
+            rows[rank[key]].append(key)
+        before: dict[str, list[str]] = {}
+        for index, (tail, head) in enumerate(local):
+            if index not in back:
+                before.setdefault(head, []).append(tail)
+        sizes = {key: blocks.get(key) or single_card(key) for key in met}
+        whole_block = _Block(0.0, 0.0)
+        for band in _bands(
+            [max(sizes[key].length for key in row) for row in rows], max_length if region is root else None
+        ):
+            placed = _stacked([rows[rank] for rank in band], sizes, before)
+            gap = frame[3] if whole_block.positions else 0.0
+            whole_block.positions |= {
+                key: (along, whole_block.breadth + gap + across)
+                for key, (along, across) in placed.positions.items()
+            }
+            whole_block.length, whole_block.breadth = (
+                max(whole_block.length, placed.length),
+                whole_block.breadth + gap + placed.breadth,
+            )
+        return whole_block
+
+    return place_members(root).positions
 
 
 def _meeting(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
@@ -71,56 +111,6 @@ def _meeting(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame
 
 def _stand_in(socket: str, path: tuple[Frame, ...], depth: int) -> str:
     return f"{LOOP_KEY}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
-
-
-def _block(
-    region: Frame,
-    arcs: Mapping[int, Sequence[_Arc]],
-    folded: frozenset[str],
-    frame: _Frame,
-    max_length: float | None,
-    max_abreast: int,
-    *,
-    entry: str,
-    around: Mapping[str, tuple[Frame, ...]],
-) -> _Block:
-    """Place the members of a frame, relative to its corner."""
-    blocks: dict[str, _Block] = {}
-    for child in region.children:
-        key = f"{LOOP_KEY}{child.loop}"
-        inner = (
-            None
-            if child.loop in folded
-            else _block(child, arcs, folded, frame, None, max_abreast, entry=entry, around=around)
-        )
-        blocks[key] = _framed(inner, frame) if inner is not None else _Block(positions={key: (0.0, 0.0)})
-    keys = [*region.sockets, *blocks]
-    local = arcs.get(id(region), [])
-    path = around.get(entry, ())
-    first = _stand_in(entry, path, path.index(region)) if region in path else None
-    met, back = _walk(keys, local, [first] if first in keys else [])
-    rank = assign_ranks(met, local, back, max_per_rank=max_abreast)
-    rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-    for key in met:
-        rows[rank[key]].append(key)
-    before: dict[str, list[str]] = {}
-    for index, (tail, head) in enumerate(local):
-        if index not in back:
-            before.setdefault(head, []).append(tail)
-    sizes = {key: blocks.get(key) or _Block(positions={key: (0.0, 0.0)}) for key in met}
-    whole_block = _Block(0.0, 0.0)
-    for band in _bands([max(sizes[key].length for key in row) for row in rows], max_length):
-        placed = _stacked([rows[rank] for rank in band], sizes, before)
-        gap = frame[3] if whole_block.positions else 0.0
-        whole_block.positions |= {
-            key: (along, whole_block.breadth + gap + across)
-            for key, (along, across) in placed.positions.items()
-        }
-        whole_block.length, whole_block.breadth = (
-            max(whole_block.length, placed.length),
-            whole_block.breadth + gap + placed.breadth,
-        )
-    return whole_block
 
 
 def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]]:

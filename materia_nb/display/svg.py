@@ -58,52 +58,32 @@ Colours: TypeAlias = Mapping[str, str]
 ``soft`` text, ``line`` of edges, ``rim`` of cards, each condition by its word, ``loop`` of what makes and takes items, ``now``
 where the cast is, ``bad`` what failed, ``pick`` what is selected, ``aim`` what a new edge would lead to."""
 
-LIGHT: Final[Colours] = {
-    "ground": "#ffffff",
-    "plate": "#ffffff",
-    "ink": "#1c1f24",
-    "soft": "#4c5157",
-    "rim": "#b9bcc0",
-    "line": "#7d8187",
-    "loop": "#6a45b8",
-    "loop-pale": "#f7f5fc",
-    "loop-rim": "#c3b5e3",
-    "bar": "#e1d9f3",
-    **{condition: one.light for condition, one in DESCRIBED.items()},
-    "aim": "#17733f",
-    "now": "#b57f00",
-    "now-ink": "#805300",
-    "now-pale": "#fff3d6",
-    "bad": "#b3261e",
-    "bad-pale": "#fdecea",
-    "break": "#b3261e",
-    "pick": "#1565c0",
-    "A": "#2b62bd",
-    "B": "#a82a7f",
+_COLOURS: Final[Mapping[str, tuple[str, str]]] = {
+    "ground": ("#ffffff", "#161616"),
+    "plate": ("#ffffff", "#232323"),
+    "ink": ("#1c1f24", "#ebebeb"),
+    "soft": ("#4c5157", "#bdbdbd"),
+    "rim": ("#b9bcc0", "#5a5a5a"),
+    "line": ("#7d8187", "#8f8f8f"),
+    "loop": ("#6a45b8", "#bfa6f5"),
+    "loop-pale": ("#f7f5fc", "#221f2b"),
+    "loop-rim": ("#c3b5e3", "#5b4d7a"),
+    "bar": ("#e1d9f3", "#3a3152"),
+    **{condition: (spec.light, spec.dark) for condition, spec in DESCRIBED.items()},
+    "aim": ("#17733f", "#6fd49a"),
+    "now": ("#b57f00", "#e0a100"),
+    "now-ink": ("#805300", "#f2c14e"),
+    "now-pale": ("#fff3d6", "#362b0e"),
+    "bad": ("#b3261e", "#ff8a80"),
+    "bad-pale": ("#fdecea", "#3a1a18"),
+    "break": ("#b3261e", "#ff8a80"),
+    "pick": ("#1565c0", "#8ab8f0"),
+    "A": ("#2b62bd", "#7db4ee"),
+    "B": ("#a82a7f", "#ec8fc9"),
 }
-DARK: Final[Colours] = {
-    "ground": "#161616",
-    "plate": "#232323",
-    "ink": "#ebebeb",
-    "soft": "#bdbdbd",
-    "rim": "#5a5a5a",
-    "line": "#8f8f8f",
-    "loop": "#bfa6f5",
-    "loop-pale": "#221f2b",
-    "loop-rim": "#5b4d7a",
-    "bar": "#3a3152",
-    **{condition: one.dark for condition, one in DESCRIBED.items()},
-    "aim": "#6fd49a",
-    "now": "#e0a100",
-    "now-ink": "#f2c14e",
-    "now-pale": "#362b0e",
-    "bad": "#ff8a80",
-    "bad-pale": "#3a1a18",
-    "break": "#ff8a80",
-    "pick": "#8ab8f0",
-    "A": "#7db4ee",
-    "B": "#ec8fc9",
-}
+"""Each colour on light and on dark pages."""
+LIGHT: Final[Colours] = {role: light for role, (light, _) in _COLOURS.items()}
+DARK: Final[Colours] = {role: dark for role, (_, dark) in _COLOURS.items()}
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
 COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
@@ -120,7 +100,7 @@ def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Pictur
     return Picture(graph_svg(graph, marks), text, ON_DARK)
 
 
-ON_DARK: Final = tuple({LIGHT[use]: DARK[use] for use in LIGHT}.items())
+ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
 """Pairs of colours: on a light page, on a dark page."""
 
 

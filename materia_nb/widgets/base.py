@@ -23,9 +23,9 @@ import ipywidgets as ui
 from IPython.display import display
 
 from materia_nb.cast import Cast
-from materia_nb.display.blocks import MimeBundle, Shown, describe_error, mime_bundle, record_bundle
+from materia_nb.display.blocks import MimeBundle, Shown, mime_bundle, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
-from materia_nb.errors import MateriaError, plain
+from materia_nb.errors import MateriaError, named_error, plain
 from materia_nb.platform import BackgroundWork, Handle, call_later, start_thread
 
 P = ParamSpec("P")
@@ -305,7 +305,7 @@ def error_words(error: Exception, title: str) -> str:
     if isinstance(error, MateriaError):
         return str(error)
     _log.warning("%s: a callback failed", plain(title), exc_info=error)
-    return describe_error(error, _LONGEST_NOTICE)
+    return named_error(error, _LONGEST_NOTICE)
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:

@@ -32,21 +32,21 @@ wb.agent("Narrate", lambda: "told")
 COUNTING = """
 import pathlib, threading
 from materia_nb.magics.cast_display import counting
-with counting("casts") as told:
-    told(3, 1000)
+with counting("casts") as report:
+    report(3, 1000)
     while not pathlib.Path("go_on").exists():
         threading.Event().wait(0.01)
 """
 
 
-def test_a_long_run_and_many_rehearsals_show_how_far_they_are(lab: Lab):
+def test_a_long_run_and_many_simulations_show_how_far_they_are(lab: Lab):
     lab.open(lab.notebook(SETUP, "print('before')\n%materia run", COUNTING))
     gate = lab.folder / "go_on"
     lab.run_cell(0)
     lab.start_cell(1)
     label = lab.cell(1).get_by_text("/3 items")
     label.wait_for()
-    assert label.inner_text() == "1/3 items, Socket-2, step 5"
+    assert " ".join(label.inner_text().split()) == "1/3 items, Socket-2, step 5"
     gate.touch()
     lab.wait_idle()
     assert lab.cell(1).locator(".widget-hprogress").count() == 0

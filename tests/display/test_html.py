@@ -35,14 +35,15 @@ from materia_nb.display.blocks import (
     blocks_as_html,
     blocks_as_json,
     blocks_as_text,
-    html_page,
     mime_bundle,
+    without_surrogates,
 )
 from materia_nb.display.escape import (
     Html,
     esc,
     html_join,
     html_json,
+    html_page,
     html_panel,
     html_pre,
     html_table,
@@ -210,7 +211,7 @@ def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
 def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
     examples, tags = every_block(text), PAGE_TAGS | {"g", "path", "rect", "text"}
     check(blocks_as_html(examples), tags)
-    check(html_page(text, examples), tags)
+    check(html_page(text, blocks_as_html(examples)), tags)
     assert "\x1b" not in blocks_as_text(examples) + json.dumps(blocks_as_json(examples), ensure_ascii=False)
 
 
@@ -246,7 +247,9 @@ def test_the_page_loads_nothing_and_links_only_to_files_beside_it_and_to_its_ste
         ("journal", Pointer("events.jsonl", "events.jsonl")),
         ("script", Pointer("x", "javascript:alert(1)")),
     ]
-    page = html_page("Cast <1>", [Table(("what", "file"), files), Table(("",), [[Jump("2", "step-2")]])])
+    page = html_page(
+        "Cast <1>", blocks_as_html([Table(("what", "file"), files), Table(("",), [[Jump("2", "step-2")]])])
+    )
     reader = check(page, PAGE_TAGS)
     assert reader.hrefs == ["./events.jsonl", "./javascript%3Aalert%281%29", "#step-2"]
     assert "<title>Cast &lt;1&gt;</title>" in page
@@ -321,9 +324,10 @@ def test_a_picture_shows_its_marks():
 
 
 def test_a_bundle_can_be_sent():
-    made = mime_bundle("a\ud800", json={"\udfff": ["\ud800"]}, html="<b>\ud900</b>", mermaid="x")
-    json.dumps(made, ensure_ascii=False).encode()
-    assert made["application/json"] == {"\ufffd": ["\ufffd"]}
+    bundle = mime_bundle("a\ud800", html="<b>\ud900</b>")
+    json.dumps(bundle, ensure_ascii=False).encode()
+    assert bundle["text/plain"] == "a\ufffd"
+    assert without_surrogates({"\udfff": ["\ud800"]}) == {"\ufffd": ["\ufffd"]}
     assert mime_bundle("x") == {"text/plain": "x"}
 
 

@@ -22,10 +22,10 @@ from materia_nb.display.blocks import (
     Line,
     Table,
     View,
-    html_page,
+    blocks_as_html,
     lines,
 )
-from materia_nb.display.escape import part, shorten
+from materia_nb.display.escape import html_page, part, shorten
 from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
@@ -224,7 +224,9 @@ def _answered_by(turn: TurnRecord) -> list[str]:
 
 def cast_page_html(cast: Snapshot) -> str:
     """Return one static HTML page about the whole cast; of a long one the last 1,000 steps."""
-    return html_page(f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", _page_blocks(cast))
+    return html_page(
+        f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", blocks_as_html(_page_blocks(cast))
+    )
 
 
 def _page_blocks(cast: Snapshot) -> list[Block]:
