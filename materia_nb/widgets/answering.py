@@ -24,8 +24,8 @@ from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.cast_slices import identity, said_words
-from materia_nb.widgets.failure_panel import checked_by_hand, end_blocks, failure_state, next_acts
+from materia_nb.widgets.cast_slices import identity, step_text
+from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
 from materia_nb.widgets.work_items import texts
 
 if TYPE_CHECKING:
@@ -52,15 +52,15 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
     alive = now.writable
     failed = None if busy else failure_state(now)
     if failed is not None:
-        failed["files"] = files_named(failed["blocks"] + failed["more"], (now.project, now.run_dir))
+        failed["files"] = named_files(failed["blocks"] + failed["more"], (now.project, now.run_dir))
     state: dict[str, Any] = {
         "is": "answer",
         "key": _key(now, visit),
         "busy": busy,
         "alive": alive,
-        "top": end_blocks(now),
+        "top": result_blocks(now),
         "failed": failed,
-        "next": [] if busy else next_acts(now),
+        "next": [] if busy else next_actions(now),
         "live": _live(now, visit),
     }
     if now.approvals.asking and alive:
@@ -84,7 +84,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
     return state
 
 
-def files_named(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
+def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
     """Return the files that exist of those that blocks name, each as it is named and from the notebook's folder on.
 
     Empty where no server says which notebook it is; the front end decides whether the server it came from has them.
@@ -94,18 +94,18 @@ def files_named(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
         folders: such as the project's.
     """
     notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     if not notebook.is_absolute():
-        return found
-    names = dict.fromkeys(one.strip("\"'") for one in _NAME.findall(blocks_as_text(blocks)))
-    for name in islice((one for one in names if re.search(r"[./\\]", one)), _MOST_NAMES):
+        return files
+    names = dict.fromkeys(name.strip("\"'") for name in _NAME.findall(blocks_as_text(blocks)))
+    for name in islice((name for name in names if re.search(r"[./\\]", name)), _MOST_NAMES):
         for folder in folders:
             with contextlib.suppress(OSError, ValueError):  # what cannot be a path, or is on another drive
                 path = folder / name
                 if path.is_file():
-                    found[name] = Path(os.path.relpath(path, notebook.parent)).as_posix()
+                    files[name] = Path(os.path.relpath(path, notebook.parent)).as_posix()
                     break
-    return found
+    return files
 
 
 def _key(now: Snapshot, visit: Visit | None) -> str:
@@ -122,7 +122,9 @@ def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
     return {
         "words": plain(saying[-_TAIL:]),
         "cut": len(saying) > _TAIL,
-        "calls": call_blocks([one for one in now.calls if one.result is not None or one.decided is not None]),
+        "calls": call_blocks(
+            [call for call in now.calls if call.result is not None or call.decided is not None]
+        ),
         "notes": [plain(note) for note in now.notes[-5:]],
     }
 
@@ -140,12 +142,12 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
     name = now.names[now.engine.at.socket]
     value = hold.reading.value
     parts: list[Block] = lines([hold.reason])
-    approval, whole = None, True
+    approval, is_complete = None, True
     if hold.needs in ("consent", "direction") and isinstance(value, dict):
         request = request_of(value)
         approval = now.approvals.request
         content = str(request.get("exact_content") or "")
-        whole = len(content) <= JUDGED
+        is_complete = len(content) <= JUDGED
         rows = [
             (label, str(request.get(key) or "not said"))
             for label, key in (
@@ -160,14 +162,14 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         if content:
             parts += [Heading(f"exactly this ({len(content):,} characters)"), *judged_blocks(content)]
         parts.append(FactTable(rows))
-    parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
+    parts += lines([f"Note: {warning.message}" for warning in hold.reading.warnings], "warn")
     return {
         "is": "hold",
         "key": identity(now),
         "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
         "said": "",
         "blocks": parts,
-        "consent": hold.needs == "consent" and approval is not None and whole,
+        "consent": hold.needs == "consent" and approval is not None and is_complete,
         "deny": hold.needs == "consent" and approval is not None,
         "sockets": [*now.names.items(), (END, "the end")],
     }
@@ -175,32 +177,38 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     """What an answer must be, whether two buttons will do for it, and where each answer leads."""
-    here = now.rules.sockets[visit.socket]
+    socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
-    any_text = draft or visit.mode in here.works or here.wanted.parse == "text"
-    wanted = list(here.wants.items())
+    any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
+    requirements = list(socket_rules.wants.items())
     name = now.names[visit.socket]
     who = now.answered_by(visit.socket)
     verdicts = {} if any_text else {word: _verdict_leads(now, word == "yes") for word in ("yes", "no")}
     last = now.engine.last_output
     form: dict[str, Any] = {
-        "words": _asks_words(name, who, any_text=any_text, draft=draft, wanted=[one for one, _ in wanted]),
+        "words": _asks_words(
+            name, who, any_text=any_text, draft=draft, fields=[field for field, _ in requirements]
+        ),
         "person": who in (None, "person"),
         "text": any_text,
         "draft": bool(draft and visit.drafts),
-        "wanted": [[one, plain(what)] for one, what in wanted],
+        "wanted": [[field, plain(description)] for field, description in requirements],
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
-        "items": here.wanted.work_items and not any_text,
+        "items": socket_rules.wanted.work_items and not any_text,
         "previous": None,
         "task": _task_rows(now),
     }
     if last is not None and now.engine.last_socket is not None:
         source = now.names.get(now.engine.last_socket, now.engine.last_socket)
-        step = next((one for one in reversed(now.steps) if one.output == last), None)
-        said = last if step is None else said_words(step)
-        if step is not None and said.lstrip().startswith(("{", "[")):
-            said = output_words(step)
-        form["previous"] = {"who": source, "text": plain(said[:_PREVIOUS]), "cut": len(said) > _PREVIOUS}
+        step = next((step for step in reversed(now.steps) if step.output == last), None)
+        previous_text = last if step is None else step_text(step)
+        if step is not None and previous_text.lstrip().startswith(("{", "[")):
+            previous_text = output_words(step)
+        form["previous"] = {
+            "who": source,
+            "text": plain(previous_text[:_PREVIOUS]),
+            "cut": len(previous_text) > _PREVIOUS,
+        }
     if form["draft"]:
         form["previous"] = {
             "who": "its draft",
@@ -217,11 +225,11 @@ def _task_rows(now: Snapshot) -> list[list[str]]:
     rows = [["request", plain(now.request[:_PREVIOUS])]] if now.request else []
     item = now.state.get("item")
     if isinstance(item, dict) and any(texts(item)):
-        rows += [["item", ": ".join(plain(one[:_PREVIOUS]) for one in texts(item) if one)]]
+        rows += [["item", ": ".join(plain(text[:_PREVIOUS]) for text in texts(item) if text)]]
     return rows
 
 
-def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, wanted: list[str]) -> str:
+def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fields: list[str]) -> str:
     whose_turn = (
         "You answer here."
         if who in (None, "person")
@@ -231,10 +239,10 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, want
         return f"{whose_turn} A draft, in plain words."
     if any_text:
         return f"{whose_turn} Any text will do."
-    return f"{whose_turn} Wanted: {', '.join(wanted) or 'what the prompt says'}."
+    return f"{whose_turn} Wanted: {', '.join(fields) or 'what the prompt says'}."
 
 
-def clicked_text(
+def answer_of_buttons(
     now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None
 ) -> str:
     """Write the answer that buttons, a reason and a table of items stand for, as the waiting socket hands over.
@@ -246,26 +254,26 @@ def clicked_text(
         items: the work items of a generator, each a title and a context; None where no table was filled.
     """
     visit = now.waiting_at
-    here = None if visit is None else now.rules.sockets[visit.socket]
-    if visit is not None and here is not None and here.protocol.has("write_for_person"):
+    socket_rules = None if visit is None else now.rules.sockets[visit.socket]
+    if visit is not None and socket_rules is not None and socket_rules.protocol.has("write_for_person"):
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
-        pieces = tuple(WorkItem(*texts(one)) for one in items or ())
-        facts = turn_facts(now.rules, here, now.engine, visit)
+        pieces = tuple(WorkItem(*texts(item)) for item in items or ())
+        facts = turn_facts(now.rules, socket_rules, now.engine, visit)
         why = reason.strip()
-        return here.protocol.write_for_person(
+        return socket_rules.protocol.write_for_person(
             SimpleAnswer(outcome, findings=why, items=pieces, reason=why), facts
         )
-    made: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
+    answer: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
-        made["satisfied"] = satisfied
+        answer["satisfied"] = satisfied
     if reason or items is None:
-        made["context"] = reason
-    return json.dumps(made, ensure_ascii=False)
+        answer["context"] = reason
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is not an answer."""
-    text = clicked_text(now, satisfied, "(reason)")
+    text = answer_of_buttons(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
             return None
@@ -309,7 +317,7 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
         rules = now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
     elif what == "by_hand":
-        issues = checked_by_hand(now, text) if now.owed else []
+        issues = check_answer_by_hand(now, text) if now.owed else []
     else:
         issues = list(outputs.check_answer(now.rules, now.engine, text)) if now.waiting_at else []
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
@@ -355,9 +363,11 @@ def _bottom(now: Snapshot) -> list[Block]:
     parts: list[Block] = []
     conversation = now.conversation if now.waiting_at is not None else ()
     if conversation:
-        turns = [one for message in conversation for one in (Line(message.role, "quiet"), Code(message.text))]
+        turns = [
+            block for message in conversation for block in (Line(message.role, "quiet"), Code(message.text))
+        ]
         parts.append(Fold(f"the conversation so far ({len(conversation)} messages)", turns))
-    notes = [*now.messages, *(f"differs: {one}" for one in now.differences)]
+    notes = [*now.messages, *(f"differs: {difference}" for difference in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
     notes += [
         f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone
@@ -367,7 +377,7 @@ def _bottom(now: Snapshot) -> list[Block]:
     return parts
 
 
-def typed_value(text: str, *, as_text: bool) -> JSON:
+def parse_value(text: str, *, as_text: bool) -> JSON:
     """Read what was typed as a value of the state.
 
     Raises:

@@ -167,13 +167,13 @@ class Panel(Shown):
 
     def refresh(self) -> None:
         """Redraw now, from the present state; within a callback at its end."""
-        if self._puts_off():
+        if self._is_deferred():
             return
         with self._drawing:
             if self.closed:
                 return
             # Forgotten before the state is read: a change after that asks for another redraw.
-            self._forget_timer()
+            self._cancel_timer()
             outer, self._drawer = self._drawer, threading.get_ident()
             try:
                 self.draw()
@@ -191,7 +191,7 @@ class Panel(Shown):
 
     def later(self) -> None:
         """Redraw soon; many calls within :attr:`interval` make one redraw. Never blocks, never raises."""
-        if self._puts_off():
+        if self._is_deferred():
             return
         with self._timing:
             if self.closed or self._timer is not None:
@@ -204,14 +204,14 @@ class Panel(Shown):
         # Only from these on is waited: what comes of a click is drawn at once after the click.
         self._drawn_at = time.monotonic()
 
-    def _puts_off(self) -> bool:
+    def _is_deferred(self) -> bool:
         """Whether this is within a callback, at whose end the panel is drawn."""
         me = threading.get_ident()
         acts = self._actor == me != self._drawer
         self._due_at_end = self._due_at_end or acts
         return acts
 
-    def _forget_timer(self) -> None:
+    def _cancel_timer(self) -> None:
         with self._timing:
             timer, self._timer, self._due_at_end = self._timer, None, False
         if timer is not None:
@@ -225,9 +225,9 @@ class Panel(Shown):
 
     def fail(self, error: Exception) -> None:
         """Show an exception in the panel; one of ours as its short text."""
-        words = error_words(error, self.title)
+        message = error_message(error, self.title)
         sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
-        self._notice(Html(f'<div role="alert">{sign} {html_text(words, _LONGEST_NOTICE)}</div>'))
+        self._notice(Html(f'<div role="alert">{sign} {html_text(message, _LONGEST_NOTICE)}</div>'))
 
     def _notice(self, html: Html) -> None:
         with self._drawing:
@@ -261,12 +261,12 @@ class Panel(Shown):
         if self._recorded == (text, svg):
             return
         self._recorded = (text, svg)
-        for name, one in (
+        for name, bundle in (
             ("text", record_bundle(plain(text), html_pre(text))),
             ("picture", mime_bundle("<picture>", svg=svg)),
         ):
             if name == "text" or svg is not None:
-                display(one, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
+                display(bundle, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()
@@ -285,17 +285,17 @@ class Panel(Shown):
             if self.closed:
                 return
             self.closed = True
-            self._forget_timer()
+            self._cancel_timer()
             ends, self._ends = self._ends, []
             for end in reversed(ends):
                 end()
             # Also those that are not in the view now.
-            mine = [one for one in vars(self).values() if isinstance(one, ui.Widget)]
+            mine = [widget for widget in vars(self).values() if isinstance(widget, ui.Widget)]
             for widget in list(widgets_in(self.view, *mine)):
                 widget.close()
 
 
-def error_words(error: Exception, title: str) -> str:
+def error_message(error: Exception, title: str) -> str:
     """Return what a person is told of an exception: of ours its text; any other is logged as well.
 
     Args:
@@ -310,14 +310,14 @@ def error_words(error: Exception, title: str) -> str:
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
     """Find ``roots`` and every widget that they hold in their traits: children, layouts, styles, elements."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     todo: list[Any] = [*roots]
     while todo:
         value = todo.pop()
         if isinstance(value, ui.Widget):
-            if id(value) in seen:
+            if id(value) in visited:
                 continue
-            seen.add(id(value))
+            visited.add(id(value))
             yield value
             # A trait without a value yet would make a widget only for it to be closed.
             todo += [getattr(value, name) for name in value.trait_names() if value.trait_has_value(name)]
@@ -344,13 +344,13 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
     made earlier under ``key`` is closed. When ``factory`` raises, the old panels stay as they were.
     """
     panel = factory()
-    place, run = _cell() or (("key", key), object())
+    cell, run = _cell() or (("key", key), object())
     with _showing:
-        before, panels = _shown.get(place, (run, []))
-        old, kept = ([], panels) if before == run else (panels, [])
-        _shown[place] = (run, [*kept, panel])
-    for one in old:
-        one.close()
+        before, panels = _shown.get(cell, (run, []))
+        old, current = ([], panels) if before == run else (panels, [])
+        _shown[cell] = (run, [*current, panel])
+    for panel_ in old:
+        panel_.close()
     return panel
 
 
@@ -370,12 +370,12 @@ def _cell() -> tuple[Hashable, Hashable] | None:
 
 
 def button(
-    words: str, what: str, act: Callable[[Any], None], *, width: str = "auto", style: str = ""
+    label: str, tooltip: str, act: Callable[[Any], None], *, width: str = "auto", style: str = ""
 ) -> ui.Button:
     """Make a button. ``what`` says what it does, to those who point at it and to screen readers."""
-    made = ui.Button(description=words, tooltip=what, button_style=style, layout=ui.Layout(width=width))
-    made.on_click(act)
-    return made
+    widget = ui.Button(description=label, tooltip=tooltip, button_style=style, layout=ui.Layout(width=width))
+    widget.on_click(act)
+    return widget
 
 
 def row(*children: ui.Widget) -> ui.HBox:
@@ -478,13 +478,13 @@ class Runs:
             self.refuse_while_busy()
             self.running, self.error, self.outcome = True, None, None
             self.begun, self.asked_to_stop = round(time.time() * 1000), None
-        _hear_interrupts()
+        _pause_on_interrupt()
         self._begin(lambda: self._run(act)).join(
             _INSTANT_S
         )  # spares the frame that only says that something runs
         self._tell()
 
-    def asks_to_stop(self) -> None:
+    def note_stop_request(self) -> None:
         """Keep when what runs was asked to stop."""
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
@@ -493,7 +493,7 @@ class Runs:
         owner = self._owner()
         if isinstance(owner, Cast):
             owner.stop()
-            self.asks_to_stop()
+            self.note_stop_request()
             self._tell()
 
     def beside(self, act: Callable[[], object]) -> None:
@@ -550,16 +550,16 @@ def _is_busy(owner: Cast | Runnable, wait: float = 0.0) -> bool:
     return (owner.runner if isinstance(owner, Cast) else owner).busy(wait)
 
 
-def _hear_interrupts() -> None:
+def _pause_on_interrupt() -> None:
     """Let an interrupt of the kernel pause what buttons began; while no cell runs, the kernel ignores it otherwise."""
     from IPython import get_ipython
 
     loop: Any = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)
 
     def pause() -> None:
-        for one in tuple(_runs.values()):
-            if one.running:
-                one.pause()
+        for runs in tuple(_runs.values()):
+            if runs.running:
+                runs.pause()
 
     def listen() -> None:
         # Around every message the kernel sets a handler of its own, and then this one again.

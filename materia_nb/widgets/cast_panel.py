@@ -22,12 +22,12 @@ from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.diff import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.answering import checked, clicked_text, correction, typed_value
+from materia_nb.widgets.answering import answer_of_buttons, checked, correction, parse_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
 from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
-from materia_nb.widgets.inspector_tabs import TABS, Element, check_element, stops_at
+from materia_nb.widgets.inspector_tabs import TABS, Element, possible_breakpoints, require_element
 from materia_nb.widgets.messages import (
     ItemRow,
     ItemRows,
@@ -37,15 +37,15 @@ from materia_nb.widgets.messages import (
     Token,
     WholeNumber,
 )
-from materia_nb.widgets.state_tree import changed_blocks
-from materia_nb.widgets.work_items import effect_of, issues_of, rebuilt, redone, texts
+from materia_nb.widgets.state_tree import diff_blocks
+from materia_nb.widgets.work_items import edited_items, items_to_redo, list_issues, preview_edit, texts
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
     from materia_nb.widgets.graph_panel import Gesture
-    from materia_nb.widgets.work_items import Rebuilt
+    from materia_nb.widgets.work_items import EditedItems
 
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
@@ -125,15 +125,15 @@ class CastPanel(CastSurface):
             self.designer.on_message(str(kind), values)
         else:
             if kind in _MAY_LOSE_EDITS:
-                kept = {name: value for name, value in values.items() if name not in ("seen", "first")}
-                self.without_edits = {**kept, "discard_edits": True}
+                request = {name: value for name, value in values.items() if name not in ("seen", "first")}
+                self.without_edits = {**request, "discard_edits": True}
             cast_messages.handle(self, content)
         self.refresh()
 
     def on_select(self, kind: str, key: str) -> None:
         """Select the part of the graph that was clicked, unless a loadout is being designed."""
         if self.designer is None:
-            self.select(check_element(self.cast.now, kind, key))
+            self.select(require_element(self.cast.now, kind, key))
 
     def on_gesture(self, gesture: Gesture) -> None:
         """Handle a gesture on the graph, unless a loadout is being designed: then the designer does."""
@@ -145,7 +145,7 @@ class CastPanel(CastSurface):
             case "open", {"what": (kind, key)}:
                 self.on_select(kind, key)
             case "break", {"what": (kind, key), **options}:
-                self._toggle_breakpoint(check_element(self.cast.now, kind, key), **options)
+                self._toggle_breakpoint(require_element(self.cast.now, kind, key), **options)
         self.refresh()
 
     # -- going on ---------------------------------------------------------------------
@@ -270,7 +270,7 @@ class CastPanel(CastSurface):
             return
         cast, self.aborting = self.cast, True
         cast.stop()
-        self.runs.asks_to_stop()
+        self.runs.note_stop_request()
 
         def abort() -> None:
             try:
@@ -284,7 +284,7 @@ class CastPanel(CastSurface):
 
     def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
         """Set a breakpoint at a part of the graph, or remove those that it has."""
-        breakpoints, possible = self.cast.breakpoints, stops_at(self.cast.now, element)
+        breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
         existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
         if existing:
             breakpoints.remove(*existing)
@@ -330,7 +330,7 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _select(self, element: NamedElement | None) -> None:
         """Show a part in the inspector; null shows where the cast is."""
-        self.select(None if element is None else check_element(self.here, element.kind, element.id))
+        self.select(None if element is None else require_element(self.here, element.kind, element.id))
 
     @cast_messages.message
     def _tab(self, tab: ShortText) -> None:
@@ -414,13 +414,13 @@ class CastPanel(CastSurface):
     @_acts_when_idle
     def _verdict(self, satisfied: StrictBool, reason: LongText) -> None:
         """Answer by one of two buttons."""
-        self.answer(clicked_text(self.here, satisfied, reason))
+        self.answer(answer_of_buttons(self.here, satisfied, reason))
 
     @_acts_when_idle
     def _items_answer(self, rows: ItemRows, reason: LongText, satisfied: StrictBool | None = None) -> None:
         """Answer a generator by a table of work items."""
-        items, _ = rebuilt(rows, (), None)
-        self.answer(clicked_text(self.here, satisfied, reason, items))
+        items, _ = edited_items(rows, (), None)
+        self.answer(answer_of_buttons(self.here, satisfied, reason, items))
 
     @_starts
     def _refine(self, text: LongText) -> None:
@@ -493,7 +493,7 @@ class CastPanel(CastSurface):
     @_acts_when_idle
     def _set_value(self, path: ShortText, text: LongText, *, as_text: StrictBool = False) -> None:
         """Set a value of the state; it is read as JSON unless ``as_text``."""
-        self.cast.edit.set(path, typed_value(text, as_text=as_text))
+        self.cast.edit.set(path, parse_value(text, as_text=as_text))
 
     @_acts_when_idle
     def _remove_value(self, path: ShortText) -> None:
@@ -504,12 +504,12 @@ class CastPanel(CastSurface):
     def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
         """Replace the list of work items; ``base`` is the digest of the list that the rows were made from."""
         items, origins = self._rebuilt(rows, base)
-        again, abandon = redone(rows, origins, abandon=abandon)
-        self.cast.edit.items(items, origins, again=again, abandon=abandon)
+        redo, abandon = items_to_redo(rows, origins, abandon=abandon)
+        self.cast.edit.items(items, origins, again=redo, abandon=abandon)
 
-    def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> Rebuilt:
+    def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
         """Return the items of a table; the origins of rows that were read from another list are unknown."""
-        return rebuilt(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
+        return edited_items(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
 
     @_acts_when_idle
     def _undo(self) -> None:
@@ -651,7 +651,7 @@ class CastPanel(CastSurface):
             entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries
         }
         offered = {**own, **others, **own}  # own casts first, in own words
-        return {"casts": [[id_, words] for id_, words in offered.items() if id_ != self.cast.id]}
+        return {"casts": [[id_, description] for id_, description in offered.items() if id_ != self.cast.id]}
 
     @cast_messages.question
     def _check(
@@ -666,14 +666,16 @@ class CastPanel(CastSurface):
     ) -> dict[str, Any]:
         """Return what is wrong with a list of work items, and what applying it would move."""
         items, origins = self._rebuilt(rows, base)
-        issues = [[issue.path, issue.message] for issue in issues_of(items)[:100]]
-        words, order = effect_of(self.cast.now, items, origins, *redone(rows, origins, abandon=abandon))
-        return {"issues": issues, "said": words, "order": order}
+        issues = [[issue.path, issue.message] for issue in list_issues(items)[:100]]
+        effects, order = preview_edit(
+            self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon)
+        )
+        return {"issues": issues, "said": effects, "order": order}
 
     @cast_messages.question
     def _item_texts(self, base: ShortText, place: WholeNumber) -> dict[str, Any]:
         """Return the whole title and context of a work item; ``base`` is the digest of its list."""
-        [item], _ = rebuilt([ItemRow(None, None, place)], (), self.item_lists.get(base))
+        [item], _ = edited_items([ItemRow(None, None, place)], (), self.item_lists.get(base))
         title, context = texts(item)
         return {"title": title, "context": context}
 
@@ -694,7 +696,7 @@ class CastPanel(CastSurface):
         """Return what changed in the state from the end of one step to that of another."""
         before, after = (dict(self.cast.at(step).state) for step in (a, b))
         ends = [f"step {step}" if step else "the start" for step in (a, b)]
-        return {"blocks": changed_blocks(before, after, f"from {ends[0]} to {ends[1]}")}
+        return {"blocks": diff_blocks(before, after, f"from {ends[0]} to {ends[1]}")}
 
 
 def show(

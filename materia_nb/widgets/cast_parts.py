@@ -30,7 +30,7 @@ from materia_nb.widgets.cast_slices import (
     timeline_state,
 )
 from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.state_tree import Watched
+from materia_nb.widgets.state_tree import WatchList
 from materia_nb.widgets.work_items import items_state
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Frame:
     place: int
     past: Snapshot | None
     rows: StepRows
-    watched: Watched
+    watched: WatchList
     lane: str
     selected: Element | None
     tab: str
@@ -155,45 +155,45 @@ class Part:
         """Whether it makes what it shows itself; the graph does that elsewhere, a tab is made by the inspector."""
         return self.blocks is not None or self.state is not None
 
-    def draw(self, seen: Frame) -> _Slice:
+    def draw(self, frame: Frame) -> _Slice:
         """Return what it shows, as plain data."""
         if self.blocks is not None:
-            return {"blocks": [one.as_json() for one in self.blocks(seen)]}
-        return self.state(seen) if self.state is not None else {}
+            return {"blocks": [block.as_json() for block in self.blocks(frame)]}
+        return self.state(frame) if self.state is not None else {}
 
-    def words(self, seen: Frame, drawn: _Slice) -> str:
+    def words(self, frame: Frame, drawn: _Slice) -> str:
         """Return the words on its tab, empty where there is no tab now."""
-        return self.title if isinstance(self.title, str) else self.title(seen, drawn)
+        return self.title if isinstance(self.title, str) else self.title(frame, drawn)
 
-    def fallback(self, seen: Frame) -> tuple[str, str | None]:
+    def fallback(self, frame: Frame) -> tuple[str, str | None]:
         """Return text and SVG for readers without widgets."""
         if self.plain is not None:
-            return repr(self.plain(seen.now)), None
+            return repr(self.plain(frame.now)), None
         if self.blocks is not None:
-            return blocks_as_text(self.blocks(seen)), None
-        return how_it_stands(seen.now)
+            return blocks_as_text(self.blocks(frame)), None
+        return cast_fallback(frame.now)
 
 
-def how_it_stands(cast: Snapshot) -> tuple[str, str | None]:
+def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
     """Return how a cast stands, and the picture of its graph."""
     return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
 
 
-def _bar(seen: Frame) -> _Slice:
-    return {**bar_state(seen.now, seen.doing), "mode": seen.mode, "modes": list(seen.modes)}
+def _bar(frame: Frame) -> _Slice:
+    return {**bar_state(frame.now, frame.doing), "mode": frame.mode, "modes": list(frame.modes)}
 
 
-def _inspector(seen: Frame) -> _Slice:
-    looked = seen.here, seen.selected, seen.past, seen.tab
-    return inspector_state(*looked, busy=seen.doing.busy, only=seen.only)
+def _inspector(frame: Frame) -> _Slice:
+    looked = frame.here, frame.selected, frame.past, frame.tab
+    return inspector_state(*looked, busy=frame.doing.busy, only=frame.only)
 
 
-def _timeline(seen: Frame) -> _Slice:
-    return timeline_state(seen.now, seen.rows, seen.past, busy=seen.doing.busy)
+def _timeline(frame: Frame) -> _Slice:
+    return timeline_state(frame.now, frame.rows, frame.past, busy=frame.doing.busy)
 
 
-def _items(seen: Frame) -> _Slice:
-    return items_state(seen.now, busy=seen.doing.busy)
+def _items(frame: Frame) -> _Slice:
+    return items_state(frame.now, busy=frame.doing.busy)
 
 
 def _items_title(_: Frame, drawn: _Slice) -> str:
@@ -201,13 +201,13 @@ def _items_title(_: Frame, drawn: _Slice) -> str:
     return f"Items {min(drawn['done'], total)}/{total}" if total else "Items"
 
 
-def _watch_title(seen: Frame) -> str:
-    count = len(seen.watched.paths(seen.now))
+def _watch_title(frame: Frame) -> str:
+    count = len(frame.watched.paths(frame.now))
     return f"Watch {count}" if count else "Watch"
 
 
 def _events_title(_: Frame, drawn: _Slice) -> str:
-    count = sum(len(one.get("rows", ())) for one in drawn["blocks"])
+    count = sum(len(block.get("rows", ())) for block in drawn["blocks"])
     return f"Events {count}" if count else ""
 
 
@@ -230,39 +230,39 @@ PARTS: Final[dict[str, Part]] = {
         Part(
             name="watch",
             at="dock",
-            title=lambda seen, _: _watch_title(seen),
-            state=lambda seen: seen.watched.told(seen.now, seen.shown, seen.rows.line),
+            title=lambda frame, _: _watch_title(frame),
+            state=lambda frame: frame.watched.told(frame.now, frame.shown, frame.rows.line),
             while_open=True,
             alone=False,
         ),
         Part(
             name="lanes",
             at="dock",
-            title=lambda seen, _: f"Lanes {len(seen.now.lanes)}" if seen.now.lanes else "",
-            blocks=lambda seen: lanes_tab(seen.now, seen.past, busy=seen.doing.busy),
+            title=lambda frame, _: f"Lanes {len(frame.now.lanes)}" if frame.now.lanes else "",
+            blocks=lambda frame: lanes_tab(frame.now, frame.past, busy=frame.doing.busy),
             reads=("past",),
         ),
         Part(
             name="events",
             at="dock",
             title=_events_title,
-            blocks=lambda seen: events_blocks(seen.now, seen.rows.line),
+            blocks=lambda frame: events_blocks(frame.now, frame.rows.line),
             reads=("rows",),
             alone=False,
         ),
         Part(
             name="files",
             at="dock",
-            title=lambda seen, _: "Files" if seen.now.session.keeps else "",
-            blocks=lambda seen: files_blocks(seen.shown, seen.now),
+            title=lambda frame, _: "Files" if frame.now.session.keeps else "",
+            blocks=lambda frame: files_blocks(frame.shown, frame.now),
             while_open=True,
         ),
         Part(
             name="compare",
             at="dock",
-            title=lambda seen, _: "Compare" if len(seen.casts) > 1 or seen.compares else "",
-            blocks=lambda seen: (
-                seen.compares(seen.now) if seen.compares else compare_blocks(seen.casts, seen.place)
+            title=lambda frame, _: "Compare" if len(frame.casts) > 1 or frame.compares else "",
+            blocks=lambda frame: (
+                frame.compares(frame.now) if frame.compares else compare_blocks(frame.casts, frame.place)
             ),
             while_open=True,
             alone=False,

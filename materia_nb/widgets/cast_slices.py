@@ -64,8 +64,8 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
         return Pill("gone", f"{status} · only to look at", detail=now.live.continuing)
     if status == "complete":
         warnings = now.warnings
-        words = "done, with warnings" if warnings else "done"
-        return Pill("done", words, detail="; ".join(map(str, warnings[:3])))
+        outcome = "done, with warnings" if warnings else "done"
+        return Pill("done", outcome, detail="; ".join(map(str, warnings[:3])))
     if failure is not None:
         socket, lane = now.failed_at
         where = f" · {part(lane, 40)}" if lane else ""
@@ -80,7 +80,7 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
             latest and latest.ended,
         )
     stopped = _stopped(now, doing)
-    failed = sum(one.status == "failed" for one in now.lanes.values()) if now.lanes_go_on else 0
+    failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
     return stopped._replace(words=f"{stopped.words}{more}")
 
@@ -92,8 +92,8 @@ def _for_what(hold: Hold) -> str:
 def _working(now: Snapshot, doing: Doing) -> Pill:
     running = [lane for lane in now.lanes.values() if lane.status == "running" and not lane.wants_a_person]
     visit = now.engine.at
-    place = visit.socket if visit is not None else now.engine.next
-    name = now.names.get(place or "", "")
+    socket_id = visit.socket if visit is not None else now.engine.next
+    name = now.names.get(socket_id or "", "")
     where = f" · {name}" if name else ""
     if len(running) == 1:
         where = f" · {part(running[0].name, 40)} · {where_words(running[0])}"
@@ -115,27 +115,27 @@ def _working(now: Snapshot, doing: Doing) -> Pill:
 
 
 def _stopped(now: Snapshot, doing: Doing) -> Pill:
-    place = now.next_socket or ""
-    name = "the end" if place == END else now.names.get(place, "")
+    socket_id = now.next_socket or ""
+    name = "the end" if socket_id == END else now.names.get(socket_id, "")
     visit = now.waiting_at
-    lane = next((one for one in now.lanes.values() if one.wants_a_person), None)
-    here = now if lane is None else lane.now
+    lane = next((lane for lane in now.lanes.values() if lane.wants_a_person), None)
+    cast = now if lane is None else lane.now
     if (
-        shown := lane or next((one for one in now.lanes.values() if one.status == "running"), None)
+        lane_shown := lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
     ) is not None:
-        name = f"{part(shown.name, 40)} · {where_words(shown)}"
-    entered = here.latest.started if here.latest is not None else None
-    if here.held is not None or here.approvals.asking:
-        what = _for_what(here.held) if here.held is not None else " for approval"
-        return Pill("wants", f"wants you · {name} asks{what}", entered)
+        name = f"{part(lane_shown.name, 40)} · {where_words(lane_shown)}"
+    entered = cast.latest.started if cast.latest is not None else None
+    if cast.held is not None or cast.approvals.asking:
+        purpose = _for_what(cast.held) if cast.held is not None else " for approval"
+        return Pill("wants", f"wants you · {name} asks{purpose}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Pill("wants", f"wants you · draft of {name}", entered)
     if lane is not None or (visit is not None and _is_person(now, visit.socket)):
         return Pill("wants", f"wants you · {name}", entered)
     stops = now.breakpoints.conditions
-    hit = [one for one in now.breakpoints_hit if doing.outcome == "breakpoint" or stops[one] is None]
+    hit = [stop for stop in now.breakpoints_hit if doing.outcome == "breakpoint" or stops[stop] is None]
     if hit:
-        detail = "; ".join(one.words(now.graph, now.names) for one in hit)
+        detail = "; ".join(stop.words(now.graph, now.names) for stop in hit)
         return Pill("breakpoint", f"at breakpoint · {name}", detail=detail)
     if visit is not None or doing.outcome == "stopped":
         return Pill("paused", f"paused · {name}")
@@ -148,34 +148,34 @@ def _is_person(now: Snapshot, socket: str) -> bool:
 
 def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
     """Return what the bar shows of a cast."""
-    stands = pill(now, doing)
+    status_pill = pill(now, doing)
     status, alive, busy = now.status, now.writable, doing.busy
     going = status in ("ready", "waiting") and alive
     stopped = status in ("failed", "aborted")
     # The person is the agent: a step would ask nobody.
-    lanes = [one for one in now.lanes.values() if one.status in ("waiting", "running")]
-    asked = now.waiting_at is not None or (lanes and all(one.wants_a_person for one in lanes))
-    yours = stands.tone == "wants" and bool(asked)
-    again = stopped and alive and not busy
+    lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
+    answer_due = now.waiting_at is not None or (lanes and all(lane.wants_a_person for lane in lanes))
+    yours = status_pill.tone == "wants" and bool(answer_due)
+    can_retry = stopped and alive and not busy
     blocked = bool(now.failure and now.failure.blocked)
     usage, budget = now.engine.usage, now.engine.budget
     why_not = _why_not(now, busy=busy, yours=yours)
     names = {**now.names, END: "the end"}
     return {
-        "tone": stands.tone,
-        "words": stands.words,
-        "since": stands.since,
-        "detail": stands.detail,
+        "tone": status_pill.tone,
+        "words": status_pill.words,
+        "since": status_pill.since,
+        "detail": status_pill.detail,
         "busy": busy,
         "stopped": stopped,
         "can": {
             **dict.fromkeys(("step", "run"), going and not busy and not yours),
             "pause": busy and not doing.aborting,
-            "leave": stands.tone == "aborting",
+            "leave": status_pill.tone == "aborting",
             "abort": (going or status == "held") and alive and not doing.aborting,
-            "recast": again and not blocked,
-            "resend": again and now.prompt_cut_short is not None,
-            "revive": again and now.at_limit and not now.budget_used_up,
+            "recast": can_retry and not blocked,
+            "resend": can_retry and now.prompt_cut_short is not None,
+            "revive": can_retry and now.at_limit and not now.budget_used_up,
         },
         "why": {
             **dict.fromkeys(("step", "run"), why_not),
@@ -186,8 +186,12 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
         "resendable": now.prompt_cut_short is not None,
         "sockets": [*names.items()],
         "breaks": [
-            {"breakpoint": one.as_json(), "words": one.words(now.graph, names), "asks": how is not None}
-            for one, how in now.breakpoints.conditions.items()
+            {
+                "breakpoint": stop.as_json(),
+                "words": stop.words(now.graph, names),
+                "asks": condition is not None,
+            }
+            for stop, condition in now.breakpoints.conditions.items()
         ],
         "counts": _counts(now),
         "tokens": usage.tokens,
@@ -195,9 +199,9 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
         "most": budget.max_tokens,
         "mostCost": budget.max_cost_usd,
         "others": " · ".join(
-            f"{one.form.format(one.used(usage) or 0)} of {one.form.format(most)} {one.unit}"
-            for one in BOUNDS[2:]
-            if (most := one.most(budget)) is not None
+            f"{bound.form.format(bound.used(usage) or 0)} of {bound.form.format(maximum)} {bound.unit}"
+            for bound in BOUNDS[2:]
+            if (maximum := bound.most(budget)) is not None
         ),
         "unknown": usage.uncounted,
         "warn": nearly_used_up(now.engine),
@@ -218,8 +222,10 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
 
 
 def _counts(now: Snapshot) -> str:
-    words = steps_words(now)
-    return f"{words} · {format_work_time(*work_time(now.all_steps))} at work" if now.steps else words
+    steps_done = steps_words(now)
+    return (
+        f"{steps_done} · {format_work_time(*work_time(now.all_steps))} at work" if now.steps else steps_done
+    )
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
@@ -234,8 +240,8 @@ def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
         busy: whether a step runs.
     """
     changed = changed_definition(now)
-    shown = None if changed is None else [changed.lines, changed.kept]
-    return f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown])}"
+    shown_change = None if changed is None else [changed.lines, changed.kept]
+    return f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown_change])}"
 
 
 def _place_and_question(session: Session) -> list[Any]:
@@ -260,14 +266,14 @@ def _place_and_question(session: Session) -> list[Any]:
 def _asks(now: Snapshot) -> dict[str, Any] | None:
     calls, hold = now.approvals.asking, now.held
     if calls:
-        words = plain("; ".join(call_words(call) for call in calls))
+        command = plain("; ".join(call_words(call) for call in calls))
     elif hold is not None and hold.needs == "consent" and isinstance(hold.reading.value, dict):
         content = str(request_of(hold.reading.value).get("exact_content") or "a command")
-        words = plain(with_visible_signs(content))
+        command = plain(with_visible_signs(content))
     else:
         return None
-    whole = len(words) <= _BAR_CHARS and "\n" not in words
-    return {"words": words if whole else f"{words[: _BAR_CHARS - 2]}…", "whole": whole}
+    is_complete = len(command) <= _BAR_CHARS and "\n" not in command
+    return {"words": command if is_complete else f"{command[: _BAR_CHARS - 2]}…", "whole": is_complete}
 
 
 Row: TypeAlias = list[Any]
@@ -315,10 +321,14 @@ class StepRows:
         last = past.latest
         if last is None or self.steps(now) is now.line(self.line):
             return len(past.steps)
-        wanted = last.number, last.lane, past.session.prefix  # a second plan may have lanes of the same names
+        step_key = (
+            last.number,
+            last.lane,
+            past.session.prefix,
+        )  # a second plan may have lanes of the same names
         rows = enumerate(self.steps(now), start=1)
-        alike = ((row, step) for row, step in rows if (step.number, step.lane) == wanted[:2])
-        return next((row for row, step in alike if now.maker_of(step).session.prefix == wanted[2]), None)
+        alike = ((row, step) for row, step in rows if (step.number, step.lane) == step_key[:2])
+        return next((row for row, step in alike if now.maker_of(step).session.prefix == step_key[2]), None)
 
     def between(self, now: Snapshot, first: int, last: int) -> list[Row]:
         """Return the rows ``first`` to ``last``, as far as there are any."""
@@ -349,19 +359,19 @@ class StepRows:
 
     def find(self, now: Snapshot, text: str) -> list[int]:
         """Return the rows whose words or output hold ``text``, case aside."""
-        wanted = " ".join(text.split()).casefold()
+        query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
-        return [row for row, step in rows if wanted in _words_of(step, now.names)]
+        return [row for row, step in rows if query in _words_of(step, now.names)]
 
     def _row(self, now: Snapshot, row: int, step: StepRecord, edits: AbstractSet[int]) -> Row:
-        edited, kept = step.number in edits and not step.lane, self._made.get(row)
-        if kept is None or kept[0] is not step or kept[1] is not edited:
-            kept = self._made[row] = (step, edited, self._new(now, step, edited=edited))
-        return kept[2]
+        edited, cached = step.number in edits and not step.lane, self._made.get(row)
+        if cached is None or cached[0] is not step or cached[1] is not edited:
+            cached = self._made[row] = (step, edited, self._new(now, step, edited=edited))
+        return cached[2]
 
     def _new(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
-        way = way_words(step)
+        next_socket = way_words(step)
         spent = step_usage(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
@@ -371,7 +381,7 @@ class StepRows:
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
             shorten(output_words(step), _OUTPUT_CHARS),
             {True: "yes", False: "no"}.get(verdict) if verdict is not None else "",
-            names.get(way, "the end" if way == END else plain(way)),
+            names.get(next_socket, "the end" if next_socket == END else plain(next_socket)),
             spent.tokens,
             spent.cost,
             self._timed(now.line(self.line), step),
@@ -396,14 +406,14 @@ class Place(NamedTuple):
 
 def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
     """Everything of a step that can be searched for."""
-    way = way_words(step)
+    next_socket = way_words(step)
     item = f"{step.item_key or ''} {step.item_label or ''}"
-    named = (step.lane, step.socket, names.get(step.socket, ""), names.get(way, ""))
-    words = (*named, item, step.shown or "", way)
-    return "\n".join(words).casefold()
+    named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""))
+    texts = (*named, item, step.shown or "", next_socket)
+    return "\n".join(texts).casefold()
 
 
-def said_words(step: StepRecord) -> str:
+def step_text(step: StepRecord) -> str:
     """What a step said, whole: its prose (R62), its context beside what is only for the machine, else its output."""
     reading = None if step.shown != step.output else step.reading
     if reading is not None and isinstance(reading.context, str) and reading.context.strip():
@@ -442,8 +452,8 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "lines": [
             [None, "the present line"],
             *(
-                [place, f"branch {place + 1}: left after step {steps[0].number - 1}"]
-                for place, steps in enumerate(now.abandoned)
+                [index, f"branch {index + 1}: left after step {steps[0].number - 1}"]
+                for index, steps in enumerate(now.abandoned)
                 if steps
             ),
         ],
@@ -480,33 +490,33 @@ def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block
 def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
     """Return what the latest steps of a line told in their event field, the latest first."""
     steps = now.all_steps if line is None else now.line(line)
-    events = [one for step in steps[-TAIL * 4 :] for one in step.events]
-    lanes = any(one.lane for one in events)
+    events = [event for step in steps[-TAIL * 4 :] for event in step.events]
+    lanes = any(event.lane for event in events)
     rows = [
         (
-            str(one.sequence),
-            *[part(one.lane, 40)] * lanes,
-            str(one.step),
-            now.names.get(one.socket, one.socket),
-            one.severity,
-            shorten(one.name, 80),
-            shorten(one.message, 300),
+            str(event.sequence),
+            *[part(event.lane, 40)] * lanes,
+            str(event.step),
+            now.names.get(event.socket, event.socket),
+            event.severity,
+            shorten(event.name, 80),
+            shorten(event.message, 300),
         )
-        for one in reversed(events[-100:])
+        for event in reversed(events[-100:])
     ]
     headers = ("event", *["lane"] * lanes, "step", "socket", "severity", "type", "message")
     return [Table(headers, rows)]
 
 
-def compare_blocks(casts: Sequence[Snapshot], place: int) -> list[Block]:
+def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
     """Say how the first cast and the one that is shown differ.
 
     Args:
         casts: those of the panel, the first being what the others were forked from.
-        place: which of them the panel shows; the latest fork is compared if that is the first.
+        index: the one that the panel shows; the latest fork is compared if that is the first.
     """
     if len(casts) < 2:
         return [Line("Fork a step: then both casts are shown here, side by side.", "quiet")]
-    place = place or len(casts) - 1
-    compared = CompareView(casts[0].side, casts[place].side)
-    return [Line(f"A is the original, B is fork {place}."), *compared.in_words(casts[0].names)]
+    index = index or len(casts) - 1
+    compared = CompareView(casts[0].side, casts[index].side)
+    return [Line(f"A is the original, B is fork {index}."), *compared.in_words(casts[0].names)]

@@ -19,13 +19,13 @@ from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.session import parts_of
 from materia_nb.errors import MateriaError, plain
-from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
+from materia_nb.widgets.base import Panel, Runs, error_message, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
     PARTS,
     Frame,
     FrameMemo,
+    cast_fallback,
     dock_names,
-    how_it_stands,
     lane_of,
     parts_for_page,
 )
@@ -33,7 +33,7 @@ from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_tabs import Element
-from materia_nb.widgets.state_tree import Watched
+from materia_nb.widgets.state_tree import WatchList
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -78,7 +78,7 @@ class CastSurface(Panel):
         self.lane = ""
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows()
-        self.watched = Watched()
+        self.watched = WatchList()
         self.item_lists: dict[str, Sequence[JSON]] = {}
         self._memo = FrameMemo()
         self.selected: Element | None = None
@@ -229,8 +229,8 @@ class CastSurface(Panel):
         """
         if number is None and self.past is None:
             return
-        here = self.cast.now.lane(lane)
-        self.past = None if number is None else here.at(number, None if lane else self.rows.line)
+        cast = self.cast.now.lane(lane)
+        self.past = None if number is None else cast.at(number, None if lane else self.rows.line)
         self.refresh()
 
     def look_at_row(self, row: int) -> None:
@@ -252,11 +252,11 @@ class CastSurface(Panel):
         """What the inspector tells about: the cast as it is now, or a lane of it."""
         return lane_of(self.cast.now, self.lane)
 
-    def show_cast(self, place: int) -> None:
+    def show_cast(self, index: int) -> None:
         """Show one of the casts of this panel: the first, or one that was forked from it."""
-        if not 0 <= place < len(self.casts):
-            raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
-        self.cast, self.compares = self.casts[place], None
+        if not 0 <= index < len(self.casts):
+            raise MateriaError(f"This panel has no cast {index}.", hint="reload the page", kind="bad_message")
+        self.cast, self.compares = self.casts[index], None
         self.runs, self.rows = runs_of(self.cast), StepRows()
         self.past, self.selected, self.lane = None, None, ""
 
@@ -271,16 +271,16 @@ class CastSurface(Panel):
             self.designer.close()
             self.designer = None  # it has given the picture back
 
-    def _designed(self, made: Cast) -> None:
+    def _designed(self, cast: Cast) -> None:
         """A design was cast: the panel shows that cast, beside those that it had."""
         self.set_mode("cast")
-        self.show_new_cast(made)
+        self.show_new_cast(cast)
 
-    def show_new_cast(self, made: Cast) -> None:
+    def show_new_cast(self, cast: Cast) -> None:
         """Show another cast in place of this one, which can be gone back to."""
-        self.casts.append(made)
-        self._follow_cast(made)
-        self._forked(made)
+        self.casts.append(cast)
+        self._follow_cast(cast)
+        self._forked(cast)
         self.show_cast(len(self.casts) - 1)
 
     def _ran(self, runs: Runs) -> None:
@@ -293,17 +293,17 @@ class CastSurface(Panel):
 
     def say(self, text: str) -> None:
         """Show one line over the graph; empty takes it away."""
-        self._told({"words": text, "tone": "fine"} if text else {})
+        self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
         """Show an exception over the graph; one of ours as its short text, and a click that came too late as no error."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
-        notice: dict[str, Any] = {"words": clip_plain(error_words(error, self.title), 2_000), "tone": tone}
+        notice: dict[str, Any] = {"words": clip_plain(error_message(error, self.title), 2_000), "tone": tone}
         if isinstance(error, MateriaError) and error.kind == "edits_lost":
             notice["without_edits"] = self.without_edits
-        self._told(notice)
+        self._show_notice(notice)
 
-    def _told(self, notice: dict[str, Any]) -> None:
+    def _show_notice(self, notice: dict[str, Any]) -> None:
         before, self._said = self._said, notice
         if notice != before and not self.closed:
             self.front.put({"surface": self._surface()})
@@ -327,15 +327,15 @@ class CastSurface(Panel):
             "empty": self._empty,
             "tall": self._tall,
             "tabs": self._tabs,
-            "casts": [self._cast_words(place) for place in range(len(self.casts))],
+            "casts": [self._cast_words(index) for index in range(len(self.casts))],
             "cast": self.casts.index(self.cast),
         }
 
-    def _cast_words(self, place: int) -> str:
-        if place == 0:
+    def _cast_words(self, index: int) -> str:
+        if index == 0:
             return "the original" if len(self.casts) > 1 else "this cast"
-        one = self.casts[place]
-        return f"fork {place}: {shorten(plain(_request_of(one)), 40)}".rstrip(": ")
+        cast = self.casts[index]
+        return f"fork {index}: {shorten(plain(_request_of(cast)), 40)}".rstrip(": ")
 
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""
@@ -355,8 +355,8 @@ class CastSurface(Panel):
         self._asked = asks
         if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
             self.past = None  # the moment went with going back
-        seen = self._seen(casts, busy=busy)
-        slices, self._tabs = self._memo.parts(seen, self.opened)
+        frame = self._seen(casts, busy=busy)
+        slices, self._tabs = self._memo.parts(frame, self.opened)
         if (
             base := slices["items"]["base"]
         ) not in self.item_lists:  # edits may be about a list that is no longer current
@@ -364,13 +364,13 @@ class CastSurface(Panel):
         if self.designer is not None:
             slices |= self.designer.slices()
         self._identity = self._identity_at(now, busy=busy)
-        self._empty = self.past is None and not seen.shown.steps
+        self._empty = self.past is None and not frame.shown.steps
         self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
         if self.designer is None:
             reads = ("selected", "past")
             self._memo.part(
-                "graph", seen, reads, lambda: self._show_graph(seen.shown, working=busy and not self.past)
+                "graph", frame, reads, lambda: self._show_graph(frame.shown, working=busy and not self.past)
             )
         if busy and now.live.stop_asked:
             self._tick()
@@ -378,9 +378,9 @@ class CastSurface(Panel):
     def _show_graph(self, shown: Snapshot, *, working: bool) -> None:
         if self.graph is None:
             return
-        one, picked = self.selected, None
-        if one is not None and one.kind != "item" and one.kind != "step":  # noqa: PLR1714 - so that the type follows
-            picked = one.kind, one.id
+        element, picked = self.selected, None
+        if element is not None and element.kind != "item" and element.kind != "step":  # noqa: PLR1714 - so that the type follows
+            picked = element.kind, element.id
         self.graph.show_moment(shown, picked, past=self.past is not None, working=working)
 
     def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
@@ -416,7 +416,7 @@ class CastSurface(Panel):
         """Return what the part says that is shown alone, else how the cast stands and the picture of its graph."""
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
-        return how_it_stands(self.cast.now)
+        return cast_fallback(self.cast.now)
 
 
 def _request_of(cast: Cast) -> str:
@@ -432,7 +432,7 @@ def _positions(now: Snapshot) -> frozenset[object]:
 
 def _at_work(now: Snapshot) -> str:
     """Return the first lane that an agent or a process works in, "" for none: what it does is shown until one is picked."""
-    names = (name for name, one in now.lanes.items() if one.status == "running" and not one.wants_a_person)
+    names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.wants_a_person)
     return next(names, "")
 
 

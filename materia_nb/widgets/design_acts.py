@@ -1,4 +1,4 @@
-"""What a person does in design mode: a table of acts, each a function of a session and of what its message brings.
+"""The messages of design mode: each is a function of a session and of the fields of the message.
 
 An act returns what it did in words, None where nothing is to be said. Its arguments are read by their types, so that a
 message that lacks one is refused before anything is done. The operations of :mod:`materia_nb.loadout.design` are acts too.
@@ -41,7 +41,7 @@ from materia_nb.widgets.design_state import (
     DesignState,
     RefusedField,
     design_messages,
-    spots_in,
+    written_positions,
 )
 from materia_nb.widgets.messages import ShortText
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
@@ -54,7 +54,7 @@ act: Final = design_messages.message
 
 
 def handle(session: DesignState, kind: str, values: Values) -> str | None:
-    """Do what a message asks for, and return what was done in words, None for nothing to say.
+    """Handle a message, and return a description of the change, or None.
 
     A message is an act, or an operation of :mod:`materia_nb.loadout.design`.
 
@@ -63,8 +63,8 @@ def handle(session: DesignState, kind: str, values: Values) -> str | None:
     """
     operation = OPERATIONS.get(kind)
     if operation is None or kind in design_messages.messages:
-        words: str | None = design_messages.handle(session, {**values, "kind": kind})
-        return words
+        summary: str | None = design_messages.handle(session, {**values, "kind": kind})
+        return summary
     arguments = {
         parameter.name: values.get(name.strip("_"))
         for name, parameter in operation.parameters.items()
@@ -82,7 +82,7 @@ def _read_part(value: object, info: ValidationInfo) -> Selection:
 DesignPart: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
 """Kind and key of a part of the design, validated to the part."""
 FormOwner: TypeAlias = tuple[ShortText, ShortText]
-"""Kind and key of what a field belongs to: a part, a materia, or the loadout."""
+"""Kind and key of the owner of a field: a part, a materia, or the loadout."""
 Ids: TypeAlias = list[ShortText]
 
 
@@ -93,7 +93,7 @@ Ids: TypeAlias = list[ShortText]
 def pick(
     session: DesignState, what: JSON = None, *, add: StrictBool = False, keep: StrictBool = False
 ) -> None:
-    """Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks."""
+    """Select a part; ``add`` also marks a socket, ``keep`` leaves the marks."""
     picked = session.pick(what)
     if add and picked is not None and picked[0] == "socket":
         if not session.marked and session.selected is not None and session.selected[0] == "socket":
@@ -106,16 +106,18 @@ def pick(
 
 @act
 def mark(session: DesignState, id_: ShortText) -> None:
-    """Mark a socket, or mark it no more."""
+    """Mark a socket, or remove its mark."""
     socket_in(session.design.document, id_)
     marked = session.marked
-    session.marked = [one for one in marked if one != id_] if id_ in marked else [*marked, id_]
+    session.marked = (
+        [marked_id for marked_id in marked if marked_id != id_] if id_ in marked else [*marked, id_]
+    )
 
 
 @act
 def marquee(session: DesignState, ids: Ids) -> None:
     """Mark the sockets in a frame."""
-    session.marked = [one for one in as_object(session.design.document.get("sockets")) if one in ids]
+    session.marked = [id_ for id_ in as_object(session.design.document.get("sockets")) if id_ in ids]
     if len(session.marked) == 1:
         session.selected = ("socket", session.marked[0])
     elif session.marked:
@@ -123,7 +125,7 @@ def marquee(session: DesignState, ids: Ids) -> None:
 
 
 def _chosen(session: DesignState) -> Ids:
-    """The sockets that are marked, else those that are selected, as members of a loop too."""
+    """Return the marked sockets, or the selected socket, or the members of the selected loop."""
     kind, key = session.selected or (None, "")
     if session.marked or kind == "socket":
         return list(session.marked) or [key]
@@ -144,39 +146,39 @@ def add(
     places: JSON = None,
     source: ShortText | None = None,
 ) -> str | None:
-    """Place a materia in a new socket, or ask what is meant by one that is not there.
+    """Place a materia in a new socket; ask what to do if the materia does not exist.
 
     With ``source``, a line leads to it from that socket; with a place, the others keep theirs.
     """
     materia = materia.strip()
     if materia not in session.design.definitions:
-        again = {"kind": "add", "materia": materia, "x": x, "y": y, "places": places, "source": source}
-        _ask_to_make(session, materia, again)
+        message = {"kind": "add", "materia": materia, "x": x, "y": y, "places": places, "source": source}
+        _ask_to_make(session, materia, message)
         return None
     before = session.design.document
     change = add_socket(before, materia)
     [new] = new_sockets(before, change.document)
-    spot = _spot(x, y)
+    spot = _position_of(x, y)
     if spot is not None:
-        spots = {**_spots(places), new: spot}
+        spots = {**_positions_of(places), new: spot}
         change = replace(change, document=place_sockets(change.document, spots).document)
-    words = session.design.apply(change)
+    summary = session.design.apply(change)
     if source is not None:
-        words = f"{words}; {connect(session, source, new)}"
+        summary = f"{summary}; {connect(session, source, new)}"
     session.selected, session.marked = ("socket", new), []
-    return words
+    return summary
 
 
-def _ask_to_make(session: DesignState, name: str, again: Values) -> None:
-    """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
+def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
+    """Ask what to do about a materia that does not exist; ``message`` is the message that named it."""
     if not name:
         raise design_error("no materia is named", "add", "click one in the palette, or type its name")
     near = close_match(name, session.design.materia)
     choices: list[tuple[str, Values]] = []
     if near is not None:
-        choices.append((f"Take {near}", {**again, "materia": near, "value": near}))
+        choices.append((f"Take {near}", {**message, "materia": near, "value": near}))
     for work in ("agent", "utility"):
-        make_it = {"kind": "make", "what": work, "id": name, "then": dict(again)}
+        make_it = {"kind": "make", "what": work, "id": name, "then": dict(message)}
         choices.append((f"Make the {work} {shorten(name, 40)}", make_it))
     session.question = DesignQuestion(f"There is no materia {shorten(name, 60)!r}.", tuple(choices))
 
@@ -184,60 +186,63 @@ def _ask_to_make(session: DesignState, name: str, again: Values) -> None:
 @act
 def make(session: DesignState, id_: ShortText, what: ShortText, then: Values | None = None) -> str:
     """Define a materia, and then do what needed it."""
-    words = session.design.make_materia(id_.strip(), what)
+    summary = session.design.make_materia(id_.strip(), what)
     if then is not None and then.get("kind") in ("add", "set"):
         more = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
-        return f"{words}; {more}" if more else words
-    return words
+        return f"{summary}; {more}" if more else summary
+    return summary
 
 
 @act
 def move(
     session: DesignState, id_: ShortText | None = None, x: JSON = None, y: JSON = None, places: JSON = None
 ) -> str:
-    """Put sockets somewhere: each at a column and a row."""
-    spots = _spots({**as_object(places), str(id_): [x, y]} if id_ is not None else places)
+    """Move sockets, each to a column and a row."""
+    spots = _positions_of({**as_object(places), str(id_): [x, y]} if id_ is not None else places)
     moved = f"moved {id_ if id_ is not None else ', '.join(spots)}"
     return session.design.apply(replace(place_sockets(session.design.document, spots), summary=moved))
 
 
-def _spots(places: JSON) -> dict[str, tuple[float, float]]:
+def _positions_of(positions: JSON) -> dict[str, tuple[float, float]]:
     """Read places by the ids of their sockets."""
     spots = {}
-    for socket, place in as_object(places).items():
-        spot = _spot(*place) if isinstance(place, list | tuple) and len(place) == 2 else None
+    for socket, position in as_object(positions).items():
+        spot = _position_of(*position) if isinstance(position, list | tuple) and len(position) == 2 else None
         if spot is None:
             raise design_error("a place is two numbers", "layout", "drag it again")
         spots[socket] = spot
     return spots
 
 
-def _spot(column: JSON, row: JSON) -> tuple[float, float] | None:
+def _position_of(column: JSON, row: JSON) -> tuple[float, float] | None:
     """Read a place, a whole number as one."""
     if not (is_number(column) and is_number(row)) or max(abs(column), abs(row)) > 1e4:
         return None
-    return tuple(int(one) if one == int(one) else round(one, 3) for one in (column, row))  # type: ignore[return-value]
+    return tuple(
+        int(coordinate) if coordinate == int(coordinate) else round(coordinate, 3)
+        for coordinate in (column, row)
+    )  # type: ignore[return-value]
 
 
 @act
 def tidy(session: DesignState) -> str:
-    """Let every card stand where the layout puts it."""
-    places = dict.fromkeys(spots_in(session.design.document))
-    if not places:
+    """Return every card to the position that the layout computes."""
+    positions = dict.fromkeys(written_positions(session.design.document))
+    if not positions:
         return "tidied up: all cards are placed automatically"
-    change = place_sockets(session.design.document, places)
+    change = place_sockets(session.design.document, positions)
     return session.design.apply(replace(change, summary="tidied up"))
 
 
 @act
 def entry(session: DesignState, id_: ShortText) -> str:
-    """Let casts start at a socket."""
+    """Make a socket the entry."""
     return session.design.set_entry(id_)
 
 
 @act
 def delete(session: DesignState, what: DesignPart = None, of: DesignPart = None) -> str:
-    """Remove a part; without one, what is marked or selected."""
+    """Remove a part, or the marked or selected parts."""
     named = what or of
     if named is None and session.marked:
         marked, session.marked = session.marked, []
@@ -245,20 +250,20 @@ def delete(session: DesignState, what: DesignPart = None, of: DesignPart = None)
     part = named or session.selected
     if part is None:
         raise design_error("nothing is selected", "design", "click what to remove")
-    kind, (owner, place) = part[0], owner_of(part)
+    kind, (owner, index) = part[0], owner_of(part)
     if kind == "socket":
         return session.design.remove_socket(owner)
     if kind == "loop":
         return session.design.delete_loop(owner)
     session.selected = ("socket" if kind == "edge" else "loop", owner)
-    if place is None:
+    if index is None:
         return session.design.set_loop(owner, "exit", None)
-    return (session.design.remove_edge if kind == "edge" else session.design.remove_exit)(owner, place)
+    return (session.design.remove_edge if kind == "edge" else session.design.remove_exit)(owner, index)
 
 
 @act
 def copy(session: DesignState) -> str:
-    """Copy what is chosen."""
+    """Copy the chosen sockets."""
     ids = _chosen(session)
     session.clip = clip_of(session.design.document, ids)
     return f"copied {', '.join(ids)}"
@@ -266,7 +271,7 @@ def copy(session: DesignState) -> str:
 
 @act
 def cut(session: DesignState) -> str:
-    """Copy what is chosen, and remove it."""
+    """Copy the chosen sockets, and remove them."""
     ids = _chosen(session)
     copy(session)
     session.marked = []
@@ -275,20 +280,20 @@ def cut(session: DesignState) -> str:
 
 @act
 def paste(session: DesignState) -> str:
-    """Put in what was copied."""
+    """Insert the copied sockets."""
     if session.clip is None:
         raise design_error("nothing was copied yet", "paste", "select a socket and copy it")
     before = session.design.document
-    words = session.design.paste(session.clip)
-    made = new_sockets(before, session.design.document)
-    session.marked = made if len(made) > 1 else []
-    session.selected = ("socket", made[0]) if len(made) == 1 else None
-    return words
+    summary = session.design.paste(session.clip)
+    pasted = new_sockets(before, session.design.document)
+    session.marked = pasted if len(pasted) > 1 else []
+    session.selected = ("socket", pasted[0]) if len(pasted) == 1 else None
+    return summary
 
 
 @act
 def duplicate(session: DesignState) -> str:
-    """Copy what is chosen, and put it in at once; what was copied before stays."""
+    """Insert a copy of the chosen sockets; the clipboard stays as it is."""
     clip, session.clip = session.clip, clip_of(session.design.document, _chosen(session))
     try:
         return paste(session)
@@ -307,16 +312,16 @@ _MODELS: Final[Mapping[str, type[Model]]] = {
 }
 _SOURCES: Final[Mapping[str, type[Model]]] = {"consumes": Consumes, "iterator": IteratorFields}
 _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
-"""How the operations on exits call their fields."""
+"""Names of the fields of exits in the operations that change them."""
 
 
 @act
 def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = None) -> str | None:
-    """Take the value of one field, whole, for the part that it was typed at; what is refused stays there."""
+    """Set one field of a part; a refused value stays in its field, with the reason."""
     kind, key = of
     if isinstance(value, str) and len(value) > _TYPED_MOST:
-        what = "this is more than a field can hold"
-        raise design_error(what, field, f"write at most {_TYPED_MOST:,} characters")
+        problem = "this is more than a field can hold"
+        raise design_error(problem, field, f"write at most {_TYPED_MOST:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
         return _set(session, kind, key, field, value)
@@ -330,9 +335,9 @@ def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = No
 def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> str:
     if kind in ("socket", "loop") and field == "id":
         return _rename(session, kind, key, str(typed).strip())
-    owner, place = key, None
+    owner, index = key, None
     if kind not in ("materia", "loadout"):
-        owner, place = owner_of(session.needs_part([kind, key]))
+        owner, index = owner_of(session.needs_part([kind, key]))
     source, _, name = field.partition(".")
     if kind == "materia":
         model = materia_model(as_object(session.design.definitions.get(key)))
@@ -343,22 +348,22 @@ def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> 
     value = read_field(model, name if kind != "materia" else field, typed)
     if kind == "socket" and field == "materia":
         _check_materia(session, owner, value)
-    return session.design.apply(session.design.changed_by(_setting(kind, owner, place, field, value)))
+    return session.design.apply(session.design.changed_by(_setting(kind, owner, index, field, value)))
 
 
 def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
-    words = (session.design.rename_socket if kind == "socket" else session.design.rename_loop)(old, new)
+    summary = (session.design.rename_socket if kind == "socket" else session.design.rename_loop)(old, new)
     if kind == "socket":
-        session.marked = [new if one == old else one for one in session.marked]
+        session.marked = [new if id_ == old else id_ for id_ in session.marked]
     if session.selected == (kind, old):
         session.selected = ("socket" if kind == "socket" else "loop", new)
-    return words
+    return summary
 
 
-def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) -> FixStep:
+def _setting(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
     """Return the operation that sets a field of a part."""
     if kind in ("edge", "exit"):
-        return _setting_of_way(kind, owner, place, field, value)
+        return _setting_of_way(kind, owner, index, field, value)
     if (kind, field) == ("loadout", "entry"):
         return do("set_entry", str(value))
     if kind == "loadout":
@@ -369,30 +374,30 @@ def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) 
     return do(f"set_{kind}", owner, field, value)
 
 
-def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> FixStep:
-    if place is None:
+def _setting_of_way(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
+    if index is None:
         raise design_error("this has no such field", f"{kind} {owner}", "remove it and create it again")
     if field == "maxTraversals":
-        return do("limit_edge", owner, place, value)
+        return do("limit_edge", owner, index, value)
     if value is None:
-        where = f"{owner}.edges[{place}]" if kind == "edge" else f"loops.{owner}.exits[{place}]"
+        where = f"{owner}.edges[{index}]" if kind == "edge" else f"loops.{owner}.exits[{index}]"
         raise design_error(f"an {kind} needs {field}", where, f"choose one, or remove the {kind}")
-    return do(f"change_{kind}", owner, place, **{_ROUTE.get(field, field): str(value)})
+    return do(f"change_{kind}", owner, index, **{_ROUTE.get(field, field): str(value)})
 
 
 def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
-    """Refuse a materia that is not there, and ask what is meant by it."""
+    """Refuse a materia that does not exist, and ask what to do about it."""
     if named is None:
         raise design_error("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
     if named not in session.design.definitions:
         _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
-        what = f"there is no materia {shorten(str(named), 60)!r}"
-        raise design_error(what, f"{id_}.materia", "choose one, or make it")
+        problem = f"there is no materia {shorten(str(named), 60)!r}"
+        raise design_error(problem, f"{id_}.materia", "choose one, or make it")
 
 
 @act
 def forget(session: DesignState, of: FormOwner, field: ShortText) -> None:
-    """Let go of what was typed and refused."""
+    """Discard a refused value."""
     session.refused.pop((*of, field), None)
 
 
@@ -403,28 +408,28 @@ def forget(session: DesignState, of: FormOwner, field: ShortText) -> None:
 def connect(
     session: DesignState, from_: ShortText, to: ShortText, when: ShortText | None = None, most: JSON = None
 ) -> str:
-    """Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit."""
+    """Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given."""
     design, document = session.design, session.design.document
     loop = _left_loop(session, from_, to) if when is None and not most else None
     if loop is not None:
         exits = list_in(loop_in(document, loop), "exits", loop)
-        used = {as_object(one).get("condition") for one in exits if as_object(one).get("from") == from_}
-        free = next((one for one in CONDITIONS if one not in used), None)
+        used = {as_object(exit_).get("condition") for exit_ in exits if as_object(exit_).get("from") == from_}
+        free = next((condition for condition in CONDITIONS if condition not in used), None)
         if free is not None:
-            words = design.add_exit(loop, from_, free, to)
+            summary = design.add_exit(loop, from_, free, to)
             session.selected = edge_selection("exit", loop, len(exits))
-            return f"{words}, taken once its list is done"
+            return f"{summary}, taken once its list is done"
     limit = None if most in (None, "") else read_field(EdgeFields, "maxTraversals", str(most))
     before = edges_of(document, "edge", from_)
-    words = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
+    summary = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
     after = edges_of(design.document, "edge", from_)
-    new = (at for at, (old, one) in enumerate(zip(before, after, strict=False)) if old is not one)
+    new = (at for at, (old, edge) in enumerate(zip(before, after, strict=False)) if old is not edge)
     session.selected = edge_selection("edge", from_, next(new, len(before)))
-    return words
+    return summary
 
 
 def _likely_condition(edges: list[JSON]) -> str:
-    """What a new edge waits for: what the others of its socket leave open, so that it can be taken."""
+    """Return a condition for a new edge that the other edges of its socket do not cover."""
     used = [as_object(edge).get("when") for edge in edges]
     # Guards go before an edge that always matches, so such a one leaves all of them open.
     left = unmet([when for when in used if is_condition(when) and when != "always"]) if used else []
@@ -432,7 +437,7 @@ def _likely_condition(edges: list[JSON]) -> str:
 
 
 def _left_loop(session: DesignState, source: str, to: str) -> str | None:
-    """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
+    """Return the loop over a list that an edge from ``source`` to ``to`` would leave, skipping the remaining items."""
     socket = session.facts.sockets.get(source)
     loops = () if socket is None else socket.loops
     return next((loop.id for loop in loops if loop.iterates and to not in loop.members), None)
@@ -440,50 +445,50 @@ def _left_loop(session: DesignState, source: str, to: str) -> str | None:
 
 @act
 def when(session: DesignState, of: DesignPart, when: ShortText) -> str | None:
-    """Say what an edge or an exit waits for."""
+    """Set the condition of an edge or an exit."""
     return set_(session, of, "when" if of[0] == "edge" else "condition", when)
 
 
 @act
 def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
     """Move an edge or an exit up or down by one."""
-    owner, place = owner_of(of)
-    if place is None:
+    owner, index = owner_of(of)
+    if index is None:
         raise design_error("only edges and exits have an order", "design", "select one")
-    words = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(
-        owner, place, place + by
+    summary = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(
+        owner, index, index + by
     )
-    session.selected = edge_selection(of[0], owner, place + by)
-    return words
+    session.selected = edge_selection(of[0], owner, index + by)
+    return summary
 
 
 @act
 def turn(session: DesignState, of: DesignPart) -> str:
-    """Make an exit of an edge, or an edge of an exit."""
-    owner, place = owner_of(of)
+    """Turn an edge into an exit, or an exit into an edge."""
+    owner, index = owner_of(of)
     document = session.design.document
-    if of[0] == "edge" and place is not None:
-        to = as_object(edges_of(document, "edge", owner)[place]).get("to")
+    if of[0] == "edge" and index is not None:
+        to = as_object(edges_of(document, "edge", owner)[index]).get("to")
         loop = _left_loop(session, owner, str(to))
         if loop is None:
-            where = f"{owner}.edges[{place}]"
+            where = f"{owner}.edges[{index}]"
             raise design_error("this edge leaves no loop", where, "exits lead out of a loop")
-        words = session.design.edge_to_exit(owner, place, loop)
+        summary = session.design.edge_to_exit(owner, index, loop)
         session.selected = edge_selection(
             "exit", loop, len(edges_of(session.design.document, "exit", loop)) - 1
         )
-        return words
-    if of[0] == "exit" and place is not None:
-        source = str(as_object(edges_of(document, "exit", owner)[place]).get("from"))
-        words = session.design.exit_to_edge(owner, place)
+        return summary
+    if of[0] == "exit" and index is not None:
+        source = str(as_object(edges_of(document, "exit", owner)[index]).get("from"))
+        summary = session.design.exit_to_edge(owner, index)
         session.selected = ("socket", source)
-        return words
+        return summary
     raise design_error("this cannot be another exit", "design", "select an edge or an exit")
 
 
 @act
 def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | None = None) -> str | None:
-    """Make a loop of sockets, over the items of the generator that leads into it.
+    """Create a loop of sockets over the items of the generator that leads into it.
 
     Edges that lead on out of it skip the items that are left; exits do not. Which of the two is meant is asked.
     """
@@ -498,48 +503,48 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     before = as_object(session.design.document.get("loops"))
     ordered = [*first, *(id_ for id_ in members if id_ not in first)]
     change = make_loop(session.design.document, ordered, consumes=source)
-    [made] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
-    words = change.summary
+    [loop_id] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
+    summary = change.summary
     if source is not None:
-        words += f", over the work items of {source}"
-        with_them, turned = with_exits(change, made)
+        summary += f", over the work items of {source}"
+        with_them, turned = with_exits(change, loop_id)
         if turned and exits is None:
             _ask_for_exits(session, turned, {"kind": "loop", "ids": [*members]})
             return None
         if turned and exits:
             change = with_them
-            words += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
-    session.marked, session.selected = [], ("loop", made)
-    return session.design.apply(replace(change, summary=words))
+            summary += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
+    session.marked, session.selected = [], ("loop", loop_id)
+    return session.design.apply(replace(change, summary=summary))
 
 
-def _ask_for_exits(session: DesignState, ways: list[str], again: Values) -> None:
-    several = len(ways) > 1
+def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
+    several = len(edges) > 1
     session.question = DesignQuestion(
-        f"{', '.join(ways)} {'lead' if several else 'leads'} out of the loop. Exits are taken when the list is done, edges immediately.",
+        f"{', '.join(edges)} {'lead' if several else 'leads'} out of the loop. Exits are taken when the list is done, edges immediately.",
         (
-            ("They are exits" if several else "It is an exit", {**again, "exits": True}),
-            ("They stay edges" if several else "It stays an edge", {**again, "exits": False}),
+            ("They are exits" if several else "It is an exit", {**message, "exits": True}),
+            ("They stay edges" if several else "It stays an edge", {**message, "exits": False}),
         ),
     )
 
 
 @act
 def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> str:
-    """Choose the members of a loop; without any, those that are marked."""
-    words = session.design.set_members(loop, session.marked if ids is None else ids)
+    """Set the members of a loop, or make the marked sockets its members."""
+    summary = session.design.set_members(loop, session.marked if ids is None else ids)
     session.marked = []
-    return words
+    return summary
 
 
 @act
 def source(session: DesignState, loop: ShortText, source: ShortText | None = None) -> str:
-    """Choose what a loop goes over: the work items of the likely generator, a list, or nothing."""
+    """Set the source of a loop: the work items of the likely generator, a list, or nothing."""
     if source in ("", None):
         return session.design.set_source(loop, None)
     if source not in _SOURCES:
-        what = f"a loop has no {shorten(str(source), 40)!r}"
-        raise design_error(what, loop, "choose work items, a list, or nothing")
+        problem = f"a loop has no {shorten(str(source), 40)!r}"
+        raise design_error(problem, loop, "choose work items, a list, or nothing")
     likely = session.design.likely_generator(members_of(session.design.document, loop))
     generator = {} if source == "iterator" or likely is None else {"from_": likely}
     return session.design.set_source(loop, source, **generator)
@@ -548,7 +553,7 @@ def source(session: DesignState, loop: ShortText, source: ShortText | None = Non
 @act
 def exit_(session: DesignState, loop: ShortText, from_: ShortText, when: ShortText, to: ShortText) -> str:
     """Add an exit to a loop."""
-    place = len(list_in(loop_in(session.design.document, loop), "exits", loop))
-    words = session.design.add_exit(loop, from_, when, to)
-    session.selected = edge_selection("exit", loop, place)
-    return words
+    index = len(list_in(loop_in(session.design.document, loop), "exits", loop))
+    summary = session.design.add_exit(loop, from_, when, to)
+    session.selected = edge_selection("exit", loop, index)
+    return summary

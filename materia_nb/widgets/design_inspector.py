@@ -81,8 +81,8 @@ def inspector_slice(session: DesignState) -> DesignSlice:
     if pick is None:
         return _loadout(session)
     kind, key = pick
-    made = {"socket": _socket, "loop": _loop}.get(kind, _line)(session, pick)
-    return {**made, "of": [kind, key], "marked": list(session.marked)}
+    form = {"socket": _socket, "loop": _loop}.get(kind, _line)(session, pick)
+    return {**form, "of": [kind, key], "marked": list(session.marked)}
 
 
 def _fields(
@@ -98,21 +98,21 @@ def _fields(
     }
     fields = form_of(model, raw, known)
     if model is AgentMateria and not known["model"]:
-        fields = [one._replace(unit=_NO_MODELS) if one.name == "model" else one for one in fields]
-    return [_sent(session, of, one, prefix) for one in fields]
+        fields = [field._replace(unit=_NO_MODELS) if field.name == "model" else field for field in fields]
+    return [_sent(session, of, field, prefix) for field in fields]
 
 
 def _sent(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
     name = f"{prefix}{field.name}"
     refused = session.refused.get((*of, name))
-    made: DesignSlice = {
+    form_field: DesignSlice = {
         **field._asdict(),
         "name": name,
         "of": list(of),
-        "options": [list(one) for one in field.options],
+        "options": [list(option) for option in field.options],
     }
     return {
-        **made,
+        **form_field,
         "typed": None if refused is None else refused.typed,
         "error": refused.why if refused else "",
     }
@@ -142,7 +142,7 @@ def _marked(session: DesignState) -> DesignSlice:
         "kind": "marked",
         "of": ["marked", ""],
         "title": counted(len(session.marked), "socket"),
-        "sub": ", ".join(part(one) for one in session.marked),
+        "sub": ", ".join(part(id_) for id_ in session.marked),
         "marked": list(session.marked),
         "fields": [],
     }
@@ -154,15 +154,15 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
     named = raw.get("materia")
     definition = facts.sockets[id_].materia.raw
     label = definition.get("label")
-    gone = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
-    made: DesignSlice = {
+    removed = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
+    form: DesignSlice = {
         "kind": "socket",
         "title": part(raw.get("label") or (label if is_text(label) else named) or "no materia"),
         "sub": part(id_),
         "work": materia_kind(definition),
         "entry": design.document.get("entry") == id_,
         "isMarked": id_ in session.marked,
-        "removes": shorten(gone, 300),
+        "removes": shorten(removed, 300),
         "fields": [
             _id_field(session, pick, "Every reference to it follows."),
             *_fields(session, pick, SocketFields, raw),
@@ -173,8 +173,8 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
         "json": pretty(raw),
     }
     if isinstance(named, str) and named in design.definitions:
-        made["materia"] = _materia(session, facts, id_, named)
-    return made
+        form["materia"] = _materia(session, facts, id_, named)
+    return form
 
 
 def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str) -> DesignSlice:
@@ -191,7 +191,7 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str)
         "shared": [*others, *elsewhere],
         "fields": _fields(session, ("materia", named), materia_model(definition), definition),
         "variables": [{"name": name, "about": about} for name, about in _variables_of(facts, socket)],
-        "told": _told_at(session, socket) if materia_kind(definition) == "agent" else [],
+        "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
     }
 
 
@@ -201,8 +201,8 @@ def _placed_elsewhere(design: Design, named: str) -> list[str]:
         for name, raw in as_object(design.config.get("loadouts")).items()
         if name != design.name
         and any(
-            as_object(one).get("materia") == named
-            for one in as_object(as_object(raw).get("sockets")).values()
+            as_object(socket).get("materia") == named
+            for socket in as_object(as_object(raw).get("sockets")).values()
         )
     ]
 
@@ -215,7 +215,7 @@ def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
     return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
 
 
-def _told_at(session: DesignState, socket: str) -> list[DesignSlice]:
+def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
     """Return what the agent of a socket would be told before anything ran: of its first, second and last item, and after work came back.
 
     A socket to which no way leads yet is shown as if a cast began there.
@@ -223,13 +223,13 @@ def _told_at(session: DesignState, socket: str) -> list[DesignSlice]:
     if not session.design.report.ok:
         return [{"words": "not yet", "about": "It is shown once nothing stops a cast; see the problems."}]
     try:
-        plain, back = (one.of(socket) for one in session.prompts)
+        plain, back = (prompts.of(socket) for prompts in session.prompts)
     except MateriaError as error:
         return [{"words": "not known", "about": error.what}]
-    again = next((one for one in back if one.turn), None)
-    places = ("first item", "second", "last") if plain and plain[0].item else ("first visit",)
-    chosen = [*zip(places, [*plain[:2], *plain[2:][-1:]], strict=False)]
-    chosen += [] if again is None else [("sent back", again)]
+    rework = next((prompt for prompt in back if prompt.turn), None)
+    labels = ("first item", "second", "last") if plain and plain[0].item else ("first visit",)
+    chosen = [*zip(labels, [*plain[:2], *plain[2:][-1:]], strict=False)]
+    chosen += [] if rework is None else [("sent back", rework)]
     if not chosen:
         rules = Rules(session.design.graph())
         state = entering.begin(rules, REQUEST, data={"workItems": [*ITEMS]})
@@ -237,56 +237,56 @@ def _told_at(session: DesignState, socket: str) -> list[DesignSlice]:
         if prompt is None:
             return [{"words": "not visited", "about": why_not}]
         chosen = [("alone", VisitPrompt(1, socket, None, "", prompt, len(prompt.text), 0))]
-    return [_told(words, one) for words, one in chosen]
+    return [_prompt_slice(label, prompt) for label, prompt in chosen]
 
 
-def _told(words: str, one: VisitPrompt) -> DesignSlice:
+def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
     """One prompt, part by part, with what is left out and why."""
     return {
-        "words": words,
-        "about": f"{one.characters:,} characters, some {one.tokens:,} tokens: an estimate, one for four characters. "
+        "words": label,
+        "about": f"{prompt.characters:,} characters, some {prompt.tokens:,} tokens: an estimate, one for four characters. "
         "Answers before it are made up, the shortest.",
         "parts": [
             {
                 "title": part.heading,
                 "size": len(part.text),
                 "tokens": tokens_of(len(part.text)),
-                "share": round(len(part.text) / max(one.characters, 1), 3),
+                "share": round(len(part.text) / max(prompt.characters, 1), 3),
                 "note": part.note,
                 "text": part.text,
             }
-            for part in one.prompt.parts
+            for part in prompt.prompt.parts
         ],
     }
 
 
 def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
     """The edges of a socket in their order, then the exits of loops that leave from it."""
-    ways = [_way("edge", id_, place, raw) for place, raw in enumerate(edges_of(document, "edge", id_))]
+    rows = [_way("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
-        for place, raw in enumerate(edges_of(document, "exit", loop.id)):
+        for index, raw in enumerate(edges_of(document, "exit", loop.id)):
             if as_object(raw).get("from") == id_:
-                ways.append({**_way("exit", loop.id, place, raw), "place": None, "loop": loop.id})
-    return ways
+                rows.append({**_way("exit", loop.id, index, raw), "place": None, "loop": loop.id})
+    return rows
 
 
 def _conditions() -> list[list[str]]:
     """What a new way can wait for: the word, and its name."""
-    return [[word, one.choice] for word, one in DESCRIBED.items()]
+    return [[word, condition.choice] for word, condition in DESCRIBED.items()]
 
 
-def _way(kind: Kind, owner: str, place: int, raw: JSON) -> DesignSlice:
+def _way(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
     """One row of a list of edges or exits."""
     when, to = (as_object(raw).get(name) for name in ENDS[kind])
-    most = as_object(raw).get("maxTraversals") if kind == "edge" else None
+    limit = as_object(raw).get("maxTraversals") if kind == "edge" else None
     condition = described(when) if is_condition(when) else None
     return {
-        "what": list(edge_selection(kind, owner, place)),
+        "what": list(edge_selection(kind, owner, index)),
         "when": _said(when) if condition is None else condition.choice,
         "tone": "" if condition is None else condition.tone,
         "to": _said(to),
-        "most": "" if most is None else brief(most),
-        "place": place,
+        "most": "" if limit is None else brief(limit),
+        "place": index,
     }
 
 
@@ -296,8 +296,8 @@ def _said(value: JSON) -> str:
 
 def _line(session: DesignState, pick: Selection) -> DesignSlice:
     """An edge or an exit."""
-    kind, document, (owner, place) = pick[0], session.design.document, owner_of(pick)
-    if place is None:
+    kind, document, (owner, index) = pick[0], session.design.document, owner_of(pick)
+    if index is None:
         return {
             "kind": "oldExit",
             "title": f"exit of loop {part(owner)}",
@@ -306,8 +306,8 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
             "fields": [],
             "json": pretty(written(document, "loop", owner).get("exit")),
         }
-    ways = edges_of(document, kind, owner)
-    raw = as_object(ways[place])
+    edges = edges_of(document, kind, owner)
+    raw = as_object(edges[index])
     when, to = (raw.get(name) for name in ENDS[kind])
     if kind == "edge":
         source, whose, once = owner, f"from {part(owner)}", ""
@@ -318,20 +318,20 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
     else:
         source, whose = str(raw.get("from")), f"of loop {part(owner)}"
         once = f"Once the list of {part(owner)} is done: "
-        turn = "make it a plain edge" if is_object(ways[place]) else ""
+        turn = "make it a plain edge" if is_object(edges[index]) else ""
     condition = described(when).phrase if is_condition(when) else brief(when)
-    most = raw.get("maxTraversals")
-    limit = f", at most {brief(most)} times for each item" if most is not None else ""
+    traversals = raw.get("maxTraversals")
+    limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
     return {
         "kind": kind,
         "title": f"{part(source)} → {part(_said(to))}",
-        "sub": f"{kind} {place + 1} of {len(ways)} {whose}",
+        "sub": f"{kind} {index + 1} of {len(edges)} {whose}",
         "sentence": f"{once}From {part(source)} {condition} to {part(str(to))}{limit}.",
-        "first": place == 0,
-        "last": place == len(ways) - 1,
+        "first": index == 0,
+        "last": index == len(edges) - 1,
         "turn": turn,
         "fields": _fields(session, pick, EdgeFields if kind == "edge" else ExitRouteFields, raw),
-        "json": pretty(ways[place]),
+        "json": pretty(edges[index]),
     }
 
 
@@ -344,8 +344,8 @@ def _loop(session: DesignState, of: Selection) -> DesignSlice:
         model: type[Model] = Consumes if source == "consumes" else IteratorFields
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
     exits = [
-        {**_way("exit", id_, place, one), "from": str(as_object(one).get("from"))}
-        for place, one in enumerate(edges_of(document, "exit", id_))
+        {**_way("exit", id_, index, route), "from": str(as_object(route).get("from"))}
+        for index, route in enumerate(edges_of(document, "exit", id_))
     ]
     return {
         "kind": "loop",
@@ -368,5 +368,5 @@ def purpose(raw: Object) -> str:
         if is_text(text):
             return shorten(" ".join(text.split()), 120)
     script = as_object(raw.get("script")).get("name")
-    command = " ".join(str(one) for one in as_list(raw.get("command")))
+    command = " ".join(str(argument) for argument in as_list(raw.get("command")))
     return shorten(str(script) if is_text(script) else " ".join(command.split()), 120)

@@ -12,7 +12,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout.design import Design
-from materia_nb.widgets.base import Panel, error_words, show_panel
+from materia_nb.widgets.base import Panel, error_message, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import Designer, DesignSession, unsaved_design
 from materia_nb.widgets.frontend import FrontWidget
@@ -74,14 +74,14 @@ class DesignPanel(Panel):
         """Do what a message of the page asks for."""
         values = content if isinstance(content, Mapping) else {}
         self.designer.on_message(
-            str(values.get("kind")), {str(key): one for key, one in values.items() if key != "kind"}
+            str(values.get("kind")), {str(key): value for key, value in values.items() if key != "kind"}
         )
 
     def draw(self) -> None:
         """Bring picture, palette, inspector and dock up to date."""
-        made = self.designer.slices()["design"]
-        if self.front.design != made:
-            self.front.design = made
+        content = self.designer.slices()["design"]
+        if self.front.design != content:
+            self.front.design = content
 
     def say(self, text: str) -> None:
         """Show one line in the bar; empty takes nothing away, since each message says something itself."""
@@ -91,17 +91,17 @@ class DesignPanel(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an error under the bar."""
-        told = error_words(error, self.title)
-        self.session.note = "alert", told
+        message = error_message(error, self.title)
+        self.session.note = "alert", message
         bar = self.front.design.get("bar", {})
-        self.front.design = {**self.front.design, "bar": {**bar, "note": {"sign": "alert", "words": told}}}
+        self.front.design = {**self.front.design, "bar": {**bar, "note": {"sign": "alert", "words": message}}}
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text with the report, and the picture."""
         graph = self.design.graph()
         question = self.session.question
-        asked = "" if question is None else f"{question.words}\n"
-        return f"{asked}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
+        question_line = "" if question is None else f"{question.words}\n"
+        return f"{question_line}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
     def _cast_made(self, cast: Cast) -> None:
         """Show the cast below; the design stays as it is, and what is changed in it reaches no cast that has begun."""

@@ -23,7 +23,7 @@ from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
-from materia_nb.widgets.design_slices import design_slice, drawn_pick
+from materia_nb.widgets.design_slices import design_slice, drawn_selection
 from materia_nb.widgets.design_state import (
     LIKELY,
     DesignQuestion,
@@ -47,11 +47,11 @@ class DesignSession(DesignState):
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
-        not_kept, words = self.design.not_kept, None
+        not_kept, summary = self.design.not_kept, None
         try:
             if kind not in ("answer", "pick", "news") and not self.reviewing:
                 self.question = None
-            words = handle(self, kind, values)
+            summary = handle(self, kind, values)
         except MateriaError as error:
             where = f" ({error.where})" if error.where and "/" in error.where else ""
             self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
@@ -59,19 +59,19 @@ class DesignSession(DesignState):
             _log.warning("the design could not do %r", shorten(str(kind), 60), exc_info=error)
             self.note = "alert", f"That could not be done: {type(error).__name__}."
         else:
-            if words is not None or (self.note[0] == "alert" and kind != "news"):
-                self.note = "status", words or ""
+            if summary is not None or (self.note[0] == "alert" and kind != "news"):
+                self.note = "status", summary or ""
         if self.design.not_kept not in ("", not_kept):
-            self.note = "alert", f"{words or 'done'}; {self.design.not_kept}: save it to be sure of it"
+            self.note = "alert", f"{summary or 'done'}; {self.design.not_kept}: save it to be sure of it"
         self._tidy()
 
     def _tidy(self) -> None:
         """Forget what is not there any more."""
         known = as_object(self.design.document.get("sockets"))
-        self.marked = [one for one in self.marked if one in known]
+        self.marked = [id_ for id_ in self.marked if id_ in known]
         if self.selected is not None and not self.knows(*self.selected):
             self.selected = None
-        self.refused = {key: one for key, one in self.refused.items() if self.has_fields(key[0], key[1])}
+        self.refused = {key: field for key, field in self.refused.items() if self.has_fields(key[0], key[1])}
 
 
 class Designer:
@@ -106,22 +106,22 @@ class Designer:
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Do what a message asks for, and show it wherever this is designed; never raises."""
         self.session.cast_made = self.cast_made
-        self.session.on_message(kind, self._with_spots(values))
-        for one in _sharing(self.session):
-            if kind == "tidy" and one.canvas is not None:
-                one.canvas.tidy()
-            one.changed()
+        self.session.on_message(kind, self._in_grid(values))
+        for designer in _sharing(self.session):
+            if kind == "tidy" and designer.canvas is not None:
+                designer.canvas.tidy()
+            designer.changed()
 
-    def _with_spots(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _in_grid(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Read pixels of the picture as column and row; who places one card keeps the others where they are seen."""
         if isinstance(then := values.get("then"), Mapping):
-            return {**values, "then": self._with_spots(then)}
+            return {**values, "then": self._in_grid(then)}
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
         column, row = self.canvas.grid_position(x, y)
-        seen = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
-        return {**values, "x": column, "y": row, "places": seen}
+        positions = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
+        return {**values, "x": column, "y": row, "places": positions}
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Bring the canvas up to date, and return the slice of the state that the parts of design mode draw."""
@@ -134,7 +134,7 @@ class Designer:
 
     def draw(self) -> None:
         """Bring the canvas up to date; a graph that cannot be drawn leaves the one before it."""
-        self._take_config()
+        self._refresh_config()
         canvas, session = self.canvas, self.session
         if canvas is None:
             return
@@ -144,7 +144,7 @@ class Designer:
             if self._shown is not graph:
                 canvas.replace(graph)
                 self._shown = graph
-            canvas.mark(drawn_pick(session))
+            canvas.mark(drawn_selection(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be gone on with without its picture
             _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)
@@ -182,7 +182,7 @@ class Designer:
             self.session.on_message("marquee", {"ids": fields["ids"]})
         self.on_message(kind, fields)
 
-    def _take_config(self) -> None:
+    def _refresh_config(self) -> None:
         """Know the materia that were defined since; while a file cannot be read, those of before."""
         try:
             self.session.design.config = self.session.bench.loadouts.config.document
@@ -192,28 +192,28 @@ class Designer:
 
 def _sharing(session: DesignSession) -> list[Designer]:
     """Return what is open on a session."""
-    return [one for one in tuple(_OPEN) if one.session is session]
+    return [designer for designer in tuple(_OPEN) if designer.session is session]
 
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
     """Return the design of that name that has edits in this kernel, in an open panel or a closed one."""
-    opened = (one.session for one in tuple(_OPEN))
-    designs = [one.design for one in opened if one.bench is bench and one.design.name == name]
-    return next((one for one in designs if one.changed), _UNSAVED.get(bench, {}).get(name))
+    opened = (designer.session for designer in tuple(_OPEN))
+    designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
+    return next((design for design in designs if design.changed), _UNSAVED.get(bench, {}).get(name))
 
 
 def _session(bench: Workbench, design: Design) -> DesignSession:
     """Return the session in which a loadout is edited already, with its edits, or else another one."""
-    for one in tuple(_OPEN):
-        session = one.session
+    for designer in tuple(_OPEN):
+        session = designer.session
         if session.bench is bench and session.design.name == design.name:
             if session.design is not design and not session.design.changed:
                 session.design.reload(design)
             return session
-    made = DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
-    if not made.design.changed:
-        made.offer_draft()
-    return made
+    session = DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
+    if not session.design.changed:
+        session.offer_draft()
+    return session
 
 
 # -- steps, what follows from it, saving --------------------------------------------------------
@@ -234,9 +234,9 @@ def redo(session: DesignState) -> str:
 @act
 def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
     """Fix a finding of the report."""
-    for one in (*session.design.report.problems, *session.design.report.hints):
-        if (one.code, one.source) == (code, source):
-            return session.design.fix(one)
+    for problem in (*session.design.report.problems, *session.design.report.hints):
+        if (problem.code, problem.source) == (code, source):
+            return session.design.fix(problem)
     raise design_error("this is not there any more", "problems", "check the list again")
 
 
@@ -246,8 +246,8 @@ def explore(session: DesignState) -> str:
     problems = session.design.report.problems
     if problems:
         verb = "stands" if len(problems) == 1 else "stand"
-        what = f"{counted(len(problems), 'problem')} {verb} in the way"
-        raise design_error(what, "what can happen", "fix them first")
+        reason = f"{counted(len(problems), 'problem')} {verb} in the way"
+        raise design_error(reason, "what can happen", "fix them first")
     exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
@@ -271,9 +271,9 @@ def witness(session: DesignState, what: ShortText) -> str:
     """Show the shortest way to an end on the canvas."""
     if session.explored is None:
         raise design_error("nothing was explored yet", "what can happen", "press Explore")
-    way = session.explored[1].witness(what)
-    session.route = way.route
-    return f"shortest way: {' → '.join((*way.route, way.end or 'no end'))}"
+    path = session.explored[1].witness(what)
+    session.route = path.route
+    return f"shortest way: {' → '.join((*path.route, path.end or 'no end'))}"
 
 
 @act
@@ -289,8 +289,8 @@ def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBoo
     except MateriaError as error:
         if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
             raise
-        again = {"kind": "save", "to": to, "anyway": True}
-        session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", again),))
+        message = {"kind": "save", "to": to, "anyway": True}
+        session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", message),))
         return None
 
 
@@ -303,12 +303,12 @@ def news(session: DesignState) -> None:
 @act
 def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False) -> str:
     """Go on with a draft, or throw it away."""
-    kept = _draft_named(session, file)
+    draft_ = _draft_named(session, file)
     if not discard:
-        return kept.continue_in(session.design)
-    kept.discard()
+        return draft_.continue_in(session.design)
+    draft_.discard()
     session.offer_draft()
-    return f"threw {kept} away"
+    return f"threw {draft_} away"
 
 
 @act
@@ -318,13 +318,13 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: Who
     left = []
     for number in range(at, len(draft_.steps)):
         try:
-            words = draft_.do_step(number, session.design)
+            summary = draft_.do_step(number, session.design)
         except MateriaError as error:
             left.append(f"{number + 1} is left out: {error.what}")
             continue
         session.proposed = session.design.now
         _ask_to_keep(session, draft_, number, kept, left)
-        return "; ".join([*left, f"done, to be judged: {words}"])
+        return "; ".join([*left, f"done, to be judged: {summary}"])
     draft_.discard()
     return "; ".join(
         [*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
@@ -334,11 +334,11 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: Who
 def _ask_to_keep(
     session: DesignState, draft: SavedDraft, number: int, kept: int, left: Sequence[str] = ()
 ) -> None:
-    asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
+    message = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
-    words = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}. {'; '.join(left)}"
-    choices = tuple((label, {**asked, "verdict": verdict}) for label, verdict in answers.items())
-    session.question = DesignQuestion(words.strip(), choices)
+    question = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}. {'; '.join(left)}"
+    choices = tuple((label, {**message, "verdict": verdict}) for label, verdict in answers.items())
+    session.question = DesignQuestion(question.strip(), choices)
 
 
 @act
@@ -354,8 +354,8 @@ def judge(
     if verdict in ("refuse", "none"):
         if session.design.now is not session.proposed:
             _ask_to_keep(session, draft_, at, kept)
-            what = "you continued from this step"
-            raise design_error(what, "draft", "undo what you did, and then refuse it; or keep it")
+            refusal = "you continued from this step"
+            raise design_error(refusal, "draft", "undo what you did, and then refuse it; or keep it")
         session.design.undo()
     else:
         kept += 1
@@ -373,10 +373,10 @@ def judge(
 
 def _draft_named(session: DesignState, file: str) -> SavedDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
-    kept = next((one for one in drafts if one.path.name == file), None)
-    if kept is None:
+    draft_ = next((draft_ for draft_ in drafts if draft_.path.name == file), None)
+    if draft_ is None:
         raise design_error("this draft is not there any more", "draft", "open the design again")
-    return kept
+    return draft_
 
 
 @act
@@ -398,21 +398,21 @@ def _require_shown(session: DesignState, design: Token) -> None:
 @design_messages.guarded(_require_shown)
 def cast(session: DesignState, request: LongText) -> str:
     """Cast the design as it is now."""
-    made = session.bench.cast(request, loadout=session.design)
+    new_cast = session.bench.cast(request, loadout=session.design)
     session.casts_started += 1
     if session.cast_made is not None:
-        session.cast_made(made)
-    return f"cast {made.id} has begun"
+        session.cast_made(new_cast)
+    return f"cast {new_cast.id} has begun"
 
 
 @act
 def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
     """Choose one of the answers to the question; another number is none of them. A question that is named must be the current one."""
     if question is not None and (session.question is None or session.question.number != question):
-        what = "nothing was done: this is not the question that is asked now"
-        raise design_error(what, "design", "read the question, then answer")
-    asked, session.question = session.question, None
-    if asked is None or not 0 <= number < len(asked.choices):
+        refusal = "nothing was done: this is not the question that is asked now"
+        raise design_error(refusal, "design", "read the question, then answer")
+    question_, session.question = session.question, None
+    if question_ is None or not 0 <= number < len(question_.choices):
         return ""
-    message = asked.choices[number][1]
+    message = question_.choices[number][1]
     return handle(session, str(message["kind"]), message)

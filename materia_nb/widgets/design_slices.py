@@ -42,8 +42,8 @@ _LAST: Final = "utilities"
 
 def design_slice(session: DesignState) -> DesignSlice:
     """Return the whole slice ``design``."""
-    picked = drawn_pick(session)
-    made: DesignSlice = without_surrogates(
+    picked = drawn_selection(session)
+    content: DesignSlice = without_surrogates(
         {
             "bar": _bar_slice(session),
             "palette": _palette_slice(session.design),
@@ -52,20 +52,20 @@ def design_slice(session: DesignState) -> DesignSlice:
             "selected": None if picked is None else {"kind": picked[0], "id": picked[1]},
             "marked": list(session.marked),
             "parts": [
-                {"words": words.replace("\N{NO-BREAK SPACE}", " ").strip(), "what": list(pick)}
-                for words, pick in session.parts
+                {"words": title.replace("\N{NO-BREAK SPACE}", " ").strip(), "what": list(pick)}
+                for title, pick in session.parts
             ],
         }
     )
-    return made
+    return content
 
 
-def drawn_pick(session: DesignState) -> Selection | None:
+def drawn_selection(session: DesignState) -> Selection | None:
     """Return what is selected, as the picture names it; None for nothing."""
     if session.selected is None:
         return None
     drawn = drawn_parts(session.design.document, session.design.graph())
-    return next((one for one, mine in drawn.items() if mine == session.selected), None)
+    return next((drawn_part for drawn_part, mine in drawn.items() if mine == session.selected), None)
 
 
 # -- bar and palette ----------------------------------------------------------------------
@@ -73,7 +73,7 @@ def drawn_pick(session: DesignState) -> Selection | None:
 
 def _bar_slice(session: DesignState) -> DesignSlice:
     """Return name, counts, what undo and redo would do, where it is saved, and what was said last."""
-    design, (sign, words) = session.design, session.note
+    design, (sign, note) = session.design, session.note
     question = session.question
     return {
         "name": part(design.name),
@@ -88,13 +88,13 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "home": str(design.home),
         "where": "this notebook" if design.home.path is None else design.home.path.name,
         "why": design.home.why,
-        "note": {"sign": sign, "words": shorten(words, 2_000)},
+        "note": {"sign": sign, "words": shorten(note, 2_000)},
         "question": None
         if question is None
         else {
             "number": question.number,
             "words": question.words,
-            "choices": [shorten(one, 80) for one, _ in question.choices],
+            "choices": [shorten(choice, 80) for choice, _ in question.choices],
         },
         "canPaste": session.clip is not None,
         "estimate": session.estimated[1]
@@ -126,7 +126,7 @@ def _palette_slice(design: Design) -> DesignSlice:
         group = materia_group(definition)
         title = _UNGROUPED if not group else _LAST if group == "Utility" else group
         groups.setdefault(title, []).append(_entry(id_, definition, used.get(id_, 0)))
-    order = sorted(groups, key=lambda one: (one == _LAST, one != _UNGROUPED, one.casefold()))
+    order = sorted(groups, key=lambda title: (title == _LAST, title != _UNGROUPED, title.casefold()))
     return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
 
 
@@ -172,17 +172,19 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
     listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
-    for place, one in enumerate(listed[:_MOST_FINDINGS]):
-        fix = design.fix_of(one) if place < _MOST_FIXES else None
-        pick = part_of(design, one, known)
+    for index, problem in enumerate(listed[:_MOST_FINDINGS]):
+        fix = design.fix_of(problem) if index < _MOST_FIXES else None
+        pick = part_of_problem(design, problem, known)
         rows.append(
             {
-                "severity": one.severity,
-                "code": one.code,
-                "source": one.source,
-                "where": _where_words(design, one, pick),
-                "what": part(one.message, 400),
-                "todo": _NOTHING_PLACED if one.source == "sockets" and not placed else part(one.hint, 400),
+                "severity": problem.severity,
+                "code": problem.code,
+                "source": problem.source,
+                "where": _where_words(design, problem, pick),
+                "what": part(problem.message, 400),
+                "todo": _NOTHING_PLACED
+                if problem.source == "sockets" and not placed
+                else part(problem.hint, 400),
                 "fix": None if fix is None else shorten(fix.label, 60),
                 "pick": None if pick is None else list(pick),
             }
@@ -190,7 +192,7 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
     return rows
 
 
-def part_of(design: Design, problem: Problem, known: set[Selection]) -> Selection | None:
+def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> Selection | None:
     """Return the part of the design that a finding is about; None where it is about the whole."""
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
@@ -201,13 +203,13 @@ def part_of(design: Design, problem: Problem, known: set[Selection]) -> Selectio
             if source.startswith(f"materia.{as_object(raw).get('materia')}")
         ]
         return ("socket", using[0]) if using else None
-    for kind, way, head, name in _OWNERS:
+    for kind, edge_kind, head, name in _OWNERS:
         for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
             rest = source.removeprefix(f"{head}{id_}")
             if rest == source or rest[:1] not in ("", ".", "["):
                 continue
-            place = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
-            pick = (kind, id_) if place is None else edge_selection(way, id_, place)
+            index = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
+            pick = (kind, id_) if index is None else edge_selection(edge_kind, id_, index)
             return pick if pick in known else (kind, id_)
     return None
 
@@ -222,19 +224,23 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
     if pick[0] == "exit":
-        loop, place = owner_of(pick)
+        loop, index = owner_of(pick)
         return (
             f"exit of loop {part(loop, 60)}"
-            if place is None
-            else f"exit {place + 1} of loop {part(loop, 60)}"
+            if index is None
+            else f"exit {index + 1} of loop {part(loop, 60)}"
         )
-    socket, place = owner_of(pick)
+    socket, index = owner_of(pick)
     named = written(design.document, "socket", socket).get("materia")
-    words = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
-    if place is not None:
-        return f"{words}, edge {place + 1}"
+    socket_name = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
+    if index is not None:
+        return f"{socket_name}, edge {index + 1}"
     rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")
-    return words if rest == socket or problem.source.startswith("materia.") else f"{words}, {part(rest, 60)}"
+    return (
+        socket_name
+        if rest == socket or problem.source.startswith("materia.")
+        else f"{socket_name}, {part(rest, 60)}"
+    )
 
 
 def happens(session: DesignState) -> DesignSlice | None:
@@ -267,14 +273,18 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
         )
         turns = len(explored.witness(end).route)
         if end == "complete":
-            most = explored.most_turns() if explored.complete_search else None
-            bound = f", at most {most} turns of agents" if most is not None else ", no bound on its turns"
+            max_turns = explored.most_turns() if explored.complete_search else None
+            bound = (
+                f", at most {max_turns} turns of agents"
+                if max_turns is not None
+                else ", no bound on its turns"
+            )
             about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:
-            at = ", ".join(part(one) for one in sockets)
-            words = end.replace("_", " ")
-            rows.append(_row("fails", f"can fail: {words}", f"at {at}{chance}", witness=end))
+            at = ", ".join(part(socket_id) for socket_id in sockets)
+            failure = end.replace("_", " ")
+            rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance}", witness=end))
     return rows + [
         _row("fails", "can come where no end is reached", f"at {part(id_)}")
         for id_ in (explored.stalls if explored.complete_search else ())
@@ -282,35 +292,38 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
 
 
 def _row(
-    sign: str, what: str, about: str, *, witness: str | None = None, pick: Selection | None = None
+    sign: str, title: str, about: str, *, witness: str | None = None, pick: Selection | None = None
 ) -> DesignSlice:
     """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
     picked = None if pick is None else list(pick)
-    return {"sign": sign, "what": what, "about": about, "witness": witness, "pick": picked}
+    return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 
 
 def _never_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no way takes."""
     word = "never" if explored.certain else "not seen to be"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
-    for one in explored.not_taken:
-        if isinstance(one, tuple):
-            edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
-            about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
-            pick: Selection | None = edge_selection("edge", one[0], edge.place)
+    for edge_or_exit in explored.not_taken:
+        if isinstance(edge_or_exit, tuple):
+            edge = explored.graph.sockets[edge_or_exit[0]].edges[edge_or_exit[1] - 1]
+            about = f"edge {edge_or_exit[1]} of {part(edge_or_exit[0])}: {edge.when} → {part(edge.to)}"
+            pick: Selection | None = edge_selection("edge", edge_or_exit[0], edge.place)
         else:
-            about, pick = f"exit {part(one)}", None
+            about, pick = f"exit {part(edge_or_exit)}", None
         rows.append(_row("never", f"{word} taken", about, pick=pick))
     return rows
 
 
 def _changes_slice(design: Design) -> DesignSlice:
     """Return what was done, newest first, and what is not saved, in words."""
-    patch = [*design.patch(), *({**one, "path": f"/materia{one['path']}"} for one in design.materia_patch())]
+    patch = [
+        *design.patch(),
+        *({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch()),
+    ]
     return {
-        "steps": [shorten(one, _MOST_WORDS) for one in reversed(design.steps[-_MOST_CHANGES:])],
-        "undone": [shorten(one, _MOST_WORDS) for one in design.undone[:_MOST_CHANGES]],
-        "unsaved": [_patch_words(one) for one in patch[:_MOST_CHANGES]],
+        "steps": [shorten(done, _MOST_WORDS) for done in reversed(design.steps[-_MOST_CHANGES:])],
+        "undone": [shorten(undone, _MOST_WORDS) for undone in design.undone[:_MOST_CHANGES]],
+        "unsaved": [_patch_words(change) for change in patch[:_MOST_CHANGES]],
         "more": max(0, len(patch) - _MOST_CHANGES),
     }
 

@@ -121,7 +121,7 @@ class DesignState:
         """
         graph = self.design.graph()
         written = in_their_form(graph, self.bench.agents.table(graph))
-        forms = [one.prompt_form for one in written.sockets.values()]
+        forms = [socket.prompt_form for socket in written.sockets.values()]
         if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
             plain, back = (
                 Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MOST_STEPS)
@@ -178,8 +178,10 @@ class DesignState:
         """
         drafts = self.bench.loadouts.drafts(self.design.name)
         if handed_over:
-            drafts = tuple(one for one in drafts if one.by and (one.path, one.at) not in self._offered)
-        draft = next((one for one in drafts if one.has_changes(self.design)), None)
+            drafts = tuple(
+                draft_ for draft_ in drafts if draft_.by and (draft_.path, draft_.at) not in self._offered
+            )
+        draft = next((draft_ for draft_ in drafts if draft_.has_changes(self.design)), None)
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
@@ -190,7 +192,7 @@ class DesignState:
             self.question = DesignQuestion(f"There is {draft}, which was not saved.", tuple(choices))
 
 
-def spots_in(document: Object) -> dict[str, tuple[float, float]]:
+def written_positions(document: Object) -> dict[str, tuple[float, float]]:
     """Return column and row of each socket that has a place in the layout of a loadout."""
     layout = as_object(as_object(document.get("layout")).get("sockets"))
     return {

@@ -25,7 +25,7 @@ from materia_nb.platform import start_thread
 from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry, last_events
 from materia_nb.store.files import lock_owner
 from materia_nb.store.rundir import RunDir
-from materia_nb.widgets.base import Panel, error_words, show_panel
+from materia_nb.widgets.base import Panel, error_message, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.messages import MessageRegistry, ShortText, Token, WholeNumber
@@ -146,12 +146,12 @@ class CastExplorer(Panel):
 
     def _renew(self, path: object) -> None:
         """Read one cast again: something of it was changed here."""
-        self._entries = [cast_entry(one.path) if one.path == path else one for one in self._entries]
+        self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
         self.later()
 
     def _rows_of(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
         now = time.time()
-        return [row_of(entry, now, self._writer(entry)) for entry in entries]
+        return [list_row(entry, now, self._writer(entry)) for entry in entries]
 
     def _writer(self, entry: CastEntry) -> str | None:
         """Return who writes a cast now: "" for this kernel, the owner of its lock, or None."""
@@ -256,7 +256,7 @@ class CastExplorer(Panel):
             self._compared += view.in_words({socket.id: part(socket.materia.label) for socket in sockets})
 
     def _entry(self, id_: str) -> CastEntry | None:
-        return next((one for one in self._entries if one.id == id_), None)
+        return next((entry for entry in self._entries if entry.id == id_), None)
 
     def _name(self, id_: str) -> str:
         entry = self._entry(id_)
@@ -265,9 +265,9 @@ class CastExplorer(Panel):
     @_about_cast
     def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
         """Give a cast a name, and tags: words that begin with ``#``."""
-        words = text.split()
-        tags = [word.removeprefix("#") for word in words if word.startswith("#") and len(word) > 1]
-        name = " ".join(word for word in words if not word.startswith("#"))
+        pieces = text.split()
+        tags = [word.removeprefix("#") for word in pieces if word.startswith("#") and len(word) > 1]
+        name = " ".join(word for word in pieces if not word.startswith("#"))
         self._casts.label(cast, tag=tags, name=name or None)
         self.read()
 
@@ -313,13 +313,13 @@ class CastExplorer(Panel):
 
     def say(self, text: str) -> None:
         """Show one line over the list; empty takes it away."""
-        self._told({"words": text, "tone": "fine"} if text else {})
+        self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
         """Show an exception over the list; one of ours as its short text."""
-        self._told({"words": clip_plain(error_words(error, self.title), 2_000), "tone": "bad"})
+        self._show_notice({"words": clip_plain(error_message(error, self.title), 2_000), "tone": "bad"})
 
-    def _told(self, notice: dict[str, str]) -> None:
+    def _show_notice(self, notice: dict[str, str]) -> None:
         self._said = notice
         if not self.closed and self.front.casts:
             self.front.casts = {**self.front.casts, "notice": notice}
@@ -327,14 +327,16 @@ class CastExplorer(Panel):
     def draw(self) -> None:
         """Tell the page which casts there are now."""
         query = self._query
-        found = sought(self._entries, query.words)
-        shown = in_order([one for one in found if _is(one, query.only)], query.by, down=query.down)
-        if not self._picked and shown:
-            self._picked = shown[0].id
-        if shown != self._shown:
-            self._order, self._shown = self._order + 1, shown
-        at = next((place for place, one in enumerate(shown) if one.id == self._picked), None)
-        picked = None if at is None else shown[at]
+        matches = sought(self._entries, query.words)
+        listed = sort_entries(
+            [entry for entry in matches if _is(entry, query.only)], query.by, down=query.down
+        )
+        if not self._picked and listed:
+            self._picked = listed[0].id
+        if listed != self._shown:
+            self._order, self._shown = self._order + 1, listed
+        at = next((index for index, entry in enumerate(listed) if entry.id == self._picked), None)
+        picked = None if at is None else listed[at]
         if picked is not self._glanced and self._below is None:
             self._glanced = picked
             self.after(_REST_S, self._look_at)
@@ -342,23 +344,23 @@ class CastExplorer(Panel):
         self.front.casts = {
             **query._asdict(),
             "order": self._order,
-            "total": len(shown),
-            "rows": self._rows_of(shown[:FIRST]),
-            "counts": {name: sum(_is(one, name) for one in found) for name in ("all", *_ONLY)},
+            "total": len(listed),
+            "rows": self._rows_of(listed[:FIRST]),
+            "counts": {name: sum(_is(entry, name) for entry in matches) for name in ("all", *_ONLY)},
             "reading": f"reading {len(self._entries):,} of {self._in_all:,}"
             if self._reading and len(self._entries) < self._in_all
             else "",
-            "cost": _cost_of_all(shown),
+            "cost": _cost_of_all(listed),
             "at": at,
             "picked": None if picked is None else self._acts_of(picked),
             "below": below,
-            "compared": [one.as_json() for one in self._compared],
+            "compared": [block.as_json() for block in self._compared],
             "notice": self._said,
         }
 
     def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
         """Return which commands a cast allows, and why it cannot be resumed."""
-        whole = entry.status != "broken"
+        readable = entry.status != "broken"
         if entry.status == "complete":
             why = "it is complete"
         else:
@@ -368,9 +370,9 @@ class CastExplorer(Panel):
             "shown": identity_of(entry, self._writer(entry)),
             "words": clip_plain(plain(entry.name or entry.request or entry.id), 120),
             "name": entry.name,
-            "whole": whole,
-            "resumes": whole and entry.ours and entry.status != "complete",
-            "forks": whole and entry.ours,
+            "whole": readable,
+            "resumes": readable and entry.ours and entry.status != "complete",
+            "forks": readable and entry.ours,
             "why": why,
         }
 
@@ -382,19 +384,22 @@ class CastExplorer(Panel):
                 sides = glance(entry)
             except OSError as error:
                 sides = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
-            self.front.glance = {"id": entry.id, "sides": [[one.as_json() for one in side] for side in sides]}
+            self.front.glance = {
+                "id": entry.id,
+                "sides": [[block.as_json() for block in side] for side in sides],
+            }
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the list as text."""
         more = len(self._entries) - _RECORDED
-        said = blocks_as_text([casts_view(self._entries[:_RECORDED])])
-        return said + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
+        text = blocks_as_text([casts_view(self._entries[:_RECORDED])])
+        return text + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
 
 
 _ONLY: Final[Mapping[str, Any]] = {
-    "waits": lambda one: one.status in ("waiting", "held"),
-    "failed": lambda one: one.status in ("failed", "broken"),
-    "tagged": lambda one: bool(one.tags),
+    "waits": lambda entry: entry.status in ("waiting", "held"),
+    "failed": lambda entry: entry.status in ("failed", "broken"),
+    "tagged": lambda entry: bool(entry.tags),
 }
 
 
@@ -416,25 +421,26 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     for event in last_events(entry.path):
         last = event["data"]
         numbers = (event["steps"], last.get("step"), len(steps) + 1)  # a recording may say anything
-        number = next(one for one in numbers if isinstance(one, int))
+        number = next(number for number in numbers if isinstance(number, int))
         if event["type"] == "cast_back":
-            steps = {step: one for step, one in steps.items() if step <= number}
+            steps = {step: output for step, output in steps.items() if step <= number}
         elif "text" in last or "artifact" in last:
             steps[number] = last
         if "materiaLabel" in last:
             names[str(last.get("socket"))] = part(str(last["materiaLabel"]), 40)
-    rows, output = [], ""
-    for step, one in list(steps.items())[-_LAST:]:
-        who, output = names.get(str(one.get("socket")), ""), _said(entry, one)
-        rows.append((str(step), who, part(str(one.get("itemLabel") or ""), 30), part(output, 120)))
-    said = _stands(entry, last, names)
+    rows, text = [], ""
+    for step, data in list(steps.items())[-_LAST:]:
+        who, text = names.get(str(data.get("socket")), ""), _said(entry, data)
+        rows.append((str(step), who, part(str(data.get("itemLabel") or ""), 30), part(text, 120)))
+    blocks = _stands(entry, last, names)
     if entry.status == "complete" and rows:
         heading = Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True)
-        said += [heading, Code(clip_plain(output, 4_000))]
+        blocks += [heading, Code(clip_plain(text, 4_000))]
     warnings = last.get("warnings") if entry.warnings else None
-    for one in warnings[:_LAST] if isinstance(warnings, list) else ():
-        said.append(Line(clip_plain(str(one.get("message") if isinstance(one, dict) else one), 600), "warn"))
-    return said, [
+    for warning in warnings[:_LAST] if isinstance(warnings, list) else ():
+        message = warning.get("message") if isinstance(warning, dict) else warning
+        blocks.append(Line(clip_plain(str(message), 600), "warn"))
+    return blocks, [
         Heading("last steps", small=True),
         Table(("step", "who", "item", "said"), rows, "no steps yet"),
     ]
@@ -451,9 +457,9 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
             else Heading(f"Complete{steps}", tone="good")
         ]
     if entry.status in ("failed", "broken", "aborted"):
-        words = "was aborted" if entry.status == "aborted" else failure_words(str(last.get("kind")))
+        outcome = "was aborted" if entry.status == "aborted" else failure_words(str(last.get("kind")))
         why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
-        return [Heading(f"{who} {words}", tone="bad"), Line(why)]
+        return [Heading(f"{who} {outcome}", tone="bad"), Line(why)]
     if entry.status == "ready":
         return [Line(f"paused, next: {part(str(last['next']), 60)}" if last.get("next") else "paused")]
     reason = clip_plain(str(last.get("reason") or ""), 600)
@@ -473,15 +479,15 @@ def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
     return plain(f"{'✓' if satisfied else '✗'} {value.get('context') or ''}".strip())
 
 
-def in_order(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:
+def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:
     """Sort casts by a column; those that are alike in it stay in the order in which they came."""
     keys: Mapping[str, Any] = {
-        "state": lambda one: -_RANK.index(one.status),
-        "request": lambda one: (one.name or one.request or "").casefold(),
-        "loadout": lambda one: (one.loadout or "").casefold(),
-        "when": lambda one: one.started or 0,
-        "steps": lambda one: -1 if one.steps is None else one.steps,
-        "cost": lambda one: -1 if one.cost is None else one.cost,
+        "state": lambda entry: -_RANK.index(entry.status),
+        "request": lambda entry: (entry.name or entry.request or "").casefold(),
+        "loadout": lambda entry: (entry.loadout or "").casefold(),
+        "when": lambda entry: entry.started or 0,
+        "steps": lambda entry: -1 if entry.steps is None else entry.steps,
+        "cost": lambda entry: -1 if entry.cost is None else entry.cost,
     }
     return sorted(entries, key=keys[by], reverse=down)
 
@@ -492,7 +498,7 @@ def identity_of(entry: CastEntry, writer: str | None) -> str:
     return json_digest([str(entry.path), state])
 
 
-def row_of(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]:
+def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]:
     """Return what the page shows of a cast.
 
     Args:
@@ -529,8 +535,10 @@ def row_of(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]
 
 
 def _cost_of_all(entries: Sequence[CastEntry]) -> str:
-    known = [one.cost for one in entries if one.cost is not None]
-    missing = len(entries) - len(known) + sum(bool(one.unpriced) for one in entries if one.cost is not None)
+    known = [entry.cost for entry in entries if entry.cost is not None]
+    missing = (
+        len(entries) - len(known) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
+    )
     return f"{'at least ' if missing else ''}${sum(known):.2f} in all" if any(known) else ""
 
 

@@ -30,8 +30,8 @@ from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
 from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.rundir import RunDir
-from materia_nb.widgets.cast_slices import said_words
-from materia_nb.widgets.state_tree import changed_blocks
+from materia_nb.widgets.cast_slices import step_text
+from materia_nb.widgets.state_tree import diff_blocks
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -56,21 +56,23 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         return None
     changed = changed_definition(now) if now.writable else None
     socket = failure.socket or ""
-    here = now.rules.sockets.get(socket)
-    text = here is not None and (here.wanted.parse == "text")
+    socket_rules = now.rules.sockets.get(socket)
+    text = socket_rules is not None and (socket_rules.wanted.parse == "text")
     record = now.latest
     blocks = _failure_blocks(now, changed)
     return {
         "key": f"{now.id} {len(now.steps)} {record.tries if record else 0} {failure.kind}",
-        "blocks": [one for one in blocks if not isinstance(one, Fold)],
-        "more": [one for one in blocks if isinstance(one, Fold)],
+        "blocks": [block for block in blocks if not isinstance(block, Fold)],
+        "more": [block for block in blocks if isinstance(block, Fold)],
         "offers": [
-            {"name": one.name, "words": part(one.words, 80), "does": one.does}
-            for one in (offers(now, changed) if now.writable else [])
-            if now.engine.lane is None or one.name in _OF_LANES
+            {"name": offer.name, "words": part(offer.words, 80), "does": offer.does}
+            for offer in (offers(now, changed) if now.writable else [])
+            if now.engine.lane is None or offer.name in _OF_LANES
         ],
         "socket": socket,
-        "says": "what it would print" if here is not None and here.socket.is_utility else "the answer",
+        "says": "what it would print"
+        if socket_rules is not None and socket_rules.socket.is_utility
+        else "the answer",
         "form": "as text" if text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
         "budget": _twice(now.engine),
@@ -79,9 +81,9 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 def _twice(state: CastState) -> str:
     """A budget to go on with: twice what is used of the maximum that was reached."""
-    one = next((one for one in BOUNDS if one.reached(state.usage, state.budget)), BOUNDS[0])
-    twice = 2 * (one.used(state.usage) or 0)
-    return str(twice) if one.of == "tokens" else f"{twice if one.whole else f'{twice:.2f}'} {one.unit}"
+    bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
+    twice = 2 * (bound.used(state.usage) or 0)
+    return str(twice) if bound.of == "tokens" else f"{twice if bound.whole else f'{twice:.2f}'} {bound.unit}"
 
 
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
@@ -107,8 +109,10 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(Fold("where it was raised", [Code(outgoing_traceback(raised))]))
     if changed is not None:
-        kept = f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
-        parts += [Heading(f"changed since this cast began{kept} · {changed.materia}", small=True)]
+        used_by_steps = (
+            f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
+        )
+        parts += [Heading(f"changed since this cast began{used_by_steps} · {changed.materia}", small=True)]
         parts.append(LineDiff(changed.lines))
         if changed.kept:
             parts.append(Line("It takes a new cast to get it.", "quiet"))
@@ -171,24 +175,24 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
         parts += [Heading(name, small=True), content] if name == "stderr" else [Fold(name, [content])]
     argv = command.get("command")
     inside = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
-    kept = [f"{name} kept in {artifact}" for name, artifact in files if artifact]
-    parts.append(Fold("command, and where its output is saved", [*inside, *lines(kept, "quiet")]))
+    locations = [f"{name} kept in {artifact}" for name, artifact in files if artifact]
+    parts.append(Fold("command, and where its output is saved", [*inside, *lines(locations, "quiet")]))
     return parts
 
 
-def checked_by_hand(now: Snapshot, text: str) -> list[Issue]:
+def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
     """Say what is wrong with a text as an answer by hand where the cast failed."""
     opened = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
     return list(outputs.check_answer(now.rules, opened.state, text))
 
 
-def end_blocks(now: Snapshot) -> list[Block]:
+def result_blocks(now: Snapshot) -> list[Block]:
     """Tell the final output of a complete cast, the warnings, what changed in the state, what it took; empty where it is not."""
     if now.status != "complete":
         return []
     warnings = now.warnings
     counts = loop_progress(now).values()
-    done, total = (sum(one) for one in zip(*counts, strict=True)) if counts else (0, 0)
+    done, total = (sum(counts_) for counts_ in zip(*counts, strict=True)) if counts else (0, 0)
     items = f": {done} of {counted(total, 'item')} done" if total else ""
     heading = f"Complete{', with warnings' if warnings else ''}{items}, after {steps_words(now)}"
     parts: list[Block] = [Heading(heading, tone="warn" if warnings else "good")]
@@ -198,32 +202,32 @@ def end_blocks(now: Snapshot) -> list[Block]:
     elif record is not None:
         name = now.names[record.socket]
         parts.append(Heading(f"final output · {name}, step {record.number}", small=True))
-        words = said_words(record)
-        parts.append(Code(words))
-        if plain(record.output or "").strip() != words.strip():
+        text = step_text(record)
+        parts.append(Code(text))
+        if plain(record.output or "").strip() != text.strip():
             parts.append(Fold("as it was written", [Code(record.output or "")]))
     if warnings:
         parts.append(Heading("warnings", small=True))
         alike: dict[str, list[str]] = {}
-        for one in warnings:
-            alike.setdefault(one.code, []).append(clip_plain(_warning_words(now, one), 600))
-        for code, said in alike.items():
-            parts += lines(said[:1], "warn")
-            rest = said[1:_MAX_WARNINGS] + (
-                [f"and {len(said) - _MAX_WARNINGS} more"] if len(said) > _MAX_WARNINGS else []
+        for warning in warnings:
+            alike.setdefault(warning.code, []).append(clip_plain(_warning_words(now, warning), 600))
+        for code, messages in alike.items():
+            parts += lines(messages[:1], "warn")
+            rest = messages[1:_MAX_WARNINGS] + (
+                [f"and {len(messages) - _MAX_WARNINGS} more"] if len(messages) > _MAX_WARNINGS else []
             )
-            parts += [Fold(f"{len(said) - 1} more of {code}", lines(rest))] if rest else []
-    changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
+            parts += [Fold(f"{len(messages) - 1} more of {code}", lines(rest))] if rest else []
+    changed = diff_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
     return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
 
 
-def _warning_words(now: Snapshot, one: CastWarning) -> str:
+def _warning_words(now: Snapshot, warning: CastWarning) -> str:
     """A warning with the name of its socket, and the step that it is about."""
-    socket = one.socket or ""
-    about = one.message.removeprefix(f"{socket} ") if socket else one.message
-    who = f"{now.names.get(socket, socket)} " if about != one.message else ""
-    step = f"step {one.step}, " if one.step is not None else ""
-    return f"{who}{about} ({step}{one.code})"
+    socket = warning.socket or ""
+    about = warning.message.removeprefix(f"{socket} ") if socket else warning.message
+    who = f"{now.names.get(socket, socket)} " if about != warning.message else ""
+    step = f"step {warning.step}, " if warning.step is not None else ""
+    return f"{who}{about} ({step}{warning.code})"
 
 
 def _spent(now: Snapshot) -> list[tuple[str, str]]:
@@ -249,7 +253,7 @@ def _spent(now: Snapshot) -> list[tuple[str, str]]:
     ]
 
 
-def next_acts(now: Snapshot) -> list[dict[str, str]]:
+def next_actions(now: Snapshot) -> list[dict[str, str]]:
     """Return what can come after a complete cast, each a message of the panel."""
     if now.status != "complete" or not now.writable:
         return []
@@ -261,4 +265,4 @@ def next_acts(now: Snapshot) -> list[dict[str, str]]:
         ("keep_test", "Keep as a test", "pytest runs it: the same answers must lead the same way"),
         ("page", "Web page", "write it as one HTML page, into the project"),
     ]
-    return [{"kind": kind, "words": words, "title": title} for kind, words, title in acts]
+    return [{"kind": kind, "words": label, "title": title} for kind, label, title in acts]

@@ -129,21 +129,21 @@ class GraphElements:
     def _id(self, prefix: str, key: str) -> str:
         """Make the id of an element: nodes and edges share one name space, and every id can be sent."""
         sound = key.encode("utf-8", "replace").decode()[:200]
-        made, number = f"{prefix}:{sound}", 1
-        while made in self._taken:
+        element_id, number = f"{prefix}:{sound}", 1
+        while element_id in self._taken:
             number += 1
-            made = f"{prefix}:{sound}~{number}"
-        self._taken.add(made)
-        self._ids[prefix, key] = made
-        return made
+            element_id = f"{prefix}:{sound}~{number}"
+        self._taken.add(element_id)
+        self._ids[prefix, key] = element_id
+        return element_id
 
     def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Selection | None) -> str:
-        made = self._id(prefix, key)
+        element_id = self._id(prefix, key)
         if pick is not None:
-            self.selections[made] = pick
+            self.selections[element_id] = pick
         self.nodes.append(
             {
-                "id": made,
+                "id": element_id,
                 "pick": _sendable(pick),
                 "x": round(box.cx, 1),
                 "y": round(box.cy, 1),
@@ -152,7 +152,7 @@ class GraphElements:
                 "classes": classes,
             }
         )
-        return made
+        return element_id
 
     def _anchor(self, key: str, at: Point) -> str:
         return self._node("a", key, Box(at[0] - 0.5, at[1] - 0.5, 1, 1), "anchor", None)
@@ -185,14 +185,14 @@ class GraphElements:
         bent: SegmentCurve = bend_segments(
             points, start, end, (label.cx, label.cy) if label is not None else None
         )
-        made = self._id("e", link.key)
+        element_id = self._id("e", link.key)
         pick = selection_of(link)
         if pick is not None:
-            self.selections[made] = pick
-        self._lines[made] = line
+            self.selections[element_id] = pick
+        self._lines[element_id] = line
         if label is not None:
-            self._chips[made] = self._node("c", link.key, label, "chip", None)
-            self.nodes[-1]["of"] = made
+            self._chips[element_id] = self._node("c", link.key, label, "chip", None)
+            self.nodes[-1]["of"] = element_id
         kinds = [
             "line",
             link.kind,
@@ -201,7 +201,7 @@ class GraphElements:
         ]
         self.edges.append(
             {
-                "id": made,
+                "id": element_id,
                 "pick": _sendable(pick),
                 "source": source,
                 "target": target,
@@ -228,7 +228,7 @@ class GraphElements:
                 self._looks[element] = draw(marks)
         self._marks = marks
         if still:
-            return {key: {n: v for n, v in one.items() if n != "svg"} for key, one in self._looks.items()}
+            return {key: {n: v for n, v in look.items() if n != "svg"} for key, look in self._looks.items()}
         return dict(self._looks)
 
     def _drawn_elements(self) -> Iterator[_Element]:
@@ -241,23 +241,23 @@ class GraphElements:
             yield self._ids["n", socket_id], frozenset((socket_id,)), drawn
         for key, box in self.placed.signs.items():
             yield self._ids["s", _SIGNS[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
-        for made, line in self._lines.items():
+        for element_id, line in self._lines.items():
             those = (line.link, *line.shared)
             keys = frozenset(
-                key for one in those for key in (one.route, one.traversal, (one.source, one.place))
+                key for link in those for key in (link.route, link.traversal, (link.source, link.place))
             )
-            yield made, keys, partial(self._line_look, line)
+            yield element_id, keys, partial(self._line_look, line)
             if line.label is not None:
-                yield self._chips[made], keys, partial(self._chip_look, made, line, line.label)
+                yield self._chips[element_id], keys, partial(self._chip_look, element_id, line, line.label)
 
     def _sign_look(self, key: str, box: Box, marks: Marks) -> dict[str, str]:
         reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
         svg = terminal_sign(key, Box(EDGE, EDGE, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
         return {"classes": "taken" if reached else "", "words": "", "svg": _picture(svg, box)}
 
-    def _chip_look(self, made: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
+    def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
         drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
-        return {"classes": "", "words": self._looks[made]["words"], "svg": _picture(drawn, box)}
+        return {"classes": "", "words": self._looks[element_id]["words"], "svg": _picture(drawn, box)}
 
     def _name(self, key: str) -> str:
         if key in _SIGNS:
@@ -272,11 +272,11 @@ class GraphElements:
         drawn = loop_frame(
             self.graph, loop, box.moved(dx, dy), moved, marks, COLOUR_PLACEHOLDERS, level=self.placed.level
         )
-        here = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
-        words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
+        is_current = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
+        title_words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
         return {
-            "classes": "current" if here else "",
-            "words": words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
+            "classes": "current" if is_current else "",
+            "words": title_words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
             "svg": _picture(drawn, box),
         }
 
@@ -304,15 +304,15 @@ class GraphElements:
     def _line_look(self, line: DrawnLine, marks: Marks) -> dict[str, str]:
         link = line.link
         use = colour_role(link, marks)
-        words = "\n".join(link_label(one, marks) for one in (link, *line.shared)) or (
+        labels = "\n".join(link_label(link_, marks) for link_ in (link, *line.shared)) or (
             "no edges: it ends" if link.kind == "implied" else "always"
         )
         stops = link.route in marks.break_routes
         taken_times = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
-        taken = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
+        use_class = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
         return {
-            "classes": f"{taken} break".strip() if stops else taken,
-            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{words}"
+            "classes": f"{use_class} break".strip() if stops else use_class,
+            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{labels}"
             + (f"\ntaken {counted(taken_times, 'time')} between the two" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
             "label": chip_label((link, *line.shared), marks, stub=line.stub)
@@ -326,22 +326,22 @@ _OF_THE_CURRENT: Final = ("waiting", "working", "held")
 
 def _changed(before: Marks, now: Marks) -> set[object] | None:
     """Return what two marks say differently, as keys of elements and names of single values; None where all look different."""
-    found: set[object] = set()
-    for one in fields(Marks):
-        was, value = getattr(before, one.name), getattr(now, one.name)
+    keys: set[object] = set()
+    for field in fields(Marks):
+        was, value = getattr(before, field.name), getattr(now, field.name)
         if was == value:
             continue
         if isinstance(value, Mapping):
-            found |= {key for key in was.keys() | value.keys() if was.get(key) != value.get(key)}
+            keys |= {key for key in was.keys() | value.keys() if was.get(key) != value.get(key)}
         elif isinstance(value, frozenset):
-            found |= was ^ value
+            keys |= was ^ value
         elif not isinstance(value, bool):
-            found |= {one.name, was, value}
-        elif one.name in _OF_THE_CURRENT:
-            found |= {before.current, now.current}
+            keys |= {field.name, was, value}
+        elif field.name in _OF_THE_CURRENT:
+            keys |= {before.current, now.current}
         else:
             return None
-    return found - {None}
+    return keys - {None}
 
 
 def _condition_class(condition: Condition) -> str:
@@ -354,12 +354,12 @@ def drawn_conditions() -> list[dict[str, Any]]:
     return [
         {
             "class": _condition_class(word),
-            "choice": one.choice,
+            "choice": condition.choice,
             "line": condition_role(word),
             "ink": word,
-            "dashes": one.dashes and list(one.dashes),
+            "dashes": condition.dashes and list(condition.dashes),
         }
-        for word, one in DESCRIBED.items()
+        for word, condition in DESCRIBED.items()
     ]
 
 

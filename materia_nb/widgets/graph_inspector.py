@@ -82,17 +82,17 @@ class Inspector:
         if pick is None or not self.has(*pick):
             return html_text("Select a socket, an edge or a loop, in the picture or in the list.")
         kind, key = pick
-        title, found = part(key), self.about(kind, key)
+        title, blocks = part(key), self.about(kind, key)
         if kind == "loop":
             title = f"Loop {title}"
         elif kind != "socket":
             title = f"{kind.capitalize()} from {part(self._links[key].source)}"
         else:
-            found += self._prompt(self.graph.sockets[key])
-            found += last_handoffs(self.cast, key) if self.cast is not None else []
+            blocks += self._prompt(self.graph.sockets[key])
+            blocks += last_handoffs(self.cast, key) if self.cast is not None else []
         if (definition := self.definition(kind, key)) is not None:
-            found += [Heading(DEFINITION), JsonTree(definition, opened=3)]
-        return View(title, found).as_html()
+            blocks += [Heading(DEFINITION), JsonTree(definition, opened=3)]
+        return View(title, blocks).as_html()
 
     def about(self, kind: str, key: str) -> list[Block]:
         """Tell about a part as it is written, and as it stands."""
@@ -109,18 +109,18 @@ class Inspector:
         written = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
             socket = self.graph.sockets[key]
-            made = in_effect(
+            values = in_effect(
                 models.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key))
             )
-            made |= {"assign": dict(socket.assign)} if socket.assign else {}
-            return {"socket": made, "materia": dict(socket.materia.raw)}
+            values |= {"assign": dict(socket.assign)} if socket.assign else {}
+            return {"socket": values, "materia": dict(socket.materia.raw)}
         if kind == "loop":
             loop = self.graph.loops[key]
             return in_effect(models.LoopFields, loop, as_object(as_object(written.get("loops")).get(key)))
         link = self._links[key]
         if kind == "exit":
             routes = self.graph.loops[link.loop or ""].routes
-            route = next((one for one in routes if key.startswith(one.edge_id)), None)
+            route = next((route for route in routes if key.startswith(route.edge_id)), None)
             return None if route is None else in_effect(models.ExitRouteFields, route, {})
         if link.place is None:
             return None
@@ -139,14 +139,14 @@ class Inspector:
             ("group", socket.materia.group or ""),
             ("now", state_label(key, marks)),
             ("visits", str(marks.visits.get(key, 0)) if cast is not None else ""),
-            ("breakpoint", "; ".join(one.words(self.graph) for one in stops if one.socket == key)),
+            ("breakpoint", "; ".join(stop.words(self.graph) for stop in stops if stop.socket == key)),
             ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
             ("protocol", "" if socket.is_utility else socket.handoff),
             ("item", f"{iterator.items} at the cursor {iterator.cursor}" if iterator is not None else ""),
             ("advance", advance_label(advance) if advance is not None else ""),
             ("loops", ", ".join(socket.loops)),
         ]
-        ways = [
+        edges = [
             (link_title(link), self._used(link, marks), str(self._taken(link)) if cast is not None else "")
             for link in self._links.values()
             if link.source == key
@@ -154,19 +154,19 @@ class Inspector:
         return [
             FactTable([row for row in rows if row[1]]),
             Heading("Edges, in order"),
-            Table(("way", "used now", "taken"), ways),
+            Table(("way", "used now", "taken"), edges),
             Heading("What its output must hold"),
             self._wanted(socket),
             *_command(socket),
         ]
 
     def _wanted(self, socket: Socket) -> Block:
-        here = self.rules.sockets[socket.id]
-        if here.wants:
-            return Table(("field", "what it must be"), list(here.wants.items()))
+        socket_rules = self.rules.sockets[socket.id]
+        if socket_rules.wants:
+            return Table(("field", "what it must be"), list(socket_rules.wants.items()))
         if socket.parse == "text":
             return Line("Any text will do.")
-        if here.protocol.has("fields"):
+        if socket_rules.protocol.has("fields"):
             return Line("A JSON object; no field must be there.")
         return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
 
@@ -214,7 +214,9 @@ class Inspector:
         """The steps in which its socket was left, with their decisions."""
         steps = self.cast.steps if self.cast is not None else ()
         return [
-            (one, one.decision) for one in steps if one.socket == link.source and one.decision is not None
+            (step, step.decision)
+            for step in steps
+            if step.socket == link.source and step.decision is not None
         ]
 
     def _used(self, link: Link, marks: Marks) -> str:
@@ -230,8 +232,8 @@ class Inspector:
         if link.limit is not None:
             inside = self.graph.sockets[link.source].iterator is not None
             return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"
-        most = self.graph.limits.max_edge_traversals
-        return f"at most {most} times outside items; inside an item rounds without advance are bounded"
+        maximum = self.graph.limits.max_edge_traversals
+        return f"at most {maximum} times outside items; inside an item rounds without advance are bounded"
 
     def _last_time(self, link: Link) -> list[Block]:
         """Whether it was taken when its socket was last left, and why."""
@@ -241,13 +243,13 @@ class Inspector:
         if not decided:
             return [Heading("The last time"), Line("Its socket has not been left yet.", "quiet")]
         step, decision = decided[-1]
-        why, taken = self.cast.why(step.number), _chose(decision, link)
+        why, was_taken = self.cast.why(step.number), _chose(decision, link)
         name = link.key if link.place is None else f"edge {link.place + 1}"
         rows = [row for row in why.rows if row[0] == name]
         unseen = "" if rows else ": it was not checked"
         return [
             Heading(f"The last time: {why.title}"),
-            Line("It was taken.", "good") if taken else Line(f"It was not taken{unseen}."),
+            Line("It was taken.", "good") if was_taken else Line(f"It was not taken{unseen}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
         ]
@@ -258,7 +260,7 @@ class Inspector:
         progress = loop_progress(self.cast).get(loop.id) if self.cast is not None else None
         rows = [
             ("goes over", loop_label(self.graph, loop, progress)),
-            ("sockets", ", ".join(self.names[one] for one in loop.sockets)),
+            ("sockets", ", ".join(self.names[id_] for id_ in loop.sockets)),
         ]
         if loop.iterator is not None:
             rows += [("list", loop.iterator.items), ("cursor", loop.iterator.cursor)]
@@ -293,7 +295,7 @@ def _command(socket: Socket) -> list[Block]:
     command = socket.materia.raw.get("command")
     if not isinstance(command, list):
         return []
-    rows = [(str(place), str(one)) for place, one in enumerate(command)]
+    rows = [(str(index), str(argument)) for index, argument in enumerate(command)]
     return [Fold(f"command: {part(' '.join(map(str, command)), 80)}", [Table(("", "argument"), rows)])]
 
 
@@ -327,14 +329,14 @@ def in_effect(model: type[Model], resolved: object, written: Mapping[str, JSON])
         resolved: the same, resolved: what it has under the name of a field is what takes effect.
         written: what the loadout says; what takes no effect of its own stays as it is there.
     """
-    made = dict(written)
+    values = dict(written)
     for key, row in model.rows.items():
         value = getattr(resolved, _RENAMED.get(row.name, row.name), None)
         if row.name not in _OWN_WAY and (value or (key in written and value is not None)):
-            made[key] = _json(row.part, value)
+            values[key] = _json(row.part, value)
     if getattr(resolved, "derived", False):
-        made["derived"] = True
-    return made
+        values["derived"] = True
+    return values
 
 
 def _json(model: type[Model] | None, value: Any) -> JSON:
@@ -346,8 +348,8 @@ def _json(model: type[Model] | None, value: Any) -> JSON:
     if is_dataclass(value):
         return {_camel(field.name): _json(None, getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {name: _json(None, one) for name, one in value.items()}
-    return [_json(model, one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _json(None, item) for name, item in value.items()}
+    return [_json(model, item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _camel(name: str) -> str:

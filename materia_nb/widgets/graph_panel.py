@@ -176,7 +176,7 @@ class GraphPanel(Panel):
         self.front = CanvasFront(
             drawing=reference(self._cytoscape),
             fixed={
-                "themes": {name: dict(one) for name, one in THEMES.items()},
+                "themes": {name: dict(theme) for name, theme in THEMES.items()},
                 "conditions": drawn_conditions(),
                 "font": FONT,
             },
@@ -212,18 +212,18 @@ class GraphPanel(Panel):
         if self._mode != "design":
             placed = best_layout(self.graph, self._area, directions=directions, folded=self._folded)
             return GraphElements(self.graph, placed)
-        given = grid_positions(self.graph)
-        stands = self.graph.sockets.keys() <= self._positions.keys() | given.keys()
+        written = grid_positions(self.graph)
+        is_complete = self.graph.sockets.keys() <= self._positions.keys() | written.keys()
         placed = best_layout(
             self.graph,
             self._area,
             directions=directions,
             folded=self._folded,
-            positions=self._positions | given,
-            levels=(self._level,) if self._level and (stands or self._level == 1) else (2, 1),
+            positions=self._positions | written,
+            levels=(self._level,) if self._level and (is_complete or self._level == 1) else (2, 1),
         )
         self._direction, self._level = placed.direction, placed.level
-        self._positions |= {key: spot for key, spot in placed.grid_positions().items() if key not in given}
+        self._positions |= {key: spot for key, spot in placed.grid_positions().items() if key not in written}
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
@@ -240,14 +240,14 @@ class GraphPanel(Panel):
         self.picture.layout.height = f"{height}px"
         self.picture.add_class("mnb-graph-alone")
         self._details.add_class("mnb-graph-details")
-        beside = ui.Box(
+        side_box = ui.Box(
             [self._details], layout=ui.Layout(overflow="auto", max_height=f"{height}px", display="block")
         )
-        beside.layout.flex, beside.layout.width, beside.layout.min_width = "1 1 28%", "0", "240px"
+        side_box.layout.flex, side_box.layout.width, side_box.layout.min_width = "1 1 28%", "0", "240px"
         self.picture.layout.flex, self.picture.layout.width = "1 1 68%", "0"
         self.picture.layout.min_width = "320px"
         top = self.above_notice(ui.HBox([self._status]))
-        self.put(top, ui.HBox([self.picture, beside], layout=ui.Layout(flex_flow="row wrap")))
+        self.put(top, ui.HBox([self.picture, side_box], layout=ui.Layout(flex_flow="row wrap")))
 
     # -- for code ---------------------------------------------------------------------
 
@@ -400,8 +400,8 @@ class GraphPanel(Panel):
             MateriaError: the element is not named by a text (``bad_message``).
         """
         if not isinstance(element, str | None):
-            what = "The message of the page names an element by something other than a text."
-            raise MateriaError(what, hint="reload the page", kind="bad_message")
+            problem = "The message of the page names an element by something other than a text."
+            raise MateriaError(problem, hint="reload the page", kind="bad_message")
         return self._scene.selections.get(element or "")
 
     @canvas_messages.message
@@ -540,8 +540,8 @@ class GraphPanel(Panel):
         still = len(self.graph.sockets) > MOST_SOCKETS
         of_pick = self._scene.elements
         listed = [
-            [words.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
-            for words, pick in selectable_parts(self.graph)
+            [label.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
+            for label, pick in selectable_parts(self.graph)
             if pick in of_pick
         ]
         scene = self._scene.data(still=still) | {"number": self._shown, "fresh": fresh, "list": listed}
@@ -556,7 +556,7 @@ class GraphPanel(Panel):
         self._fold_finished(marks)
         look = self._scene.look(marks, still=len(self.graph.sockets) > MOST_SOCKETS)
         before = self.front.look
-        changed = {key: one for key, one in look.items() if before.get(key) != one}
+        changed = {key: element for key, element in look.items() if before.get(key) != element}
         if changed:
             self.front.change(changed)
         lines = self._lines(moment)
@@ -568,7 +568,7 @@ class GraphPanel(Panel):
             "name": part(self.graph.name, 80),
             "told": " · ".join(lines) if lines else graph_summary(self.graph),
             "follows": self.cast is not None,
-            "marked": [one for key in self._marked if (one := by_pick.get(("socket", key))) is not None],
+            "marked": [look_ for key in self._marked if (look_ := by_pick.get(("socket", key))) is not None],
         }
         if self.front.flags != flags:
             self.front.flags = flags
@@ -588,9 +588,9 @@ class GraphPanel(Panel):
             and of[0] >= of[1]
             and marks.current not in loop.sockets
         }
-        wanted = (self._folded - (self._folded - self._unfolded)) | (done - self._unfolded)
-        if wanted != self._folded:
-            self._folded = frozenset(wanted)
+        folded = (self._folded - (self._folded - self._unfolded)) | (done - self._unfolded)
+        if folded != self._folded:
+            self._folded = frozenset(folded)
             self._scene = self._laid_out()
             self._show_scene(fresh=False)
 

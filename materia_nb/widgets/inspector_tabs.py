@@ -32,7 +32,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.graph_inspector import DEFINITION, Inspector, last_handoffs
-from materia_nb.widgets.state_tree import changed_blocks, limit_blocks, tree_of
+from materia_nb.widgets.state_tree import diff_blocks, limit_blocks, state_nodes
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -48,14 +48,14 @@ class Element(NamedTuple):
     id: str
 
 
-def check_element(cast: Snapshot, kind: object, key: object) -> Element:
+def require_element(cast: Snapshot, kind: object, key: object) -> Element:
     """Return an element that the cast has.
 
     Raises:
         MateriaError: it has no such element (``unknown_part``).
     """
-    found = kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)
-    if not found:
+    exists = kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)
+    if not exists:
         raise MateriaError(
             f"The cast has no {part(str(kind), 20)} {part(str(key), 60)!r}.",
             hint="select one on the graph",
@@ -66,21 +66,21 @@ def check_element(cast: Snapshot, kind: object, key: object) -> Element:
 
 def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
     if kind in ("item", "step"):
-        most = len(cast.work_items) if kind == "item" else len(cast.steps)
-        return key.isdecimal() and int(key) <= most
+        count = len(cast.work_items) if kind == "item" else len(cast.steps)
+        return key.isdecimal() and int(key) <= count
     return Inspector(cast.graph, cast).has(kind, key)
 
 
-def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
+def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
     """Return the breakpoints that an element of the graph can have, the plainest first; none of an item or a loop."""
     if element.kind == "socket":
-        asked = not cast.graph.sockets[element.id].is_utility
-        of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "hollow_answer") if asked else ()
+        is_agent = not cast.graph.sockets[element.id].is_utility
+        of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "hollow_answer") if is_agent else ()
         kinds: tuple[BreakKind, ...] = ("before", "after", *of_agents, "same_again")
         return [Breakpoint(kind, element.id) for kind in kinds]
     if element.kind not in ("edge", "exit"):
         return []
-    link = next(one for one in links(cast.graph) if one.key == element.id)
+    link = next(link for link in links(cast.graph) if link.key == element.id)
     anyway = Breakpoint("edge", link.source, link.to)
     return [anyway] if link.place is None else [Breakpoint("edge", link.source, link.place + 1), anyway]
 
@@ -116,16 +116,16 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     ]
 
 
-def _is_about(cast: Snapshot, step: StepRecord, place: int) -> bool:
+def _is_about(cast: Snapshot, step: StepRecord, index: int) -> bool:
     item = item_now(cast.rules, cast.session, step)
     walks = cast.rules.lists.get((WORK_ITEMS,), ())
-    return item is not None and item[1] == place and any(item[0] == walk.iterator.cursor for walk in walks)
+    return item is not None and item[1] == index and any(item[0] == walk.iterator.cursor for walk in walks)
 
 
 # -- a step ----------------------------------------------------------------------------------
 
 
-def step_tab(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
+def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
     """Return what a tab says of a step: why it went on as it did, its tool calls, or what it handed on."""
     if name == "calls":
         calls = step.calls if step is not None else ()
@@ -145,29 +145,29 @@ def _worked_on(step: StepRecord) -> list[Block]:
     if item is None:
         return []
     value = item.value if isinstance(item.value, dict) else {}
-    words = f"{item.key} {part(str(value.get('title', item.label)), 200)}"
+    heading = f"{item.key} {part(str(value.get('title', item.label)), 200)}"
     task = [Code(clip_plain(plain(as_text(value["context"])), 1_500))] if value.get("context") else []
-    return [Heading(f"worked on {words}"), *task]
+    return [Heading(f"worked on {heading}"), *task]
 
 
 # -- prompts ---------------------------------------------------------------------------------
 
 
-def prompt_part(words: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
+def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
     """The content of a tab with a prompt: texts as they are where they can be edited, else made harmless."""
-    names = [one.name for one in prompt.parts]
+    names = [part.name for part in prompt.parts]
     first = names.index("task") if "task" in names else 0
     layers = [
         {
-            "name": one.name,
-            "open": place >= first and bool(one.text),
-            "heading": plain(part_title(one)),
-            "text": one.text if edit else plain(one.text),
+            "name": part.name,
+            "open": index >= first and bool(part.text),
+            "heading": plain(part_title(part)),
+            "text": part.text if edit else plain(part.text),
         }
-        for place, one in enumerate(prompt.parts)
-        if one.text or not edit
+        for index, part in enumerate(prompt.parts)
+        if part.text or not edit
     ]
-    return {"is": "prompt", "words": words, "layers": layers, "key": key, "edit": edit}
+    return {"is": "prompt", "words": title, "layers": layers, "key": key, "edit": edit}
 
 
 def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
@@ -178,15 +178,15 @@ def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
     return prompt, plain(why_not)
 
 
-def chips_of(step: StepRecord) -> list[str]:
+def step_chips(step: StepRecord) -> list[str]:
     """What to say of a step beside its name."""
     item = [f"{step.item_key} {part(step.item_label or '', 40)}"] if step.item_key else []
     return [f"step {step.number}", f"visit {step.visit}", *item]
 
 
-def any_blocks(found: Any) -> dict[str, Any]:
+def blocks_content(blocks: Any) -> dict[str, Any]:
     """The content of a tab that is only to be read."""
-    return {"is": "blocks", "blocks": found}
+    return {"is": "blocks", "blocks": blocks}
 
 
 _WORDS: Final = {
@@ -237,10 +237,10 @@ def inspector_state(
 
 def _head(now: Snapshot, selected: Element | None) -> tuple[Any, ...]:
     """Return the title, the socket that it is about, its latest step, and whether that is where the cast is."""
-    here = _here(now)
-    socket = selected.id if selected is not None else here
+    current = _here(now)
+    socket = selected.id if selected is not None else current
     record = next((step for step in reversed(now.steps) if step.socket == socket), None)
-    at_present = selected is None or socket == here
+    at_present = selected is None or socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
     title = _socket_title(now, element, at_present=at_present)
     return title, element, now.latest if at_present else record, at_present
@@ -258,14 +258,14 @@ def _here(cast: Snapshot) -> str:
 
 def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
-    words = dict(_WORDS)
+    titles = dict(_WORDS)
     if tabs.record is not None and tabs.record.calls:
-        words["calls"] += f" {len(tabs.record.calls)}"
+        titles["calls"] += f" {len(tabs.record.calls)}"
     waits = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
     return {
         "title": title,
         # With a dot where something waits for the person.
-        "tabs": [[name, words[name], name == "answer" and waits] for name in names],
+        "tabs": [[name, titles[name], name == "answer" and waits] for name in names],
         "tab": opened,
         "content": tabs.tree() if opened == "state" else blocks_as_json(tabs.content(opened)),
         "busy": tabs.busy,
@@ -290,23 +290,23 @@ class _Tabs:
         if name in ("answer", "prompt"):
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
-            return any_blocks(about(self.shown, self.element))
-        found = any_blocks(step_tab(name, self.shown, self.record))
+            return blocks_content(about(self.shown, self.element))
+        content = blocks_content(step_blocks(name, self.shown, self.record))
         if self.present and name == "output":
             correct = answer_state(self.now, busy=self.busy).get("correct")
-            found = {**found, "correct": correct} if correct else found
-        return found
+            content = {**content, "correct": correct} if correct else content
+        return content
 
     def _answer(self) -> dict[str, Any]:
         if self.at_present:
             return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
-        here = self.now.names.get(_here(self.shown))
-        if here is not None and self.now.status in ("waiting", "held", "failed"):
-            where = f"The cast is at {here}. "
+        current = self.now.names.get(_here(self.shown))
+        if current is not None and self.now.status in ("waiting", "held", "failed"):
+            where = f"The cast is at {current}. "
             parts.append(Action(where, "Show it", "show where the cast is", "select", {"element": None}))
-        return any_blocks([*parts, *last_handoffs(self.shown, self.element.id)])
+        return blocks_content([*parts, *last_handoffs(self.shown, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:
         cast, record = self.shown, self.record
@@ -316,7 +316,7 @@ class _Tabs:
                 edit = cast.writable and not self.busy and not cast.lanes_go_on
                 turn = cast.engine.at.turn if cast.engine.at else 0
                 against = against_last_visit(cast.steps, cast.steps[-1], waiting)
-                return prompt_part(
+                return prompt_content(
                     f"The prompt. Changes are for this turn only. {against}".rstrip(),
                     waiting,
                     f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}",
@@ -327,35 +327,35 @@ class _Tabs:
             and self.element is not None
             and (record is None or not self.at_present or cast.status == "ready")
         ):
-            made, why_not = preview(cast, self.element.id)
-            if made is None:
-                return any_blocks([Line(why_not, "quiet")])
+            prompt, why_not = preview(cast, self.element.id)
+            if prompt is None:
+                return blocks_content([Line(why_not, "quiet")])
             enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
             enter = enter and not cast.lanes_go_on
             more = " Change a layer here, and it is entered with it, for this turn only." if enter else ""
-            return prompt_part(
+            return prompt_content(
                 f"A preview: what would be asked if it were entered now.{more}",
-                made,
+                prompt,
                 f"{cast.id} {len(cast.steps)} {self.element.id}",
                 edit=enter,
             )
         if record is None or record.prompt is None:
-            return any_blocks(
+            return blocks_content(
                 [Line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
         against = against_last_visit(cast.steps, record, record.prompt)
-        words = " ".join(
+        title = " ".join(
             filter(None, (f"What step {record.number} was asked.", counted_tokens(record), against))
         )
         key = f"{cast.id} step {record.number}"
-        return prompt_part(words, record.prompt, key, edit=False)
+        return prompt_content(title, record.prompt, key, edit=False)
 
     def tree(self) -> dict[str, Any]:
         """Return what the tab with the state shows, as plain data: there may be thousands of values."""
         shown = self.shown
         return {
             "is": "state",
-            "nodes": tree_of(dict(shown.state)),
+            "nodes": state_nodes(dict(shown.state)),
             "blocks": blocks_as_json(_changed_last(shown.latest)),
             "limits": blocks_as_json(limit_blocks(shown)),
             "edit": self.present and shown.writable and not self.busy and not shown.lanes_go_on,
@@ -368,7 +368,7 @@ class _Tabs:
 def _changed_last(last: StepRecord | None) -> list[Block]:
     if last is None:
         return []
-    return changed_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
+    return diff_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
 
 
 def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) -> dict[str, Any]:
@@ -411,7 +411,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     return {
         "kind": "step",
         "name": past.names[record.socket],
-        "chips": [*_lane(past), *chips_of(record)],
+        "chips": [*_lane(past), *step_chips(record)],
         "id": None,
         "step": record.number,
     }
@@ -419,12 +419,12 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
 
 def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
     """The breakpoints that an element can have: the words of each, what it is, and whether it is set."""
-    there = {one.every_time: one for one in cast.breakpoints}
+    existing = {stop.every_time: stop for stop in cast.breakpoints}
     names = {**cast.names, END: "the end"}
     return [
-        [there.get(one, one).words(cast.graph, names), one.as_json(), one in there]
-        for place, one in enumerate(stops_at(cast, element))
-        if element.kind == "socket" or not place or one in there
+        [existing.get(possible, possible).words(cast.graph, names), possible.as_json(), possible in existing]
+        for index, possible in enumerate(possible_breakpoints(cast, element))
+        if element.kind == "socket" or not index or possible in existing
     ]
 
 
@@ -433,7 +433,7 @@ def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
         return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
     name, under = f"loop {part(element.id, 60)}", "loop"
     if element.kind != "loop":
-        link = next(one for one in links(cast.graph) if one.key == element.id)
+        link = next(link for link in links(cast.graph) if link.key == element.id)
         names = {**cast.names, END_SIGN: "the end"}
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
         under = link.condition if link.place is None else f"{link.condition} · {ordinal(link.place + 1)} way"

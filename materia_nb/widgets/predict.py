@@ -96,9 +96,9 @@ class PredictPanel(Panel):
         self.answer: PredictionView | None = None
         self.question, self._asked = _ask(cast, name)
         self._words, self._verdict = ui.HTML(), ui.HTML()
-        places = self.question.places if self.question else ()
-        sockets = [place for place in places if place in cast.graph.sockets]
-        self.picture = PredictPicture(sockets, lambda place, number: self._guess(place, number)(None))
+        targets = self.question.places if self.question else ()
+        sockets = [target for target in targets if target in cast.graph.sockets]
+        self.picture = PredictPicture(sockets, lambda target, number: self._guess(target, number)(None))
         legend = ui.HTML()
         show_html(legend, Html(f'<div class="mnb-legend">{html_text(_LEGEND)}</div>'))
         self.buttons: dict[str, ui.Button] = {}
@@ -115,7 +115,7 @@ class PredictPanel(Panel):
             self.picture,
             legend,
             self._words,
-            *([self.sure] if places else []),
+            *([self.sure] if targets else []),
             self._button_row,
             self._verdict,
             row(self.next),
@@ -142,12 +142,12 @@ class PredictPanel(Panel):
         self._close_earlier_buttons()
         self._earlier_buttons = [*self.buttons.values()]
         self.buttons = {
-            place: button(
-                _named(self.cast.graph, place),
-                _WORDS.get(place, f"it goes to {place}"),
-                self._guess(place, self.question.number),
+            target: button(
+                _named(self.cast.graph, target),
+                _WORDS.get(target, f"it goes to {target}"),
+                self._guess(target, self.question.number),
             )
-            for place in self.question.places
+            for target in self.question.places
         }
         self._button_row.children = tuple(self.buttons.values())
 
@@ -156,10 +156,10 @@ class PredictPanel(Panel):
             earlier.close()
         self._earlier_buttons = []
 
-    def _guess(self, place: str, number: int) -> Callable[[Any], None]:
+    def _guess(self, target: str, number: int) -> Callable[[Any], None]:
         def run() -> None:
             assert self.question is not None  # noqa: S101 - without one there are no buttons
-            self.answer = self.question.guess(place, sure=self.sure.value, number=number)
+            self.answer = self.question.guess(target, sure=self.sure.value, number=number)
 
         def guess(_: Any) -> None:
             assert self.question is not None  # noqa: S101 - as above
@@ -190,18 +190,18 @@ class PredictPanel(Panel):
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
         show_html(self._verdict, html_join([alert, html_lines(self._score())]))
-        for place, one in self.buttons.items():
-            one.button_style, one.icon = self._mark(place)
+        for target, button_ in self.buttons.items():
+            button_.button_style, button_.icon = self._mark(target)
         # Until the route is at its end it stays: a button that goes would lose the focus of the keyboard.
         on_the_way = self.question is not None and self.question.points and not self._at_the_end
         self.next.layout.display = None if on_the_way else "none"
 
-    def _mark(self, place: str) -> tuple[str, str]:
+    def _mark(self, target: str) -> tuple[str, str]:
         """The style and the icon of a button: of what is right, once that is told, and of the latest guess where it is wrong."""
         answer = self.answer
-        if answer is not None and answer.told and place == answer.outcome:
+        if answer is not None and answer.told and target == answer.outcome:
             return "success", "check"
-        if answer is not None and not answer.right and place == answer.guess:
+        if answer is not None and not answer.right and target == answer.guess:
             return "warning", "times"
         return "", ""
 
@@ -225,17 +225,17 @@ class PredictPanel(Panel):
         return graph_svg(self.cast.graph, marks)
 
 
-def _named(graph: Graph, place: str) -> str:
+def _named(graph: Graph, target: str) -> str:
     """A place as its button says it: a socket with its materia."""
-    return f"{place} · {graph.sockets[place].materia.id}" if place in graph.sockets else place
+    return f"{target} · {graph.sockets[target].materia.id}" if target in graph.sockets else target
 
 
 def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:
     try:
-        asked = Question(cast, _TRIES, name)
+        question = Question(cast, _TRIES, name)
     except MateriaError as error:
         return None, error.what
-    return asked, asked.text
+    return question, question.text
 
 
 def show(cast: Cast, name: str = "") -> PredictPanel:

@@ -35,8 +35,8 @@ def selection_of(link: Link) -> Selection | None:
 
 def link_title(link: Link) -> str:
     """Name a line by its condition and target, for a place that names its source."""
-    words = "no edges" if link.kind == "implied" else link_label(link) or link.condition
-    return f"{words} → {part(link.to)}"
+    label = "no edges" if link.kind == "implied" else link_label(link) or link.condition
+    return f"{label} → {part(link.to)}"
 
 
 def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
@@ -44,39 +44,39 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
     out: dict[str, list[Link]] = {}
     for link in links(graph):
         out.setdefault(link.source, []).append(link)
-    titles = Counter(link_title(link) for ways in out.values() for link in ways)
+    titles = Counter(link_title(link) for socket_links in out.values() for link in socket_links)
     named: list[tuple[str, Selection]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
         label = part(socket.materia.label)
         name = part(socket.id) if socket.id == socket.materia.label else f"{part(socket.id)} · {label}"
-        words = f"{name} · {', '.join(socket_kinds(socket))}{entry}"
-        named.append((words, ("socket", socket.id)))
+        title = f"{name} · {', '.join(socket_kinds(socket))}{entry}"
+        named.append((title, ("socket", socket.id)))
         for link in out.get(socket.id, ()):
-            pick, title = selection_of(link), link_title(link)
-            if pick is not None:
+            selection, title = selection_of(link), link_title(link)
+            if selection is not None:
                 source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
-                named.append((f"{_INDENT}{title}{source}", pick))
+                named.append((f"{_INDENT}{title}{source}", selection))
     named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
     return numbered(named)
 
 
 def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
     """Number names that still occur more than once: a list selects by name."""
-    seen: Counter[str] = Counter()
-    apart = []
-    for words, pick in named:
-        seen[words] += 1
-        apart.append((words if seen[words] == 1 else f"{words}{_INDENT}({seen[words]})", pick))
-    return apart
+    counts: Counter[str] = Counter()
+    numbered = []
+    for title, selection in named:
+        counts[title] += 1
+        numbered.append((title if counts[title] == 1 else f"{title}{_INDENT}({counts[title]})", selection))
+    return numbered
 
 
 OLD: Final = "old"
 
 
-def edge_selection(kind: Kind, owner: str, place: int | str) -> Selection:
+def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
     """Return an edge of a socket, or an exit route of a loop, as a part."""
-    return kind, f"{kind}:{place}:{owner}"
+    return kind, f"{kind}:{index}:{owner}"
 
 
 def owner_of(pick: Selection) -> tuple[str, int | None]:
@@ -86,8 +86,8 @@ def owner_of(pick: Selection) -> tuple[str, int | None]:
     """
     if pick[0] in ("socket", "loop"):
         return pick[1], None
-    _, place, owner = pick[1].split(":", 2)
-    return owner, None if place == OLD else int(place)
+    _, index, owner = pick[1].split(":", 2)
+    return owner, None if index == OLD else int(index)
 
 
 ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("condition", "targetSocketId")}
@@ -108,7 +108,11 @@ def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
 
 def members_of(document: Object, loop: str) -> list[str]:
     """Return the members of a loop, as far as they are text."""
-    return [one for one in as_list(written(document, "loop", loop).get("sockets")) if isinstance(one, str)]
+    return [
+        member
+        for member in as_list(written(document, "loop", loop).get("sockets"))
+        if isinstance(member, str)
+    ]
 
 
 def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
@@ -116,22 +120,22 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
     named: list[tuple[str, Selection]] = []
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
-        what = (
+        description = (
             f"{part(socket.materia.label)} · {', '.join(socket_kinds(socket))}"
             if socket
             else part(brief(raw))
         )
         entry = " · entry" if id_ == graph.entry else ""
-        named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))
-        for place, edge in enumerate(edges_of(document, "edge", id_)):
-            words = f"{_INDENT}{place + 1} {_way(edge, 'edge')} (from {part(id_)})"
-            named.append((words, edge_selection("edge", id_, place)))
+        named.append((f"{part(id_)} · {description}{entry}", ("socket", id_)))
+        for index, edge in enumerate(edges_of(document, "edge", id_)):
+            title = f"{_INDENT}{index + 1} {_way(edge, 'edge')} (from {part(id_)})"
+            named.append((title, edge_selection("edge", id_, index)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
-        for place, route in enumerate(edges_of(document, "exit", id_)):
+        for index, route in enumerate(edges_of(document, "exit", id_)):
             source = part(as_object(route).get("from", "?"))
-            words = f"{_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
-            named.append((words, edge_selection("exit", id_, place)))
+            title = f"{_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
+            named.append((title, edge_selection("exit", id_, index)))
         if is_object(as_object(raw).get("exit")):
             named.append((f"{_INDENT}exit, older form (loop {part(id_)})", edge_selection("exit", id_, OLD)))
     return numbered(named)
@@ -148,16 +152,16 @@ def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
             drawn["edge", link.key] = edge_selection("edge", link.source, link.place)
         elif link.kind == "implied":
             drawn["edge", link.key] = ("socket", link.source)
-    taken: set[tuple[str, int]] = set()
+    matched: set[tuple[str, int]] = set()
     for link, (loop, route) in zip(exits, routes, strict=False):
         if route.derived:
             drawn["exit", link.key] = edge_selection("exit", loop, OLD)
             continue
-        wanted = (route.source, route.condition, route.target)
-        for place, raw in enumerate(edges_of(document, "exit", loop)):
-            if _ends(raw) == wanted and (loop, place) not in taken:
-                taken.add((loop, place))
-                drawn["exit", link.key] = edge_selection("exit", loop, place)
+        ends = (route.source, route.condition, route.target)
+        for index, raw in enumerate(edges_of(document, "exit", loop)):
+            if _ends(raw) == ends and (loop, index) not in matched:
+                matched.add((loop, index))
+                drawn["exit", link.key] = edge_selection("exit", loop, index)
                 break
     return drawn
 

@@ -26,7 +26,7 @@ def aliases(state: _CastData) -> dict[str, list[str]]:
     """Return the names under which one item is shown, by the first of them: they are one thing and one row."""
     twins: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
-        first = next((one for one in twins if same(state[one], state[name])), None)
+        first = next((name_ for name_ in twins if same(state[name_], state[name])), None)
         if first is not None and name != "workItems":
             twins[first].append(name)
         else:
@@ -37,7 +37,7 @@ def aliases(state: _CastData) -> dict[str, list[str]]:
 _CastData = dict[str, JSON]
 
 
-def tree_of(data: _CastData) -> list[dict[str, Any]]:
+def state_nodes(data: _CastData) -> list[dict[str, Any]]:
     """Return the state as nodes: name, path, kind, value or children; at most some thousand, the rest is counted."""
     left = [_BUDGET]
     twins = aliases(data)
@@ -54,12 +54,14 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
     node: dict[str, Any] = {"name": plain(name), "path": path}
     if isinstance(value, dict | list):
         pairs = (
-            list(value.items()) if isinstance(value, dict) else [(str(n), one) for n, one in enumerate(value)]
+            list(value.items())
+            if isinstance(value, dict)
+            else [(str(n), item) for n, item in enumerate(value)]
         )
         node |= {"kind": "object" if isinstance(value, dict) else "list", "count": len(pairs)}
         if len(path) < _DEPTH and left[0] > 0:
             node["children"] = [
-                _node(key, [*path, key], one, left) for key, one in pairs[:_MOST_CHILDREN] if left[0] > 0
+                _node(key, [*path, key], child, left) for key, child in pairs[:_MOST_CHILDREN] if left[0] > 0
             ]
             node["more"] = len(pairs) - len(node["children"])
         else:
@@ -72,7 +74,7 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
     return node
 
 
-def changed_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
+def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
     """What differs between two states, as a tree with marks; what is the same thing under several names is told once."""
     folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
@@ -86,18 +88,18 @@ def changed_blocks(before: _CastData, after: _CastData, title: str) -> list[Bloc
 def limit_blocks(cast: Snapshot) -> list[Block]:
     """Cursors, budgets and limits with how much of each is used."""
     now = cast.engine
-    rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
+    rows = [(f"cursor {name}", str(index), "") for name, index in now.cursors.items()]
     rows += [
-        (f"edge {place + 1} of {socket}", str(used), str(limit))
-        for (socket, place), (used, limit) in edges_used(cast.rules, now).items()
+        (f"edge {index + 1} of {socket}", str(used), str(limit))
+        for (socket, index), (used, limit) in edges_used(cast.rules, now).items()
     ]
     rows += [
         (
-            one.what,
-            "" if one.used is None else str(one.used),
-            "no limit" if one.most is None else str(one.most),
+            limit_row.what,
+            "" if limit_row.used is None else str(limit_row.used),
+            "no limit" if limit_row.most is None else str(limit_row.most),
         )
-        for one in limits_of(cast.rules, now)
+        for limit_row in limits_of(cast.rules, now)
     ]
     return [Table(("cursors and limits", "now", "limit"), rows)]
 
@@ -109,7 +111,7 @@ _CHANGES: Final = 40
 _VALUE_CHARS: Final = 200
 
 
-class Watched:
+class WatchList:
     """The paths that are watched in one panel; where each changed is kept, so that a step is looked at once."""
 
     def __init__(self) -> None:
@@ -162,18 +164,18 @@ class Watched:
             looked.pop()  # it goes on from an earlier step, another line is shown, or the latest one is not what it was
         while changed and changed[-1] >= len(looked):
             changed.pop()
-        for place in range(len(looked), len(steps)):
-            step = steps[place]
+        for index in range(len(looked), len(steps)):
+            step = steps[index]
             looked.append(step)
             if not same(_value(step.before.data, path), _value(step.after.data, path)):
-                changed.append(place)
+                changed.append(index)
         rows = [
             [
-                steps[place].number,
-                now.names.get(steps[place].socket, ""),
-                _words(steps[place].after.data, path),
+                steps[index].number,
+                now.names.get(steps[index].socket, ""),
+                _words(steps[index].after.data, path),
             ]
-            for place in reversed(changed[-_CHANGES:])
+            for index in reversed(changed[-_CHANGES:])
         ]
         return {"changes": len(changed), "rows": rows}
 

@@ -33,19 +33,19 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
         cast: whose.
         busy: whether a step runs, during which they cannot be changed.
     """
-    items, stands = cast.work_items, cast.standings
+    items, standings = cast.work_items, cast.standings
     at = cast.engine.at
-    most = min(_TEXT_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items) or 1)))
+    limit = min(_TEXT_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items) or 1)))
     return {
-        "items": [_shortened(texts(one), most) for one in items[:_MOST_ITEMS]],
+        "items": [_shortened(texts(item), limit) for item in items[:_MOST_ITEMS]],
         "more": max(0, len(items) - _MOST_ITEMS),
         "base": json_digest(items),
-        "stands": stands[:_MOST_ITEMS],
+        "stands": standings[:_MOST_ITEMS],
         "lanes": {
-            str(place): f"{part(lane.name, 40)}, {lane.status}" for place, lane in cast.lane_of_item.items()
+            str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()
         },
-        "done": stands.count("done"),
-        "current": _current(cast, stands),
+        "done": standings.count("done"),
+        "current": _current(cast, standings),
         "at": at.socket if at is not None and at.item is not None else None,
         "can": cast.writable and not busy and len(items) <= _MOST_ITEMS and not cast.lanes_go_on,
         "frozen": cast.lanes_go_on,
@@ -55,10 +55,10 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     }
 
 
-def _shortened(whole: list[str], most: int) -> list[str | int]:
+def _shortened(texts: list[str], limit: int) -> list[str | int]:
     """Return texts of at most so many characters, and if one is longer, the length of each longer one, else 0."""
-    cut = [len(text) if len(text) > most else 0 for text in whole]
-    return [*(text[:most] for text in whole), *(cut if any(cut) else ())]
+    cut = [len(text) if len(text) > limit else 0 for text in texts]
+    return [*(text[:limit] for text in texts), *(cut if any(cut) else ())]
 
 
 def json_digest(value: JSON) -> str:
@@ -76,11 +76,11 @@ def texts(item: JSON) -> list[str]:
     return [as_text(item.get(name, "")) for name in _TEXTS]
 
 
-Rebuilt: TypeAlias = tuple[list[JSON], list[int | None] | None]
+EditedItems: TypeAlias = tuple[list[JSON], list[int | None] | None]
 """The items that the rows of a table make, and which of those before each is; None where that is not known."""
 
 
-def rebuilt(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> Rebuilt:
+def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> EditedItems:
     """Make items of the rows of a table.
 
     Args:
@@ -91,33 +91,33 @@ def rebuilt(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON]
     Raises:
         MateriaError: a text is missing that is not known (``outdated``).
     """
-    made: list[JSON] = []
+    new_items: list[JSON] = []
     origins: list[int | None] = []
-    for title, context, place, _ in rows:
-        origin = place if read is not None and place is not None and place < len(read) else None
+    for title, context, index, _ in rows:
+        origin = index if read is not None and index is not None and index < len(read) else None
         before = None if read is None or origin is None else read[origin]
         olds = [None, None] if origin is None else texts(before)
         typed = [old if text is None else text for text, old in zip((title, context), olds, strict=True)]
         if None in typed:
-            what = "Nothing was done: the list that these items come from is no longer known."
-            raise MateriaError(what, hint="revert, then edit the list as it is now", kind="outdated")
-        made.append(
+            problem = "Nothing was done: the list that these items come from is no longer known."
+            raise MateriaError(problem, hint="revert, then edit the list as it is now", kind="outdated")
+        new_items.append(
             before if olds == typed else dict(zip(_TEXTS, typed, strict=True))
         )  # as it was read, if not changed
         origins.append(origin)
-    return made, origins if read is not None and same(list(read), list(items)) else None
+    return new_items, origins if read is not None and same(list(read), list(items)) else None
 
 
-def redone(
+def items_to_redo(
     rows: Sequence[ItemRow], origins: Sequence[int | None] | None, *, abandon: bool
 ) -> tuple[list[int], bool]:
     """Say which items a table asks for again, and whether the one being worked on is to be abandoned."""
     marked = zip(rows, origins or (), strict=False)
-    again = [origin for row, origin in marked if origin is not None and row.again]
-    return again, abandon and origins is not None
+    origins_again = [origin for row, origin in marked if origin is not None and row.again]
+    return origins_again, abandon and origins is not None
 
 
-def effect_of(
+def preview_edit(
     cast: Snapshot,
     items: list[JSON],
     origins: Sequence[int | None] | None,
@@ -126,24 +126,24 @@ def effect_of(
 ) -> tuple[list[str], list[int] | None]:
     """Say what applying a list would move, and in which order its rows would stand; no order where it would be refused."""
     known = origins_of(cast.work_items, items) if origins is None else origins
-    wanted = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
-    items = [frozen(one) for one in items]  # laid out as they are, so each is found again by its identity
+    edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
+    items = [frozen(item) for item in items]  # laid out as they are, so each is found again by its identity
     try:
-        laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, wanted)
+        laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)
     except MateriaError as error:
         return [str(error)], None
-    place = {id(one): index for index, one in enumerate(items)}
-    return list(laid.said), [place[id(one)] for one in laid.data[WORK_ITEMS]]
+    positions = {id(item): index for index, item in enumerate(items)}
+    return list(laid.said), [positions[id(item)] for item in laid.data[WORK_ITEMS]]
 
 
-def issues_of(items: list[JSON]) -> list[Issue]:
+def list_issues(items: list[JSON]) -> list[Issue]:
     """What breaks the rules of work items (R9)."""
     return list(item_issues(items, "workItems"))
 
 
-def _current(cast: Snapshot, stands: Sequence[Standing]) -> int | None:
+def _current(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
     """The place of the item that is being worked on, else of the one that comes next; None outside items."""
-    if WORKED_ON in stands:
-        return stands.index(WORKED_ON)
+    if WORKED_ON in standings:
+        return standings.index(WORKED_ON)
     item = cast.upcoming_item
     return item.position if item is not None and item.key == f"WI-{item.position + 1}" else None

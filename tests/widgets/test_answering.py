@@ -11,8 +11,8 @@ from materia_nb.agents.interface import Asking, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import Fold, blocks_as_text
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.answering import answer_state, checked, clicked_text, typed_value
-from materia_nb.widgets.failure_panel import end_blocks, failure_state
+from materia_nb.widgets.answering import answer_of_buttons, answer_state, checked, parse_value
+from materia_nb.widgets.failure_panel import failure_state, result_blocks
 
 
 def shown(cast):
@@ -58,7 +58,7 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
     assert [one["kind"] for one in over["next"]] == [
         *("again", "fork", "compare", "label", "keep_test", "page")
     ]
-    told = blocks_as_text(end_blocks(cast.now))
+    told = blocks_as_text(result_blocks(cast.now))
     assert "Complete: 1 of 1 item done, after 4 steps" in told
     assert "final output · Tell, step 4" in told
     assert "as it was written" not in told
@@ -71,9 +71,9 @@ def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_pat
     answer = '{"satisfied": true, "context": "All is well."}'
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     cast.run()
-    (fold,) = (one for one in end_blocks(cast.now) if isinstance(one, Fold))
+    (fold,) = (one for one in result_blocks(cast.now) if isinstance(one, Fold))
     assert "as it was written" in blocks_as_text([fold])
-    assert "All is well." in blocks_as_text(end_blocks(cast.now)[:3])
+    assert "All is well." in blocks_as_text(result_blocks(cast.now)[:3])
     cast.close()
 
 
@@ -99,19 +99,19 @@ def test_what_a_person_typed_is_checked_before_it_is_sent(tmp_path):
 def test_buttons_a_reason_and_a_table_make_an_answer(tmp_path):
     cast = h.start(tmp_path, h.one_config(), "person")
     items = [h.item("a")]
-    assert json.loads(clicked_text(cast.now, None, "")) == {"context": ""}
-    assert json.loads(clicked_text(cast.now, False, "why")) == {"satisfied": False, "context": "why"}
-    assert json.loads(clicked_text(cast.now, None, "", items)) == {"workItems": items}
-    made = json.loads(clicked_text(cast.now, True, "why", []))
+    assert json.loads(answer_of_buttons(cast.now, None, "")) == {"context": ""}
+    assert json.loads(answer_of_buttons(cast.now, False, "why")) == {"satisfied": False, "context": "why"}
+    assert json.loads(answer_of_buttons(cast.now, None, "", items)) == {"workItems": items}
+    made = json.loads(answer_of_buttons(cast.now, True, "why", []))
     assert made == {"workItems": [], "satisfied": True, "context": "why"}
     cast.close()
 
 
 def test_a_value_is_read_as_json_unless_text_is_meant():
-    assert typed_value("[1]", as_text=True) == "[1]"
-    assert typed_value("[1]", as_text=False) == [1]
+    assert parse_value("[1]", as_text=True) == "[1]"
+    assert parse_value("[1]", as_text=False) == [1]
     with pytest.raises(MateriaError) as caught:
-        typed_value("x", as_text=False)
+        parse_value("x", as_text=False)
     assert caught.value.kind == "not_json"
     assert "double quotes" in caught.value.hint
 

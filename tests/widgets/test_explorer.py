@@ -9,8 +9,8 @@ import pytest
 from materia_nb import Workbench
 from materia_nb.display.blocks import Heading, Line
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.widgets.explorer import FIRST, CastExplorer, glance, in_order, row_of
-from materia_nb.widgets.failure_panel import end_blocks
+from materia_nb.widgets.explorer import FIRST, CastExplorer, glance, list_row, sort_entries
+from materia_nb.widgets.failure_panel import result_blocks
 from panel_helpers import from_list
 
 HOSTILE = "\x1b[31m<img src=x>"
@@ -209,16 +209,16 @@ def test_many_casts_are_told_in_part(panel, casts, wb):
 
 def test_an_order_keeps_what_is_alike(wb, casts):
     entries = wb.casts()
-    assert in_order(entries, "loadout", down=True) == list(entries)
-    assert [one.cost for one in in_order(entries, "cost", down=True)][-1] is None, (
+    assert sort_entries(entries, "loadout", down=True) == list(entries)
+    assert [one.cost for one in sort_entries(entries, "cost", down=True)][-1] is None, (
         "what is unknown stands behind 0"
     )
 
 
 def test_a_cast_that_somebody_writes_is_said_to_be(wb, casts):
     (entry, *_) = wb.casts()
-    assert row_of(entry, 0, "")[1][:2] == ["working", "working"]
-    assert "open elsewhere: a kernel" in row_of(entry, 0, "a kernel")[1][2]
+    assert list_row(entry, 0, "")[1][:2] == ["working", "working"]
+    assert "open elsewhere: a kernel" in list_row(entry, 0, "a kernel")[1][2]
 
 
 def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
@@ -237,7 +237,7 @@ def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_w
     }
     cast = wb.cast("rain", loadout="Plan-Build-Eval", agents=agents)
     assert cast.run() == "complete"
-    said = [one.text for one in end_blocks(cast.now) if isinstance(one, Heading | Line)]
+    said = [one.text for one in result_blocks(cast.now) if isinstance(one, Heading | Line)]
     assert said[0] == "Complete, with warnings: 1 of 1 item done, after 7 steps"
     assert any(
         one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said

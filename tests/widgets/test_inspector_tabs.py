@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
-from materia_nb.widgets.inspector_tabs import Element, inspector_state, stops_at
+from materia_nb.widgets.inspector_tabs import Element, inspector_state, possible_breakpoints
 
 OF_SOCKET = ["answer", "prompt", "why", "state", "calls", "about"]
 OF_STEP = ["output", "prompt", "why", "state", "calls"]
@@ -114,7 +114,7 @@ def test_what_is_no_socket_has_one_tab_and_a_title_of_its_own(cast):
 
 def test_where_a_part_can_stop_a_run(cast):
     def kinds(*element):
-        return [one.kind for one in stops_at(cast.now, Element(*element))]
+        return [one.kind for one in possible_breakpoints(cast.now, Element(*element))]
 
     assert kinds("socket", "Socket-2") == [
         *("before", "after", "refused", "not_satisfied", "hollow_answer", "same_again")

@@ -22,8 +22,8 @@ from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
-from materia_nb.widgets.explorer import glance, row_of
-from materia_nb.widgets.failure_panel import end_blocks
+from materia_nb.widgets.explorer import glance, list_row
+from materia_nb.widgets.failure_panel import result_blocks
 from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
 from panel_helpers import from_list, from_page
 
@@ -221,7 +221,9 @@ def test_a_session_where_a_cast_stopped(tmp_path, scene, messages):
     with closing(CastPanel(cast)) as panel:
         shown = list(session(panel, *messages))
         shown.append(("fallback", panel.fallback()[0]))
-        shown.append(("end", end_blocks(cast.now)) if cast.status == "complete" else ("stands", cast.status))
+        shown.append(
+            ("end", result_blocks(cast.now)) if cast.status == "complete" else ("stands", cast.status)
+        )
     shown_texts.matches(f"panel-{scene.__name__}", shown)
 
 
@@ -486,7 +488,7 @@ def test_the_panel_of_all_casts(tmp_path, project):
         entry = cast_entry(cast.run_dir)
         sides = glance(entry)
         shown += [
-            (f"row of {name}", row_of(entry, time.time())),
+            (f"row of {name}", list_row(entry, time.time())),
             *((f"side of {name}", list(side)) for side in sides),
         ]
     with closing(bench.casts.show()) as panel:

@@ -14,19 +14,19 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.diff import value_changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
-from materia_nb.widgets.inspector_tabs import step_tab
+from materia_nb.widgets.inspector_tabs import step_blocks
 from materia_nb.widgets.messages import ItemRow
 from materia_nb.widgets.state_tree import (
     aliases,
-    changed_blocks,
-    tree_of,
+    diff_blocks,
+    state_nodes,
 )
 from materia_nb.widgets.work_items import (
-    effect_of,
+    edited_items,
     items_state,
+    items_to_redo,
     json_digest,
-    rebuilt,
-    redone,
+    preview_edit,
     texts,
 )
 
@@ -44,10 +44,10 @@ def test_a_row_says_what_a_step_did(cast):
 def test_a_step_shows_what_it_worked_on_beside_what_it_answered(cast):
     cast.run(steps=2)
     now = cast.now
-    text = blocks_as_text(step_tab("output", now, now.steps.at(2)))
+    text = blocks_as_text(step_blocks("output", now, now.steps.at(2)))
     item = now.work_items[0]
     assert text.startswith(f"worked on WI-1 {item['title']}\n{item['context']}\n")
-    assert "worked on" not in blocks_as_text(step_tab("output", now, now.steps.at(1))), (
+    assert "worked on" not in blocks_as_text(step_blocks("output", now, now.steps.at(1))), (
         "a generator has no item"
     )
 
@@ -114,23 +114,25 @@ def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(
 def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
     items = [{"title": "a", "context": "x"}, "loose"]
     rows = [ItemRow("new", "y"), ItemRow("loose", "", 1), ItemRow("a", "z", 0)]
-    made, origins = rebuilt(rows, items, items)
+    made, origins = edited_items(rows, items, items)
     assert made == [{"title": "new", "context": "y"}, "loose", {"title": "a", "context": "z"}]
     assert origins == [None, 1, 0]
-    assert rebuilt([ItemRow("a", "x", 7)], items, items)[1] == [None]
-    assert rebuilt([ItemRow("a", "x", 0)], items, None)[1] is None
+    assert edited_items([ItemRow("a", "x", 7)], items, items)[1] == [None]
+    assert edited_items([ItemRow("a", "x", 0)], items, None)[1] is None
 
 
 def test_a_text_that_the_page_has_only_in_part_stays_whole():
     items = [{"title": "a", "context": "x" * 9_000, "more": 1}, {"title": "b", "context": "y"}]
     rows = [ItemRow("b", "y", 1), ItemRow("a", None, 0)]
-    assert rebuilt(rows, items, items) == ([items[1], items[0]], [1, 0])
-    assert rebuilt([ItemRow("new", None, 0)], items, items)[0] == [{"title": "new", "context": "x" * 9_000}]
+    assert edited_items(rows, items, items) == ([items[1], items[0]], [1, 0])
+    assert edited_items([ItemRow("new", None, 0)], items, items)[0] == [
+        {"title": "new", "context": "x" * 9_000}
+    ]
     moved_on = items[1:]
-    assert rebuilt(rows, moved_on, items) == ([items[1], items[0]], None), "from the list that was read"
+    assert edited_items(rows, moved_on, items) == ([items[1], items[0]], None), "from the list that was read"
     for read, place in ((None, 0), (items, 7), (items, None)):
         with pytest.raises(MateriaError) as raised:
-            rebuilt([ItemRow("a", None, place)], items, read)
+            edited_items([ItemRow("a", None, place)], items, read)
         assert raised.value.kind == "outdated"
 
 
@@ -155,17 +157,17 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
     listed = cast.now.work_items
     rows = [ItemRow(*texts(listed[place]), place, place == 0) for place in (2, 0, 1)]
-    items, origins = rebuilt(rows, listed, listed)
-    again, abandon = redone(rows, origins, abandon=True)
+    items, origins = edited_items(rows, listed, listed)
+    again, abandon = items_to_redo(rows, origins, abandon=True)
     assert (origins, again, abandon) == ([2, 0, 1], [0], True)
-    said, order = effect_of(cast.now, items, origins, again, abandon)
+    said, order = preview_edit(cast.now, items, origins, again, abandon)
     assert order == [2, 1, 0], "the abandoned one, the one that is done again, the open one"
     assert said[:2] == [
         "'b' is abandoned; it stays in the list as skipped.",
         "'a' is worked on again, first of the open items.",
     ]
     assert cast.now.work_items == listed
-    refused, order = effect_of(cast.now, items[:2], origins[:2], [], False)
+    refused, order = preview_edit(cast.now, items[:2], origins[:2], [], False)
     assert order is None
     assert "'b' is being worked on" in refused[0]
 
@@ -174,7 +176,7 @@ def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(
     """Rows are plain objects then, and not those that a cast gave out."""
     cast.step()
     rows = [{"title": "", "context": ""}, *({**one} for one in cast.now.work_items)]
-    said, order = effect_of(cast.now, rows, [None, *range(len(cast.now.work_items))], [], abandon=False)
+    said, order = preview_edit(cast.now, rows, [None, *range(len(cast.now.work_items))], [], abandon=False)
     assert (said, order) == ([], list(range(len(rows))))
 
 
@@ -185,19 +187,19 @@ def test_one_item_under_several_names_is_one_row():
     one = h.item("a")
     data = {"item": one, "currentWorkItem": dict(one), "note": "n", "workItems": [one], "workItem": dict(one)}
     assert aliases(data) == {"item": ["currentWorkItem", "workItem"]}
-    nodes = tree_of(data)
+    nodes = state_nodes(data)
     assert [node["name"] for node in nodes] == ["item", "note", "workItems"]
     assert nodes[0]["same"] == ["currentWorkItem", "workItem"]
 
 
 def test_a_tree_is_bounded_and_says_what_is_left_out():
-    wide = tree_of({"list": list(range(1000)), "text": "x" * 5000})
+    wide = state_nodes({"list": list(range(1000)), "text": "x" * 5000})
     assert (wide[0]["count"], wide[0]["more"]) == (1000, 700)
     assert (len(wide[1]["text"]), wide[1]["cut"]) == (1000, 5000)
     deep: dict[str, object] = {}
     for _ in range(40):
         deep = {"in": deep}
-    node = tree_of(deep)[0]
+    node = state_nodes(deep)[0]
     for _ in range(11):
         node = node["children"][0]
     assert (node["children"], node["more"]) == ([], 1)
@@ -206,14 +208,14 @@ def test_a_tree_is_bounded_and_says_what_is_left_out():
 def test_a_difference_is_told_once_for_all_names_of_an_item():
     before = {"item": h.item("a"), "workItem": h.item("a")}
     after = {"item": h.item("b"), "workItem": h.item("b")}
-    told = changed_blocks(before, after, "t")[1].as_text()
+    told = diff_blocks(before, after, "t")[1].as_text()
     assert [row.partition(":")[0] for row in told.splitlines()] == ["state.item.title", "state.item.context"]
-    assert changed_blocks(before, before, "t")[1].text == "nothing"
+    assert diff_blocks(before, before, "t")[1].text == "nothing"
 
 
 def test_what_was_added_changed_and_removed():
     before, after = {"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None}
-    _, found = changed_blocks(before, after, "what changed")
+    _, found = diff_blocks(before, after, "what changed")
     assert found.as_text().splitlines() == [
         "state.a: [-1-]{+true+}",
         "state.b.1: [-2-]{+3+}",
@@ -226,7 +228,7 @@ def test_what_was_added_changed_and_removed():
 
 def test_what_came_whole_is_told_by_its_parts_and_not_as_json():
     item = {"title": "Outline", "context": "three headings"}
-    _, found = changed_blocks({"gone": [1]}, {"item": item}, "what changed")
+    _, found = diff_blocks({"gone": [1]}, {"item": item}, "what changed")
     assert found.as_text().splitlines() == [
         "state.gone.0: [-1-]",
         "state.gone: … removed",

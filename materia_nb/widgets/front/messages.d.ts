@@ -230,7 +230,7 @@ export interface ToQuestion {
 
 /** Messages to the designer of a loadout. */
 export interface ToDesign {
-  /** Place a materia in a new socket, or ask what is meant by one that is not there. */
+  /** Place a materia in a new socket; ask what to do if the materia does not exist. */
   add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: string | null };
   /** Connect two sockets, or a socket with the end */
   add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
@@ -246,23 +246,23 @@ export interface ToDesign {
   change_edge: { source: string; place: unknown; when?: string | null; to?: string | null };
   /** Change an exit route; an argument that is None keeps its value, the id too, which is a stable name */
   change_exit: { loop: string; place: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
-  /** Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit. */
+  /** Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given. */
   connect: { from: string; to: string; when?: string | null; most?: unknown };
-  /** Copy what is chosen. */
+  /** Copy the chosen sockets. */
   copy: {};
-  /** Copy what is chosen, and remove it. */
+  /** Copy the chosen sockets, and remove them. */
   cut: {};
-  /** Remove a part; without one, what is marked or selected. */
+  /** Remove a part, or the marked or selected parts. */
   delete: { what?: unknown; of?: unknown };
   /** Delete a loop and its exits; its sockets and their edges stay */
   delete_loop: { id: string };
   /** Go on with a draft, or throw it away. */
   draft: { file: string; discard?: boolean };
-  /** Copy what is chosen, and put it in at once; what was copied before stays. */
+  /** Insert a copy of the chosen sockets; the clipboard stays as it is. */
   duplicate: {};
   /** Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before */
   edge_to_exit: { socket: string; place: unknown; loop: string };
-  /** Let casts start at a socket. */
+  /** Make a socket the entry. */
   entry: { id: string };
   /** Estimate what a cast of the design would take; said where a cast is asked for. */
   estimate: {};
@@ -274,13 +274,13 @@ export interface ToDesign {
   explore: {};
   /** Fix a finding of the report. */
   fix: { code: string; source: string };
-  /** Let go of what was typed and refused. */
+  /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
   /** Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike. */
   judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Set how often an edge may be taken (R18); None removes the limit */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
-  /** Make a loop of sockets, over the items of the generator that leads into it. */
+  /** Create a loop of sockets over the items of the generator that leads into it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, and then do what needed it. */
   make: { id: string; what: string; then?: Record<string, unknown> | null };
@@ -288,13 +288,13 @@ export interface ToDesign {
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
   /** Define a new ``agent`` or ``utility`` from a template */
   make_materia: { id: string; kind: string };
-  /** Mark a socket, or mark it no more. */
+  /** Mark a socket, or remove its mark. */
   mark: { id: string };
   /** Mark the sockets in a frame. */
   marquee: { ids: Array<string> };
-  /** Choose the members of a loop; without any, those that are marked. */
+  /** Set the members of a loop, or make the marked sockets its members. */
   members: { loop: string; ids?: Array<string> | null };
-  /** Put sockets somewhere: each at a column and a row. */
+  /** Move sockets, each to a column and a row. */
   move: { id?: string | null; x?: unknown; y?: unknown; places?: unknown };
   /** Move an edge to another position in its socket */
   move_edge: { source: string; place: unknown; to: unknown };
@@ -304,9 +304,9 @@ export interface ToDesign {
   news: {};
   /** Move an edge or an exit up or down by one. */
   order: { of: unknown; by: -1 | 1 };
-  /** Put in what was copied. */
+  /** Insert the copied sockets. */
   paste: {};
-  /** Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks. */
+  /** Select a part; ``add`` also marks a socket, ``keep`` leaves the marks. */
   pick: { what?: unknown; add?: boolean; keep?: boolean };
   /** Set where a socket is drawn, as column and row in the layout of the loadout; None removes it */
   place_socket: { id: string; place: unknown };
@@ -334,7 +334,7 @@ export interface ToDesign {
   review: { file: string; at?: number; kept?: number };
   /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
   save: { to?: string | null; anyway?: boolean };
-  /** Take the value of one field, whole, for the part that it was typed at; what is refused stays there. */
+  /** Set one field of a part; a refused value stays in its field, with the reason. */
   set: { of: [string, string]; field: string; value?: unknown };
   /** Set the socket where a cast starts */
   set_entry: { id: string };
@@ -350,15 +350,15 @@ export interface ToDesign {
   set_socket: { id: string; field: string; value: unknown };
   /** Set the list that a loop iterates over; its other kind of source is removed, and omitted fields keep their values */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
-  /** Choose what a loop goes over: the work items of the likely generator, a list, or nothing. */
+  /** Set the source of a loop: the work items of the likely generator, a list, or nothing. */
   source: { loop: string; source?: string | null };
-  /** Let every card stand where the layout puts it. */
+  /** Return every card to the position that the layout computes. */
   tidy: {};
-  /** Make an exit of an edge, or an edge of an exit. */
+  /** Turn an edge into an exit, or an exit into an edge. */
   turn: { of: unknown };
   /** Take the last step back. */
   undo: {};
-  /** Say what an edge or an exit waits for. */
+  /** Set the condition of an edge or an exit. */
   when: { of: unknown; when: string };
   /** Show the shortest way to an end on the canvas. */
   witness: { what: string };
