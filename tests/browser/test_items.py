@@ -97,10 +97,9 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     panel.says("'Outline' is worked on again")
     assert titles(panel) == ["Draft", "Links", "Outline", "Index", "Proofread"]
     panel.at.get_by_role("button", name="abandon WI-2", exact=True).click()
-    panel.says("it stays in the list as skipped")
+    panel.says("it stays in the list as passed over")
     panel.press("Apply")
-    panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()
-    panel.says("skipped")
+    panel.says("passed over")
     lab.screenshot("items-abandoned", cell=3, dark=True)
     panel.press("Run")
     panel.is_("done")
@@ -108,9 +107,35 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     assert "'Links', 'Outline', 'Index', 'Proofread']" in lab.cell_text(5)
 
 
-def test_a_long_context_stays_whole_and_pasted_rows_may_have_line_breaks_and_name_what_is_wrong(
+def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_and_shown(
     lab: Lab, panel: Surface
 ):
+    grid = panel.at.get_by_role("grid", name="work items")
+    rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
+    grid.evaluate(
+        """(grid, text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            grid.focus();
+            grid.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+        }""",
+        "\r\n".join(rows),
+    )
+    panel.says("WI-37: The context of a work item must not be blank.")
+    field = panel.at.get_by_label("context of WI-37", exact=True)
+    field.wait_for()
+    assert field.evaluate("(one) => one === document.activeElement")
+    field.fill("now it has one")
+    panel.press("Apply")
+    panel.at.locator(
+        "button[aria-disabled=true]:visible", has_text="Apply"
+    ).first.wait_for()  # the kernel has taken it
+    lab.set_source(5, "print(len(c.now.work_items), c.now.work_items[5])")
+    lab.run_cell(5)
+    assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
+
+
+def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: Lab, panel: Surface):
     lab.set_source(
         5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])"
     )
@@ -138,26 +163,61 @@ def test_a_long_context_stays_whole_and_pasted_rows_may_have_line_breaks_and_nam
     lab.run_cell(5)
     assert "{'title': 'Long', 'context': 'short'}" in lab.cell_text(5)
 
-    grid = panel.at.get_by_role("grid", name="work items")
-    rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
-    grid.evaluate(
-        """(grid, text) => {
-            const data = new DataTransfer();
-            data.setData("text/plain", text);
-            grid.focus();
-            grid.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-        }""",
-        "\r\n".join(rows),
-    )
-    panel.says("WI-37: The context of a work item must not be blank.")
-    field = panel.at.get_by_label("context of WI-37", exact=True)
-    field.wait_for()
-    assert field.evaluate("(one) => one === document.activeElement")
-    field.fill("now it has one")
+
+LIMITED = """
+from itertools import count
+visits = count()
+def verdict():
+    number = next(visits)
+    if number == 5:
+        raise RuntimeError("gone")
+    return {"satisfied": number == 4 or number > 7}
+wb.agent("Plan", lambda: items("Outline", "Draft"))
+wb.agent("Eval", verdict)
+design = wb.design("Plan-Build-Eval")
+design.limit_edge("Socket-3", 1, 1)
+print(wb.loadouts.save(design, "notebook"))
+"""
+
+
+def test_an_applied_edit_survives_correct_back_ask_again_and_retry(lab: Lab):
+    lab.open(lab.notebook("%load_ext materia_nb", AGENTS + LIMITED, "%materia cast a guide", "%materia show"))
+    lab.run_all()
+    panel = Surface(lab, 3)
+    panel.tab("Items")
+
+    def keeps_the_edit() -> None:
+        panel.tab("Items")
+        context = panel.at.locator("input[data-field=context]").first
+        context.wait_for()
+        assert context.input_value() == "changed"
+
+    panel.press("Run")
+    panel.is_("failed · Eval")
+    panel.at.locator("input[data-field=context]").first.fill("changed")
     panel.press("Apply")
-    panel.at.locator(
-        "button[aria-disabled=true]:visible", has_text="Apply"
-    ).first.wait_for()  # the kernel has taken it
-    lab.set_source(5, "print(len(c.now.work_items), c.now.work_items[5])")
-    lab.run_cell(5)
-    assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
+    panel.at.locator("button[aria-disabled=true]", has_text="Apply").first.wait_for()
+    keeps_the_edit()
+    panel.tab("Timeline")
+    panel.at.get_by_role("grid", name="steps").locator("[data-index='0']").click()
+    panel.press("Back to here")
+    panel.says("1 edit was applied again.")
+    panel.is_("ready · Build is next")
+    keeps_the_edit()
+    panel.press("Run")
+    panel.is_("failed · Eval")
+    panel.press("Ask Eval again")
+    panel.says("gone")  # the run that stopped at the limit has gone on to the next item
+    panel.is_("failed · Eval")
+    keeps_the_edit()
+    panel.press("Retry the turn")
+    panel.says("Ask Eval again")
+    keeps_the_edit()
+    panel.at.get_by_text("Correct the output of step").locator("visible=true").click()
+    panel.field("the corrected output").fill('{"satisfied": true}')
+    panel.press("Use this output")
+    panel.is_("ready · Maintain is next")
+    keeps_the_edit()
+    panel.press("Run")
+    panel.is_("done")
+    keeps_the_edit()
