@@ -1,4 +1,4 @@
-"""What a person is asked for, and what can be done about it: to answer, judge, allow, correct, go on after a failure."""
+"""The answer tab of the inspector: what is asked of a person, and the form to answer, approve, correct or continue."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 _TAIL: Final = 4_000
 _WHOLE: Final = 20_000
-"""Characters of an output that is sent to be corrected; a longer one is fetched when it is opened."""
+"""Maximum length of an output that is sent to be corrected; a longer output is fetched when it is opened."""
 _PREVIOUS: Final = 1_500
 _NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
-"""What may name a file, in quotes or without, as in ``front/blocks.js``."""
+"""Pattern of a possible file name, quoted or not, as in ``front/blocks.js``."""
 _MOST_NAMES: Final = 200
 
 
@@ -85,7 +85,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
 
 
 def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
-    """Return the files that exist of those that blocks name, each as it is named and from the notebook's folder on.
+    """Return the existing files that blocks name: each name and the path relative to the notebook's folder.
 
     Empty where no server says which notebook it is; the front end decides whether the server it came from has them.
 
@@ -109,13 +109,13 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
 
 
 def _key(now: Snapshot, visit: Visit | None) -> str:
-    """Name what is asked now: what a person typed is kept until something else is."""
+    """Return the key of the current question; the page keeps typed text while the key stays the same."""
     at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
     return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
 
 
 def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
-    """What the agent that is asked does before it has answered: its words so far, its calls, its notes."""
+    """Return the progress of the agent before it has answered: its text so far, its calls and its notes."""
     if visit is None:
         return {}
     saying = now.saying
@@ -130,13 +130,13 @@ def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
 
 
 def _reason(now: Snapshot) -> str:
-    """What the model said before it asked for approval: its reason."""
+    """Return the text of the model before it asked for approval, which is its reason."""
     reasons = [call.said for call in now.approvals.asking if call.said.strip()]
     return "\n".join(dict.fromkeys(reasons)) or now.saying[-_TAIL:]
 
 
 def _hold_state(now: Snapshot) -> dict[str, Any]:
-    """What a held cast waits for: why, the exact command where there is one, and the ways on."""
+    """Return the reason why a cast is held, the exact command if there is one, and the possible decisions."""
     hold = now.held
     assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - it is held
     name = now.names[now.engine.at.socket]
@@ -176,7 +176,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 
 
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
-    """What an answer must be, whether two buttons will do for it, and where each answer leads."""
+    """Return the required form of an answer, if two buttons are enough for it, and where each answer leads."""
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
@@ -221,7 +221,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _task_rows(now: Snapshot) -> list[list[str]]:
-    """What is worked on: the request, and the current item; of each name and text."""
+    """Return the request and the current work item, each as name and text."""
     rows = [["request", plain(now.request[:_PREVIOUS])]] if now.request else []
     item = now.state.get("item")
     if isinstance(item, dict) and any(texts(item)):
@@ -245,7 +245,7 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
 def answer_of_buttons(
     now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None
 ) -> str:
-    """Write the answer that buttons, a reason and a table of items stand for, as the waiting socket hands over.
+    """Return the answer that buttons, a reason and a table of items represent, in the protocol of the waiting socket.
 
     Args:
         now: the cast at present.
@@ -272,7 +272,7 @@ def answer_of_buttons(
 
 
 def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
-    """Where a verdict would lead by the engine itself, with the budget of that way; None where it is not an answer."""
+    """Return where the engine would continue after a verdict, and the budget of that edge; None if a verdict is not an answer."""
     text = answer_of_buttons(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
@@ -297,7 +297,7 @@ def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
 
 
 def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
-    """Say what is wrong with a text as an answer, or as a correction of the last one.
+    """Return the issues of a text as an answer, or as a correction of the last answer.
 
     Args:
         now: the cast at present.
@@ -325,7 +325,7 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
 
 
 def correction(now: Snapshot) -> dict[str, Any] | None:
-    """Return the last output, to be corrected, with what to say of it; None where it cannot be."""
+    """Return the last output and its label, to be corrected; None if it cannot be corrected."""
     record = now.latest
     if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
         return None
@@ -378,7 +378,7 @@ def _bottom(now: Snapshot) -> list[Block]:
 
 
 def parse_value(text: str, *, as_text: bool) -> JSON:
-    """Read what was typed as a value of the state.
+    """Parse a typed value of the state.
 
     Raises:
         MateriaError: it is not JSON (``not_json``).

@@ -1,4 +1,4 @@
-"""What every panel shares: owning its widgets, following a cast, showing its own errors, steps in the background.
+"""The base class of panels: it owns widgets, follows a cast, shows errors, and runs steps in the background.
 
 Three rules keep panels right when callbacks, a running cell and timers are on different threads:
 
@@ -52,7 +52,7 @@ class Panel(Shown):
     """
 
     interval: float = 0.05
-    """Seconds between two redraws that a cast asks for; one that a person asks for is made at once."""
+    """Minimum time between two redraws that a cast asks for, in seconds; a click is drawn immediately."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -80,7 +80,7 @@ class Panel(Shown):
         self.view.children = (*children, *(() if self._placed else (self.notice,)))
 
     def above_notice(self, buttons: ui.Widget) -> ui.VBox:
-        """Let errors appear right under ``buttons``, where whoever pressed one is looking."""
+        """Return ``buttons`` with the place for errors directly under them."""
         self._placed = True
         return ui.VBox([buttons, self.notice])
 
@@ -96,7 +96,7 @@ class Panel(Shown):
         self.at_close(cast.follow.changes(lambda _: self.later()))
 
     def follow_runs(self, runs: Runs) -> None:
-        """Redraw when something of ``runs`` begins or ends, and show what it raised."""
+        """Redraw when a run starts or ends, and show its error."""
         self.at_close(runs.watch(self._ran))
 
     def _ran(self, runs: Runs) -> None:
@@ -205,7 +205,7 @@ class Panel(Shown):
         self._drawn_at = time.monotonic()
 
     def _is_deferred(self) -> bool:
-        """Whether this is within a callback, at whose end the panel is drawn."""
+        """Return True within a callback, which redraws the panel at its end."""
         me = threading.get_ident()
         acts = self._actor == me != self._drawer
         self._due_at_end = self._due_at_end or acts
@@ -224,7 +224,7 @@ class Panel(Shown):
         self._notice(Html(f'<div role="status">{html_text(text, _LONGEST_NOTICE)}</div>') if text else Html())
 
     def fail(self, error: Exception) -> None:
-        """Show an exception in the panel; one of ours as its short text."""
+        """Show an exception in the panel."""
         message = error_message(error, self.title)
         sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
         self._notice(Html(f'<div role="alert">{sign} {html_text(message, _LONGEST_NOTICE)}</div>'))
@@ -237,7 +237,7 @@ class Panel(Shown):
     # -- being displayed, and ending ------------------------------------------------------
 
     def show_widgets(self, gone: str = GONE) -> None:
-        """Show the widgets as an output, which is hidden once their kernel is gone; its record has to come right behind it.
+        """Display the widgets as an output that is hidden when the kernel is gone; the recorded output must follow it.
 
         Args:
             gone: what stands in its place for whoever cannot draw widgets at all.
@@ -296,7 +296,7 @@ class Panel(Shown):
 
 
 def error_message(error: Exception, title: str) -> str:
-    """Return what a person is told of an exception: of ours its text; any other is logged as well.
+    """Return the text that a panel shows for an exception; an exception that is not ours is also logged.
 
     Args:
         error: the exception.
@@ -328,7 +328,7 @@ def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
 
 
 def show_html(widget: ui.HTML, html: object) -> None:
-    """Put ``html`` into an HTML widget; anything that is not :class:`Html` is escaped."""
+    """Show ``html`` in an HTML widget; a value that is not :class:`Html` is escaped."""
     widget.value = str(html_text(html))
 
 
@@ -338,7 +338,7 @@ _showing: Final = threading.Lock()
 
 
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
-    """Make a panel and close those that earlier runs of the same cell made.
+    """Return a new panel, and close the panels of earlier runs of the same cell.
 
     So a cell that is run again does not leave its old widgets behind. Where the cell is not known, the panel
     made earlier under ``key`` is closed. When ``factory`` raises, the old panels stay as they were.
@@ -372,22 +372,22 @@ def _cell() -> tuple[Hashable, Hashable] | None:
 def button(
     label: str, tooltip: str, act: Callable[[Any], None], *, width: str = "auto", style: str = ""
 ) -> ui.Button:
-    """Make a button. ``what`` says what it does, to those who point at it and to screen readers."""
+    """Return a button; its tooltip is also read by screen readers."""
     widget = ui.Button(description=label, tooltip=tooltip, button_style=style, layout=ui.Layout(width=width))
     widget.on_click(act)
     return widget
 
 
 def row(*children: ui.Widget) -> ui.HBox:
-    """Put widgets side by side, in more lines where the page is narrow."""
+    """Return widgets in a row, which wraps if the page is narrow."""
     return ui.HBox(children, layout=ui.Layout(flex_flow="row wrap", align_items="center"))
 
 
 class Runnable(Protocol):
-    """What runs for minutes beside a cast, such as a board of quests."""
+    """An owner of runs that is not a cast, such as a quest board."""
 
     def busy(self, wait: float = 0.0) -> bool:
-        """Whether it runs here, waiting so many seconds for the end of a step."""
+        """Return True if a step runs here, after waiting at most ``wait`` seconds for its end."""
 
 
 _runs: Final[weakref.WeakKeyDictionary[Cast | Runnable, Runs]] = weakref.WeakKeyDictionary()
@@ -396,7 +396,7 @@ _INSTANT_S: Final = 0.05
 
 
 class Doing(NamedTuple):
-    """What runs of a cast at the moment of a frame; the fields are those of :class:`Runs`.
+    """State of :class:`Runs` at the moment of a frame.
 
     Attributes:
         busy: whether a step runs, started in a panel or in a cell.
@@ -411,7 +411,7 @@ class Doing(NamedTuple):
 
 
 class Runs:
-    """What the panels of one cast, or of a board, run; at most one thing at a time. Get it with :func:`runs_of`.
+    """The background runs of one cast or board, at most one at a time; all its panels share it (:func:`runs_of`).
 
     Attributes:
         running: True while something that was started here runs.
@@ -436,12 +436,12 @@ class Runs:
 
     @property
     def busy(self) -> bool:
-        """Whether a step runs, started here or in a cell."""
+        """True if a step runs, started here or in a cell."""
         owner = self._owner()
         return self.running or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
-        """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
+        """Return True if a step runs. The panel redraws later if no notification of the end will follow.
 
         A cast tells of a change before it has let go of its lock, and of nothing afterwards.
         """
@@ -485,11 +485,11 @@ class Runs:
         self._tell()
 
     def note_stop_request(self) -> None:
-        """Keep when what runs was asked to stop."""
+        """Record the time of the first request to stop the current run."""
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
     def pause(self) -> None:
-        """Let what runs of a cast stop after its step, or within it where it can."""
+        """Stop the run of a cast after the current step, or within it if possible."""
         owner = self._owner()
         if isinstance(owner, Cast):
             owner.stop()
@@ -551,7 +551,7 @@ def _is_busy(owner: Cast | Runnable, wait: float = 0.0) -> bool:
 
 
 def _pause_on_interrupt() -> None:
-    """Let an interrupt of the kernel pause what buttons began; while no cell runs, the kernel ignores it otherwise."""
+    """Make an interrupt of the kernel pause the runs that buttons started; the kernel ignores interrupts while no cell runs."""
     from IPython import get_ipython
 
     loop: Any = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)

@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
 _MAX_CASTS: Final = 200
-"""Number of casts of the project that are offered for a comparison, the latest ones."""
+"""Maximum number of casts of the project that are offered for a comparison, latest first."""
 _MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
 
 TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
-"""Messages that apply what was typed and not applied yet."""
+"""Messages that apply typed text which has not been applied yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _require_idle(panel: CastSurface) -> None:
 
 
 def _apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
-    """Apply what was typed; if that is refused, the message that brought it is not handled."""
+    """Apply typed text first; if that is refused, the message itself is not handled."""
     for message in first:
         cast_messages.handle(panel, {**message, "seen": panel.identity()})
 
@@ -107,7 +107,7 @@ _starts_when_idle: Final = cast_messages.guarded(_require_current, _require_idle
 
 
 class CastPanel(CastSurface):
-    """A cast with all its parts, and what a person does there.
+    """A cast with all its parts, and the commands of its page.
 
     A method named after a message, with an underscore before it, is what the message does.
     """
@@ -210,7 +210,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _take(self) -> None:
-        """Take over what the workbench has changed in the materia where the cast failed, and run it again."""
+        """Adopt the workbench's changes to the materia where the cast failed, and run the socket again."""
         changed = changed_definition(self.cast.now)
         if changed is not None:
             self.cast.edit.redefine(changed.materia)
@@ -283,7 +283,7 @@ class CastPanel(CastSurface):
     # -- where runs stop -----------------------------------------------------------------
 
     def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
-        """Set a breakpoint at a part of the graph, or remove those that it has."""
+        """Set a breakpoint at a part of the graph, or remove its breakpoints."""
         breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
         existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
         if existing:
@@ -298,7 +298,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _break_where(self, breakpoint: JSON, text: ShortText) -> None:  # noqa: A002 - as above
-        """Let a breakpoint stop only the n-th time (a number) or where a condition holds; every time without a text."""
+        """Limit a breakpoint to the n-th time (a number) or to a condition; an empty text removes the limit."""
         every_time, text = breakpoint_of(breakpoint).every_time, text.strip()
         if text and not text.isdecimal():
             condition_of(text)  # raises if it is malformed
@@ -368,14 +368,14 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _lane(self, lane: ShortText) -> None:
-        """Show a lane in the inspector, and answer what is asked there; an empty name shows the cast itself."""
+        """Show a lane in the inspector, where its questions can be answered; an empty name shows the cast itself."""
         self.cast.now.lane(lane)  # raises if it does not exist
         self.lane, self.tab = lane, "answer"
         self.select(None)
 
     @cast_messages.message
     def _height(self, by: StrictInt) -> None:
-        """Make the surface taller or shorter, in pixels."""
+        """Change the height of the surface, in pixels."""
         self.height = min(_MAX_HEIGHT, max(_MIN_HEIGHT, self.height + by))
         self.view.remove_class("mnb-grows")
         self.view.layout.height = f"{self.height}px"
@@ -398,7 +398,7 @@ class CastPanel(CastSurface):
     # -- answers ---------------------------------------------------------------------------
 
     def answer(self, text: str) -> None:
-        """Answer what is asked, in the lane that the inspector shows."""
+        """Answer the current question of the lane that the inspector shows."""
 
         def reply() -> None:
             self.cast.reply(text, lane=self.lane or None)
@@ -467,7 +467,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _disallow(self, tool: ShortText) -> None:
-        """Let a tool ask for approval again."""
+        """Require approval for a tool again."""
         self.cast.approvals.disallow(tool)
 
     @_acts_when_idle
@@ -616,13 +616,13 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _label(self, text: Annotated[str, Field(max_length=200)]) -> None:
-        """Give the cast a name."""
+        """Set the name of the cast."""
         self.cast.labels.add(name=text)
         self.say("The cast has this name now, and can be opened by it.")
 
     @cast_messages.message
     def _pin(self, socket: ShortText) -> None:
-        """Let the last answer of a socket answer from now on, or no longer."""
+        """Pin the last answer of a socket, or unpin it."""
         self.cast.graph.needs_socket(socket)
         name = self.cast.now.pinned_at(socket)
         if name is None:
@@ -657,14 +657,14 @@ class CastPanel(CastSurface):
     def _check(
         self, what: Literal["reply", "by_hand", "correction", "value"], text: LongText
     ) -> dict[str, Any]:
-        """Return what is wrong with a typed text: an answer, a correction, or a value of the state."""
+        """Return the issues of a typed text: an answer, a correction, or a value of the state."""
         return checked(self.here, text, what)
 
     @cast_messages.question
     def _check_items(
         self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False
     ) -> dict[str, Any]:
-        """Return what is wrong with a list of work items, and what applying it would move."""
+        """Return the issues of a list of work items, and the effects of applying it."""
         items, origins = self._rebuilt(rows, base)
         issues = [[issue.path, issue.message] for issue in list_issues(items)[:100]]
         effects, order = preview_edit(
@@ -706,7 +706,7 @@ def show(
     bench: Workbench | None = None,
     height: int | None = None,
 ) -> CastPanel:
-    """Make the whole panel of a cast; what earlier runs of the same cell showed is closed.
+    """Return the whole panel of a cast, and close the panels of earlier runs of the same cell.
 
     Args:
         cast: which.
@@ -718,7 +718,7 @@ def show(
 
 
 def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
-    """Make one part of a cast's panel; what earlier runs of the same cell showed is closed.
+    """Return one part of a cast's panel, and close the panels of earlier runs of the same cell.
 
     Args:
         cast: which.

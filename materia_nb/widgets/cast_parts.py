@@ -44,7 +44,7 @@ Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What a panel shows of its casts in one frame: every part of it is drawn from the same moment.
+    """The state from which a panel draws one frame: all parts show the same moment.
 
     Attributes:
         casts: those of the panel: the first, and those that were forked from it, each as it is now.
@@ -83,7 +83,7 @@ class Frame:
 
     @property
     def here(self) -> Snapshot:
-        """What the inspector tells about: the cast as it is now, or a lane of it."""
+        """The subject of the inspector: the current cast, or one of its lanes."""
         return lane_of(self.now, self.lane)
 
     @property
@@ -93,7 +93,7 @@ class Frame:
 
     @cached_property
     def moment(self) -> tuple[object, ...] | None:
-        """Key of everything that is known of the cast now; sessions are frozen, so the identity of one stands for its values.
+        """Key of the current state of the cast; sessions are frozen, so the identity of a session stands for its values.
 
         None if a part depends on something else: on the clock while a step runs or a consent is valid, and on files and the
         workbench's definitions where the cast failed.
@@ -147,22 +147,22 @@ class Part:
 
     @property
     def slice(self) -> str:
-        """Under which name the page is told what it shows."""
+        """Name of the trait that holds its content."""
         return self.name if self.at == "dock" else self.at
 
     @property
     def drawn(self) -> bool:
-        """Whether it makes what it shows itself; the graph does that elsewhere, a tab is made by the inspector."""
+        """True if the part makes its own content; the graph is drawn elsewhere, and the inspector makes its tabs."""
         return self.blocks is not None or self.state is not None
 
     def draw(self, frame: Frame) -> _Slice:
-        """Return what it shows, as plain data."""
+        """Return the content of the part as plain data."""
         if self.blocks is not None:
             return {"blocks": [block.as_json() for block in self.blocks(frame)]}
         return self.state(frame) if self.state is not None else {}
 
     def words(self, frame: Frame, drawn: _Slice) -> str:
-        """Return the words on its tab, empty where there is no tab now."""
+        """Return the title of its tab, empty if it has no tab now."""
         return self.title if isinstance(self.title, str) else self.title(frame, drawn)
 
     def fallback(self, frame: Frame) -> tuple[str, str | None]:
@@ -175,7 +175,7 @@ class Part:
 
 
 def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
-    """Return how a cast stands, and the picture of its graph."""
+    """Return the status of a cast as text, and the picture of its graph."""
     return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
 
 
@@ -280,21 +280,21 @@ PARTS: Final[dict[str, Part]] = {
         Part(name="graph", at="graph", height=480),
     )
 }
-"""Every part by its name; those of the dock in the order of its tabs."""
+"""All parts by name; the parts of the dock are in the order of their tabs."""
 
 
 def alone_names() -> list[str]:
-    """Name the parts that can be shown alone."""
+    """Return the names of the parts that can be shown alone."""
     return [part.name for part in PARTS.values() if part.alone]
 
 
 def dock_names() -> tuple[str, ...]:
-    """Name the parts of the dock, in the order of its tabs; the first is open to begin with."""
+    """Return the names of the dock's parts in the order of the tabs; the first tab is open initially."""
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
 class FrameMemo:
-    """The parts of a panel as they were made last, each with the key of what it was made from."""
+    """The last content of each part of a panel, with the key of its inputs."""
 
     def __init__(self) -> None:
         # With its frame, which keeps the objects alive whose identities are in the key.
@@ -333,5 +333,5 @@ class FrameMemo:
 
 
 def parts_for_page() -> list[dict[str, str]]:
-    """Return what the page is told of the parts before it is told what they show: of each its name and place."""
+    """Return the name and place of each part, which the page gets before the contents."""
     return [{"name": part.name, "at": part.at} for part in PARTS.values()]

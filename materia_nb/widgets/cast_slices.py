@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.base import Doing
 
 _BAR_CHARS: Final = 60
-"""How long a command may be to be allowed in the bar, where all of it must be seen."""
+"""Maximum length of a command that can be approved in the bar, where the whole command must be visible."""
 _NO_LIMIT: Final = "no limit stopped the cast, so there is none to extend: Retry runs the socket again"
 
 _ANSWERED: Final = "the socket has answered; a limit stopped the cast after it: go on past the limit, or go back and ask again"
@@ -55,7 +55,7 @@ class Pill(NamedTuple):
 
 
 def pill(now: Snapshot, doing: Doing) -> Pill:
-    """Say whose turn it is."""
+    """Return the pill of the bar, which shows whose turn it is."""
     names = now.names
     if doing.busy:
         return _working(now, doing)
@@ -147,7 +147,7 @@ def _is_person(now: Snapshot, socket: str) -> bool:
 
 
 def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
-    """Return what the bar shows of a cast."""
+    """Return the content of the bar."""
     status_pill = pill(now, doing)
     status, alive, busy = now.status, now.writable, doing.busy
     going = status in ("ready", "waiting") and alive
@@ -280,7 +280,7 @@ Row: TypeAlias = list[Any]
 """Number, lane, the name of the socket, item, output, its verdict, next, tokens, cost, :func:`_timed`, marks."""
 
 TAIL: Final = 120
-"""How many of the latest rows are always told; a view asks for others."""
+"""Number of the latest rows that are always sent; the page asks for other rows."""
 _MOST_ASKED: Final = 400
 _OUTPUT_CHARS: Final = 160
 
@@ -339,13 +339,13 @@ class StepRows:
             return [self._row(now, row, steps[row - 1], edited) for row in range(first, last + 1)]
 
     def span(self, now: Snapshot) -> Place:
-        """Say how long the axis of time is, without lanes, which have one of their own (:func:`axis_of`)."""
+        """Return the length of the time axis without lanes, which have their own axis (:func:`axis_of`)."""
         steps = now.line(self.line)
         with self._lock:
             return self._place_after(steps, len(steps))
 
     def _place_after(self, steps: Sequence[StepRecord], number: int) -> Place:
-        """Say how far the axis of time is after the step of that number; what is older was counted before."""
+        """Return the position on the time axis after a step; earlier positions are cached."""
         ends = self._ends
         del ends[len(steps) :]
         while ends and ends[-1][0] is not steps[len(ends) - 1]:
@@ -389,7 +389,7 @@ class StepRows:
         ]
 
     def _timed(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
-        """Whether it is over, its seconds at work, its time in words, where its bar begins and ends, if work is known."""
+        """Return if it has ended, its working time in seconds, its time in words, the ends of its bar, and if the working time is known."""
         time, number = step_time(step), step.number
         ends = () if step.lane else (number - 1, number)  # those of lanes stand on the clock of these
         before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
@@ -414,7 +414,7 @@ def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
 
 
 def step_text(step: StepRecord) -> str:
-    """What a step said, whole: its prose (R62), its context beside what is only for the machine, else its output."""
+    """Return the whole text of a step for a person: its prose (R62), else its context, else its output."""
     reading = None if step.shown != step.output else step.reading
     if reading is not None and isinstance(reading.context, str) and reading.context.strip():
         return plain(reading.context)
@@ -435,7 +435,7 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
 
 
 def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy: bool) -> dict[str, Any]:
-    """Return what the timeline shows: the latest rows, how many there are, and which one is looked at.
+    """Return the content of the timeline: the latest rows, their total number, and the selected row.
 
     Args:
         now: the cast at present.
@@ -472,7 +472,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
 
 
 def _on_axis(now: Snapshot) -> int:
-    """Count the steps behind the one that handed the items out last."""
+    """Return the number of steps after the step that distributed the items to the lanes."""
     streams = now.session.streams[-1]
     return len(now.steps) - streams.step + sum(len(lane.session.steps) for lane in streams.lanes.values())
 
@@ -483,12 +483,12 @@ def _clock(*, busy: bool) -> int | None:
 
 
 def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block]:
-    """Return how each lane stands, up to this moment while something runs; ``past`` is the moment that is looked at."""
+    """Return the status of each lane, up to the present while a step runs."""
     return lanes_blocks(now, _clock(busy=busy), past)
 
 
 def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
-    """Return what the latest steps of a line told in their event field, the latest first."""
+    """Return the events that the latest steps reported, latest first."""
     steps = now.all_steps if line is None else now.line(line)
     events = [event for step in steps[-TAIL * 4 :] for event in step.events]
     lanes = any(event.lane for event in events)
@@ -509,7 +509,7 @@ def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
 
 
 def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
-    """Say how the first cast and the one that is shown differ.
+    """Return the differences between the first cast and the one that is shown.
 
     Args:
         casts: those of the panel, the first being what the others were forked from.

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 HEIGHT: Final = 600
-"""How high the surface is in pixels, unless it is said otherwise."""
+"""Default height of the surface, in pixels."""
 _ITEM_LISTS: Final = 20
 """Number of lists of work items, as they were shown, that edits may start from."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
 class CastSurface(Panel):
-    """A cast with all its parts, and what of them is looked at.
+    """A cast with all its parts, and the part and moment that a person looks at.
 
     Args:
         cast: which.
@@ -130,7 +130,7 @@ class CastSurface(Panel):
         raise NotImplementedError
 
     def on_select(self, kind: str, key: str) -> None:
-        """Select what was clicked on the graph."""
+        """Select the part that was clicked on the graph."""
         raise NotImplementedError
 
     def on_gesture(self, gesture: Gesture) -> None:
@@ -138,7 +138,7 @@ class CastSurface(Panel):
         raise NotImplementedError
 
     def identity(self) -> str:
-        """Return the identity of what the inspector shows now."""
+        """Return the identity of the content that the inspector shows now."""
         return self._identity_at(self.cast.now, busy=self.runs.busy)
 
     def _identity_at(self, now: Snapshot, *, busy: bool) -> str:
@@ -212,7 +212,7 @@ class CastSurface(Panel):
     # -- what is looked at --------------------------------------------------------------
 
     def select(self, element: Element | None) -> None:
-        """Let the inspector tell about an element; None for wherever the cast is."""
+        """Show an element in the inspector; None shows where the cast is."""
         if element is not None and element.kind == "step":
             self.look(int(element.id))
             return
@@ -222,7 +222,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def look(self, number: int | None, lane: str = "") -> None:
-        """Show graph, inspector and state as they were after a step, of a lane if one is named; None goes back to the present.
+        """Show graph, inspector and state as they were after a step of the cast or of a lane; None returns to the present.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
@@ -249,7 +249,7 @@ class CastSurface(Panel):
 
     @property
     def here(self) -> Snapshot:
-        """What the inspector tells about: the cast as it is now, or a lane of it."""
+        """The subject of the inspector: the current cast, or one of its lanes."""
         return lane_of(self.cast.now, self.lane)
 
     def show_cast(self, index: int) -> None:
@@ -272,7 +272,7 @@ class CastSurface(Panel):
             self.designer = None  # it has given the picture back
 
     def _designed(self, cast: Cast) -> None:
-        """A design was cast: the panel shows that cast, beside those that it had."""
+        """Show a cast that was started from the designer."""
         self.set_mode("cast")
         self.show_new_cast(cast)
 
@@ -296,7 +296,7 @@ class CastSurface(Panel):
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
-        """Show an exception over the graph; one of ours as its short text, and a click that came too late as no error."""
+        """Show an exception over the graph; a click that came too late is not shown as an error."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
         notice: dict[str, Any] = {"words": clip_plain(error_message(error, self.title), 2_000), "tone": tone}
         if isinstance(error, MateriaError) and error.kind == "edits_lost":
@@ -310,7 +310,7 @@ class CastSurface(Panel):
 
     @property
     def opened(self) -> str:
-        """The part of the dock that is open: the one that is shown alone, else the one whose tab was picked."""
+        """Name of the open part of the dock: the part that is shown alone, or that of the selected tab."""
         return self.alone.name if self.alone is not None and self.alone.at == "dock" else self.dock
 
     def _surface(self) -> dict[str, Any]:
@@ -338,7 +338,7 @@ class CastSurface(Panel):
         return f"fork {index}: {shorten(plain(_request_of(cast)), 40)}".rstrip(": ")
 
     def draw(self) -> None:
-        """Tell the front-end how everything stands now, in one message."""
+        """Send the current state to the page, in one message."""
         busy = self.runs.busy_for(self)
         casts = [cast.now for cast in self.casts]  # the moment that this frame is about
         now = casts[self.casts.index(self.cast)]
@@ -401,7 +401,7 @@ class CastSurface(Panel):
         )
 
     def _tick(self) -> None:
-        """Draw again in a second: what is waited for tells nothing meanwhile."""
+        """Redraw in a second, since waiting for a stop sends no notification."""
         if self._ticking:
             return
         self._ticking = True
@@ -413,7 +413,7 @@ class CastSurface(Panel):
         self.after(1.0, due)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return what the part says that is shown alone, else how the cast stands and the picture of its graph."""
+        """Return the text of the part that is shown alone, or the status of the cast and the picture of its graph."""
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return cast_fallback(self.cast.now)
@@ -431,13 +431,13 @@ def _positions(now: Snapshot) -> frozenset[object]:
 
 
 def _at_work(now: Snapshot) -> str:
-    """Return the first lane that an agent or a process works in, "" for none: what it does is shown until one is picked."""
+    """Return the first lane that is working, or "": it is shown until a person selects a lane."""
     names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.wants_a_person)
     return next(names, "")
 
 
 def _is_part(past: Snapshot, now: Snapshot) -> bool:
-    """Whether a moment of the past is one of the cast as it is now, or of a lane of it."""
+    """Return True if a past moment belongs to the current branch of the cast or of one of its lanes."""
     parts = (part for part in parts_of(now.session) if part.prefix == past.session.prefix)
     return any(len(past.steps) <= len(part.steps) for part in parts)
 
@@ -461,7 +461,7 @@ class PicturePanel(Panel):
 
 
 def graph_panel(cast: Cast) -> GraphPanel | PicturePanel:
-    """Make the live graph alone, to be led; a picture where its library does not work."""
+    """Return the live graph, drawn by its owner; a picture if its library does not work."""
     panel: GraphPanel | PicturePanel
     try:
         from materia_nb.widgets.graph_panel import GraphPanel

@@ -74,7 +74,7 @@ _NO_MODELS: Final = "none is offered: no provider that is installed here has its
 
 
 def inspector_slice(session: DesignState) -> DesignSlice:
-    """Return the form of what is selected: of a socket with its materia, an edge, an exit, a loop, or the loadout."""
+    """Return the form of the selection: a socket with its materia, an edge, an exit, a loop, or the loadout."""
     pick = session.selected
     if len(session.marked) > 1 and pick is None:
         return _marked(session)
@@ -208,7 +208,7 @@ def _placed_elsewhere(design: Design, named: str) -> list[str]:
 
 
 def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
-    """Return what a prompt at this socket can name, with what it stands for: the item, and what is kept in the state."""
+    """Return the variables that a prompt at this socket can use, each with a description."""
     named = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
     for id_, owner in facts.sockets.items():
         named += [(f"state.{target}", f"kept by {id_}") for _, target, _ in owner.assignments]
@@ -216,7 +216,7 @@ def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
 
 
 def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
-    """Return what the agent of a socket would be told before anything ran: of its first, second and last item, and after work came back.
+    """Return the prompts that the agent of a socket would get: for its first, second and last item, and after its work was sent back.
 
     A socket to which no way leads yet is shown as if a cast began there.
     """
@@ -241,7 +241,7 @@ def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
 
 
 def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
-    """One prompt, part by part, with what is left out and why."""
+    """Return one prompt, part by part, with omitted parts and the reasons."""
     return {
         "words": label,
         "about": f"{prompt.characters:,} characters, some {prompt.tokens:,} tokens: an estimate, one for four characters. "
@@ -271,7 +271,7 @@ def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
 
 
 def _conditions() -> list[list[str]]:
-    """What a new way can wait for: the word, and its name."""
+    """Return the conditions that a new edge can have: word and name."""
     return [[word, condition.choice] for word, condition in DESCRIBED.items()]
 
 
@@ -363,7 +363,7 @@ def _loop(session: DesignState, of: Selection) -> DesignSlice:
 
 
 def purpose(raw: Object) -> str:
-    """Say in one line what a materia is for: its description, else how its prompt begins, else what it runs."""
+    """Return the purpose of a materia in one line: its description, the start of its prompt, or its command."""
     for text in (raw.get("description"), raw.get("prompt")):
         if is_text(text):
             return shorten(" ".join(text.split()), 120)

@@ -1,4 +1,4 @@
-"""A loadout edited on its graph: palette, inspector, what is wrong, undo and saving, on one surface."""
+"""The panel of the designer: a loadout is edited on its graph, with palette, inspector, findings, undo and saving."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.workbench import Workbench
 
 _HEIGHT: Final = 620
-"""How high the surface is in pixels."""
+"""Default height of the surface, in pixels."""
 
 
 class DesignFront(FrontWidget):
@@ -62,16 +62,16 @@ class DesignPanel(Panel):
 
     @property
     def design(self) -> Design:
-        """What is edited."""
+        """The design that is edited."""
         return self.designer.session.design
 
     @property
     def session(self) -> DesignSession:
-        """What is selected, marked and said."""
+        """The session: selection, marks and the last message."""
         return self.designer.session
 
     def on_message(self, content: object) -> None:
-        """Do what a message of the page asks for."""
+        """Handle a message of the page."""
         values = content if isinstance(content, Mapping) else {}
         self.designer.on_message(
             str(values.get("kind")), {str(key): value for key, value in values.items() if key != "kind"}
@@ -104,13 +104,13 @@ class DesignPanel(Panel):
         return f"{question_line}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
     def _cast_made(self, cast: Cast) -> None:
-        """Show the cast below; the design stays as it is, and what is changed in it reaches no cast that has begun."""
+        """Show the cast below the design; later changes of the design do not affect the cast."""
         panel = self.own(CastPanel(cast))
         self.view.children = (self.surface, panel.view)
 
 
 def show_design(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignPanel:
-    """Make the panel that edits a loadout; what earlier runs of the same cell showed is closed.
+    """Return the panel that edits a loadout, and close the panels of earlier runs of the same cell.
 
     Edits that were not saved are gone on with: a cell that is run again loses nothing. A draft that a kernel left which
     is gone is offered, also of a loadout that was never saved.

@@ -1,4 +1,4 @@
-"""Designer a loadout on a canvas: the surfaces that are open on a design, and what one has unsaved that was closed."""
+"""Sessions of the designer: open surfaces, unsaved designs, and the messages that explore, save and cast a design."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from materia_nb.widgets.messages import LongText, ShortText, Token, WholeNumber
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
 _OPEN: Final[WeakSet[Designer]] = WeakSet()
-"""What is open now, in any panel."""
+"""Open designers, in any panel."""
 _EXPLORED: Final = 8_000
 """Number of states after which the search for what can happen is cut off: a person waits for it."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
 class DesignSession(DesignState):
-    """A design, what of it is selected, and what was said last; it changes by what it hears."""
+    """A design with its selection and its last message, changed by the messages of a page."""
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
+        """Handle a message; an error is shown in ``note``, and nothing has changed."""
         not_kept, summary = self.design.not_kept, None
         try:
             if kind not in ("answer", "pick", "news") and not self.reviewing:
@@ -66,7 +66,7 @@ class DesignSession(DesignState):
         self._tidy()
 
     def _tidy(self) -> None:
-        """Forget what is not there any more."""
+        """Remove references to parts that no longer exist."""
         known = as_object(self.design.document.get("sockets"))
         self.marked = [id_ for id_ in self.marked if id_ in known]
         if self.selected is not None and not self.knows(*self.selected):
@@ -75,7 +75,7 @@ class DesignSession(DesignState):
 
 
 class Designer:
-    """A design in a surface: hears the page and the canvas, and keeps the canvas to what is designed.
+    """A design on a surface: handles the messages of page and canvas, and keeps the canvas up to date.
 
     All surfaces that design one loadout of a workbench share a session: what is done in one shows in the others.
 
@@ -104,7 +104,7 @@ class Designer:
             self.draw()
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Do what a message asks for, and show it wherever this is designed; never raises."""
+        """Handle a message, and redraw all surfaces of this design; never raises."""
         self.session.cast_made = self.cast_made
         self.session.on_message(kind, self._in_grid(values))
         for designer in _sharing(self.session):
@@ -152,7 +152,7 @@ class Designer:
             self._following = False
 
     def close(self) -> None:
-        """Let go of the canvas, which shows casts again; edits that were not saved wait for the next to design it."""
+        """Release the canvas, which shows casts again; unsaved edits are kept for the next designer of the loadout."""
         design = self.session.design
         _OPEN.discard(self)
         if design.changed and not _sharing(self.session):
@@ -183,7 +183,7 @@ class Designer:
         self.on_message(kind, fields)
 
     def _refresh_config(self) -> None:
-        """Know the materia that were defined since; while a file cannot be read, those of before."""
+        """Update the known materia; if a file cannot be read, keep the previous ones."""
         try:
             self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
@@ -191,7 +191,7 @@ class Designer:
 
 
 def _sharing(session: DesignSession) -> list[Designer]:
-    """Return what is open on a session."""
+    """Return the open designers of a session."""
     return [designer for designer in tuple(_OPEN) if designer.session is session]
 
 
@@ -221,7 +221,7 @@ def _session(bench: Workbench, design: Design) -> DesignSession:
 
 @act
 def undo(session: DesignState) -> str:
-    """Take the last step back."""
+    """Undo the last step."""
     return f"undone: {session.design.undo()}"
 
 
@@ -257,7 +257,7 @@ def explore(session: DesignState) -> str:
 
 @act
 def estimate(session: DesignState) -> None:
-    """Estimate what a cast of the design would take; said where a cast is asked for."""
+    """Estimate the time and cost of a cast, shown where a cast is requested."""
     try:
         took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
         line = f"satisfied {LIKELY}, {took.line}"
@@ -313,7 +313,7 @@ def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False)
 
 @act
 def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: WholeNumber = 0) -> str:
-    """Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were."""
+    """Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept`` counts the kept steps."""
     draft_ = _draft_named(session, file)
     left = []
     for number in range(at, len(draft_.steps)):
@@ -349,7 +349,7 @@ def judge(
     kept: WholeNumber,
     verdict: Literal["keep", "refuse", "all", "none"],
 ) -> str:
-    """Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike."""
+    """Keep or undo the last step of a draft, and continue with the next step, or decide all remaining steps the same way."""
     draft_ = _draft_named(session, file)
     if verdict in ("refuse", "none"):
         if session.design.now is not session.proposed:
@@ -381,7 +381,7 @@ def _draft_named(session: DesignState, file: str) -> SavedDraft:
 
 @act
 def reload(session: DesignState) -> str:
-    """Take what is on disk now."""
+    """Reload the design from disk."""
     return session.design.reload(session.bench.design(session.design.name))
 
 
@@ -407,7 +407,7 @@ def cast(session: DesignState, request: LongText) -> str:
 
 @act
 def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
-    """Choose one of the answers to the question; another number is none of them. A question that is named must be the current one."""
+    """Choose an answer to the question; another number chooses nothing. A named question must be the current one."""
     if question is not None and (session.question is None or session.question.number != question):
         refusal = "nothing was done: this is not the question that is asked now"
         raise design_error(refusal, "design", "read the question, then answer")

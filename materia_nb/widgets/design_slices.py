@@ -72,7 +72,7 @@ def drawn_selection(session: DesignState) -> Selection | None:
 
 
 def _bar_slice(session: DesignState) -> DesignSlice:
-    """Return name, counts, what undo and redo would do, where it is saved, and what was said last."""
+    """Return the content of the bar: name, counts, undo and redo, the file, and the last message."""
     design, (sign, note) = session.design, session.note
     question = session.question
     return {
@@ -105,7 +105,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 
 
 def _left(design: Design) -> str:
-    """Say what there is of a design when its kernel has died."""
+    """Return how a design is recovered after its kernel has died."""
     if not design.changed:
         return "all of it is saved."
     if design.not_kept:
@@ -159,7 +159,7 @@ _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
 
 
 def dock_slice(session: DesignState) -> DesignSlice:
-    """Return what is wrong, what can happen, and what was changed."""
+    """Return the content of the dock: problems, possible outcomes, and changes."""
     return {
         "problems": findings(session.design, {pick for _, pick in session.parts}),
         "happens": happens(session),
@@ -220,7 +220,7 @@ def _number(text: str) -> int | None:
 
 
 def _where_words(design: Design, problem: Problem, pick: Selection | None) -> str:
-    """Say where a finding is as a person reads it: the materia and the socket, the edge by its number, else the path."""
+    """Return the location of a finding in words: materia and socket, the number of the edge, or the path."""
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
     if pick[0] == "exit":
@@ -315,7 +315,7 @@ def _never_rows(explored: Exploration) -> list[DesignSlice]:
 
 
 def _changes_slice(design: Design) -> DesignSlice:
-    """Return what was done, newest first, and what is not saved, in words."""
+    """Return the steps, newest first, and the unsaved changes, in words."""
     patch = [
         *design.patch(),
         *({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch()),
@@ -329,7 +329,7 @@ def _changes_slice(design: Design) -> DesignSlice:
 
 
 def _patch_words(step: Mapping[str, JSON]) -> DesignSlice:
-    """Say one operation of a JSON Patch in words."""
+    """Return one operation of a JSON Patch in words."""
     path = ".".join(pointer_keys(step["path"]))
     verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}
     about = ""

@@ -1,4 +1,4 @@
-"""What is known of a design in a surface: what is selected and marked, what was refused, what is asked, what was explored."""
+"""The state of a design on a surface: selection, marks, refused values, the open question, and the exploration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ITEMS: Final = tuple(
     {"title": f"[title of item {number}]", "context": f"[what to do with item {number}]"}
     for number in range(1, 6)
 )
-"""What agents are told of before anything ran."""
+"""Work items of the example prompts, before a cast."""
 LIKELY: Final = 0.5
 """Chance of satisfied for which the chance of each end is shown."""
 _MOST_STEPS: Final = 200
@@ -58,14 +58,14 @@ class DesignQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RefusedField:
-    """What was typed into a field and not taken, and why."""
+    """A typed value that was refused, and the reason."""
 
     typed: str
     why: str
 
 
 class DesignState:
-    """A design, what of it is selected, and what was said last.
+    """A design with its selection and its last message.
 
     Args:
         bench: where it is saved, and cast.
@@ -114,7 +114,7 @@ class DesignState:
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:
-        """What agents would be told where every answer is satisfied, and where work is sent back once; only while nothing stops a cast.
+        """Prompts of a cast in which every answer is satisfied, and of one in which work is sent back once.
 
         Raises:
             MateriaError: a socket takes no scripted answer (``no_answer``).
@@ -136,7 +136,7 @@ class DesignState:
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
     def pick(self, what: object) -> Selection | None:
-        """Read a part as the page names it: one of its own, or of the picture; raises MateriaError when it is not there."""
+        """Return the part that the page names, its own or that of an element of the picture, or None for no name. Raises MateriaError if it does not exist."""
         kind, key = what if isinstance(what, list | tuple) and len(what) == 2 else (None, None)
         if kind is None:
             return None
@@ -156,22 +156,22 @@ class DesignState:
         return selection
 
     def knows(self, kind: str, key: str) -> bool:
-        """Whether the design has this part."""
+        """Return True if the design has this part."""
         return any((kind, key) == known for _, known in self.parts)
 
     def has_fields(self, kind: str, key: str) -> bool:
-        """Whether something with a form is still there: a part, a materia, or the loadout."""
+        """Return True if the owner of a form still exists: a part, a materia, or the loadout."""
         if kind == "materia":
             return key in self.design.definitions
         return kind == "loadout" or (kind in _KINDS and self.knows(kind, key))
 
     @property
     def reviewing(self) -> bool:
-        """Whether a person is asked about a step of a draft."""
+        """True while a person reviews the steps of a draft."""
         return self.question is not None and self.question.choices[0][1]["kind"] == "judge"
 
     def offer_draft(self, *, handed_over: bool = False) -> None:
-        """Ask whether to go on with what was designed before and not saved, where there is such a draft.
+        """Ask whether to continue an unsaved draft, if there is one.
 
         Args:
             handed_over: only one of an agent that was not offered here before; a question that is open stays.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
 
 FIRST: Final = 60
-"""How many rows the page is told without asking."""
+"""Number of rows that the page gets without asking."""
 _MOST_ASKED: Final = 400
 _RECORDED: Final = 100
 _REST_S: Final = 0.08
@@ -50,12 +50,12 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "aborted": ("aborted", "aborted", ""),
     "complete": ("done", "complete", ""),
 }
-"""How a cast stands: its tone, a word, and more for those who point at it; in the order in which they are sorted."""
+"""Tone, word and tooltip of each status, in sorting order."""
 _RANK: Final = tuple(_STATES)
 
 
 class CastsFront(FrontWidget):
-    """Draws the list, and what stands of the selected cast below it; sends messages."""
+    """Draws the list and the summary of the selected cast."""
 
     view = Unicode("casts").tag(sync=True)
     casts = Dict().tag(sync=True)
@@ -63,7 +63,7 @@ class CastsFront(FrontWidget):
 
 
 class Query(NamedTuple):
-    """Which casts are listed, and in which order."""
+    """The filter and the order of the list."""
 
     words: str = ""
     only: str = "all"
@@ -118,7 +118,7 @@ class CastExplorer(Panel):
     # -- which there are ------------------------------------------------------------------
 
     def read(self) -> None:
-        """Look in the background which casts there are; where that is being done, once more behind it."""
+        """Read the list of casts in the background; if it is being read, read it again afterwards."""
         if self._reading:
             self._again = True
             return
@@ -126,7 +126,7 @@ class CastExplorer(Panel):
         self._reader = start_thread(self._read, "materia-casts")
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until what is being read is known; seconds, for code, not for callbacks."""
+        """Wait until the list has been read, at most ``timeout`` seconds; not for callbacks."""
         while self._reading:
             self._reader.join(timeout)
 
@@ -264,7 +264,7 @@ class CastExplorer(Panel):
 
     @_about_cast
     def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
-        """Give a cast a name, and tags: words that begin with ``#``."""
+        """Set the name and the tags of a cast: words that begin with ``#``."""
         pieces = text.split()
         tags = [word.removeprefix("#") for word in pieces if word.startswith("#") and len(word) > 1]
         name = " ".join(word for word in pieces if not word.startswith("#"))
@@ -316,7 +316,7 @@ class CastExplorer(Panel):
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
-        """Show an exception over the list; one of ours as its short text."""
+        """Show an exception over the list."""
         self._show_notice({"words": clip_plain(error_message(error, self.title), 2_000), "tone": "bad"})
 
     def _show_notice(self, notice: dict[str, str]) -> None:
@@ -325,7 +325,7 @@ class CastExplorer(Panel):
             self.front.casts = {**self.front.casts, "notice": notice}
 
     def draw(self) -> None:
-        """Tell the page which casts there are now."""
+        """Send the current list to the page."""
         query = self._query
         matches = sought(self._entries, query.words)
         listed = sort_entries(
@@ -377,7 +377,7 @@ class CastExplorer(Panel):
         }
 
     def _look_at(self) -> None:
-        """Read the selected cast, for what stands below the list."""
+        """Read the selected cast, and show its summary below the list."""
         entry = self._glanced
         if entry is not None:
             try:
@@ -408,7 +408,7 @@ def _is(entry: CastEntry, only: str) -> bool:
 
 
 def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
-    """Return what one wants to know of a cast: how it ended or stands, and its last steps.
+    """Return a summary of a cast: its outcome or status, and its last steps.
 
     Only the end of its journal is read, so that a long cast is looked at as soon as a short one.
 
@@ -447,7 +447,7 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
 
 
 def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
-    """Say how a cast ended, or what it waits for, by its last event."""
+    """Return the outcome of a cast, or what it waits for, by its last event."""
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
@@ -467,7 +467,7 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
 
 
 def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
-    """What a step said in plain words: its verdict and context, or else its text."""
+    """Return the verdict and context of a step, or its text."""
     text, value = output.get("text"), {}
     try:
         text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
@@ -480,7 +480,7 @@ def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
 
 
 def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:
-    """Sort casts by a column; those that are alike in it stay in the order in which they came."""
+    """Sort casts by a column; the sort is stable."""
     keys: Mapping[str, Any] = {
         "state": lambda entry: -_RANK.index(entry.status),
         "request": lambda entry: (entry.name or entry.request or "").casefold(),
@@ -493,13 +493,13 @@ def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[C
 
 
 def identity_of(entry: CastEntry, writer: str | None) -> str:
-    """Return the identity of a cast as the list shows it (R69); one that is being written now is only its directory."""
+    """Return the identity of a cast as the list shows it (R69); that of a cast that is being written is its directory."""
     state = [entry.status, entry.steps, entry.last_event] if writer is None else []
     return json_digest([str(entry.path), state])
 
 
 def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[Any]:
-    """Return what the page shows of a cast.
+    """Return the row of a cast in the list.
 
     Args:
         entry: the cast.
@@ -543,5 +543,5 @@ def _cost_of_all(entries: Sequence[CastEntry]) -> str:
 
 
 def show_casts(casts: Casts) -> CastExplorer:
-    """Make the panel of all casts; what earlier runs of the same cell showed is closed."""
+    """Return the panel of all casts, and close the panels of earlier runs of the same cell."""
     return show_panel("casts", lambda: CastExplorer(casts))

@@ -1,4 +1,4 @@
-"""What the panel tells where a cast has ended: the failure with its ways on, or the result and what can come next."""
+"""The end of a cast: the failure with the possible actions, or the result and the next actions."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _STDERR: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _CONCLUSION: Final = 20
 _OF_LANES: Final = ("recast", "resend", "revive", "answer")
-"""What is offered in a lane that failed; but for an answer it goes for all lanes that did. The rest is offered for the cast."""
+"""Actions that are offered in a failed lane. Except for the answer, they apply to all failed lanes."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
-    """Return what the panel tells of a failure, and what it offers; None where the cast did not fail.
+    """Return the description of a failure and the possible actions; None if the cast did not fail.
 
     Args:
         now: the cast at present.
@@ -80,7 +80,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 
 def _twice(state: CastState) -> str:
-    """A budget to go on with: twice what is used of the maximum that was reached."""
+    """Return a budget to continue with: twice the used amount of the exhausted maximum."""
     bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)
     return str(twice) if bound.of == "tokens" else f"{twice if bound.whole else f'{twice:.2f}'} {bound.unit}"
@@ -120,7 +120,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _under(now: Snapshot) -> list[str]:
-    """Which step it is about, what stands there, how often it was tried."""
+    """Return the step of the failure, its work item, and the number of tries."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # what its generator did is not part of it
         return ["all steps are kept"]
@@ -147,7 +147,7 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
 
 
 def _ended_words(command: dict[str, JSON] | None) -> str:
-    """How a process ended, as a headline goes on behind a name; empty where it ended well."""
+    """Return how a process ended, as the continuation of a headline; empty if it succeeded."""
     if command is None:
         return ""
     if command.get("startError"):
@@ -160,7 +160,7 @@ def _ended_words(command: dict[str, JSON] | None) -> str:
 
 
 def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
-    """What a process said, the command folded, and where all of it is kept."""
+    """Return the output of a process, its command, and the files that hold them."""
     parts: list[Block] = []
     if command.get("startError"):
         parts.append(Line(str(command["startError"])))
@@ -181,13 +181,13 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
 
 
 def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
-    """Say what is wrong with a text as an answer by hand where the cast failed."""
+    """Return the issues of a text as a manual answer for the socket that failed."""
     opened = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
     return list(outputs.check_answer(now.rules, opened.state, text))
 
 
 def result_blocks(now: Snapshot) -> list[Block]:
-    """Tell the final output of a complete cast, the warnings, what changed in the state, what it took; empty where it is not."""
+    """Return the result of a complete cast: final output, warnings, changes of the state, time and cost. Empty if it is not complete."""
     if now.status != "complete":
         return []
     warnings = now.warnings
@@ -231,7 +231,7 @@ def _warning_words(now: Snapshot, warning: CastWarning) -> str:
 
 
 def _spent(now: Snapshot) -> list[tuple[str, str]]:
-    """What a cast took: work apart from waiting, work of processes apart from that of agents; what is not known is said."""
+    """Return the time and cost of a cast; the time of agents, processes and waiting is separate."""
     steps = [*now.steps, *(step for lane in now.lanes.values() for step in lane.now.steps)]
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]

@@ -30,7 +30,7 @@ _making: Final = threading.Lock()
 
 @functools.cache
 def bundle() -> str:
-    """Return the one module with every view and its style sheets; its first line says of which sources it is made."""
+    """Return the module with all views and style sheets; its first line is the digest of the sources."""
     return (_BUNDLE / "front.js").read_text("utf-8")
 
 
@@ -45,7 +45,7 @@ _code: FrontCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
-    """Name a widget as a page refers to it."""
+    """Return the reference to a widget that a page resolves."""
     return f"IPY_MODEL_{widget.model_id}"
 
 
@@ -77,7 +77,7 @@ class FrontWidget(anywidget.AnyWidget):
 
 
 class Front(FrontWidget):
-    """Everything around the graph in one widget: it is told slices of state, and sends messages.
+    """Everything around the graph in one widget, which gets slices of state and sends messages.
 
     A slice is a JSON object. Only those that changed are sent, all of one update in one message.
 
@@ -106,11 +106,11 @@ class Front(FrontWidget):
 
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif'
-"""The family that the layout measures, in the quotes that cytoscape takes: it refuses the whole list for one of the others."""
+"""Font family that the layout measures. Cytoscape refuses the list with other quotes."""
 
 
 class CanvasFront(FrontWidget):
-    """Fills the canvas beside it, and tells what a person does there.
+    """Draws on the canvas next to it, and sends what a person does there.
 
     ``scene`` is what never changes while a graph is shown, ``look`` how its elements look now, ``flags`` the rest;
     ``drawing`` refers to the widget that draws, as :func:`reference` writes it.

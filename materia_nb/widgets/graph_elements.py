@@ -1,4 +1,4 @@
-"""A graph as the canvas in the page draws it: what stands where, and how each part looks at one moment of a cast.
+"""The elements of a graph as the canvas draws them: their positions, and how each looks at one moment of a cast.
 
 Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
 """
@@ -51,7 +51,7 @@ _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, 
 
 _SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
-"""How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
+"""Distance of a line's anchor beyond its tip, so that the direction is unambiguous."""
 
 
 class GraphElements:
@@ -118,7 +118,7 @@ class GraphElements:
         }
 
     def element_of(self, socket: str | None) -> str | None:
-        """Return the element that shows a socket: its card, or the folded loop that it stands in."""
+        """Return the element that shows a socket: its card, or the folded loop that contains it."""
         if socket is None:
             return None
         loop = self._inside.get(socket)
@@ -127,7 +127,7 @@ class GraphElements:
     # -- what never changes ---------------------------------------------------------
 
     def _id(self, prefix: str, key: str) -> str:
-        """Make the id of an element: nodes and edges share one name space, and every id can be sent."""
+        """Return a new element id; nodes and edges share one name space, and every id can be sent."""
         sound = key.encode("utf-8", "replace").decode()[:200]
         element_id, number = f"{prefix}:{sound}", 1
         while element_id in self._taken:
@@ -218,7 +218,7 @@ class GraphElements:
     # -- what follows a cast ----------------------------------------------------------
 
     def look(self, marks: Marks, *, still: bool = False) -> Looks:
-        """Return how every element looks at one moment of a cast, by element id; of a ``still`` one in words alone.
+        """Return the look of every element at one moment of a cast, by element id; without pictures if it is ``still``.
 
         Those are drawn anew of which the marks say something else than before: a step changes a few of hundreds.
         """
@@ -325,7 +325,7 @@ _OF_THE_CURRENT: Final = ("waiting", "working", "held")
 
 
 def _changed(before: Marks, now: Marks) -> set[object] | None:
-    """Return what two marks say differently, as keys of elements and names of single values; None where all look different."""
+    """Return the differences of two marks: keys of elements and names of values; None if all elements look different."""
     keys: set[object] = set()
     for field in fields(Marks):
         was, value = getattr(before, field.name), getattr(now, field.name)
@@ -364,7 +364,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
 
 
 def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
-    """Say all that a card shows, line by line, for who rests the mouse on it."""
+    """Return the tooltip of a card: all that it shows, line by line."""
     visits = marks.visits.get(socket.id, 0)
     description = socket.materia.raw.get("description")
     lines = [

@@ -1,4 +1,4 @@
-"""What there is to say about one socket, edge, exit or loop: as written, as it stands, and as it went the last time.
+"""The description of one socket, edge, exit or loop: its definition, its current state, and its last use.
 
 It is said as blocks (:mod:`materia_nb.display.blocks`), which a cast's panel draws in the page and a graph's beside its picture.
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
 
 _HANDOFFS: Final = 3
-"""How many of a socket's latest handoffs are shown."""
+"""Maximum number of a socket's latest handoffs that are shown."""
 DEFINITION: Final = "Definition, as it takes effect"
 
 
@@ -72,13 +72,13 @@ class Inspector:
         self._links = {link.key: link for link in links(graph)}
 
     def has(self, kind: str, key: str) -> bool:
-        """Whether the graph has such a part."""
+        """Return True if the graph has such a part."""
         if kind in ("socket", "loop"):
             return key in (self.graph.sockets if kind == "socket" else self.graph.loops)
         return key in self._links and selection_of(self._links[key]) == (kind, key)
 
     def beside(self, pick: Selection | None) -> Html:
-        """Return all that there is to say about a part, as it stands beside a picture."""
+        """Return the full description of a part, to be shown next to a picture."""
         if pick is None or not self.has(*pick):
             return html_text("Select a socket, an edge or a loop, in the picture or in the list.")
         kind, key = pick
@@ -95,7 +95,7 @@ class Inspector:
         return View(title, blocks).as_html()
 
     def about(self, kind: str, key: str) -> list[Block]:
-        """Tell about a part as it is written, and as it stands."""
+        """Return the definition and the current state of a part."""
         if kind == "socket":
             return self._socket(self.graph.sockets[key])
         if kind == "loop":
@@ -171,7 +171,7 @@ class Inspector:
         return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
 
     def _prompt(self, socket: Socket) -> list[Block]:
-        """The prompt of an agent that is waiting here, or a preview of what it would be asked now."""
+        """Return the prompt of an agent that is waiting here, or a preview of its prompt."""
         cast = self.cast
         if socket.is_utility:
             return []
@@ -207,7 +207,7 @@ class Inspector:
         return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
     def _taken(self, link: Link) -> int:
-        """How often it was taken, by the decisions of all steps."""
+        """Return how often a line was taken, by the decisions of all steps."""
         return sum(_chose(decision, link) for _, decision in self._decided(link))
 
     def _decided(self, link: Link) -> list[tuple[StepRecord, Decision]]:
@@ -220,7 +220,7 @@ class Inspector:
         ]
 
     def _used(self, link: Link, marks: Marks) -> str:
-        """How much of an edge's budget is used, for the item that is worked on where it is counted so."""
+        """Return the used part of an edge's budget, for the current item if it is counted per item."""
         used = marks.budgets.get((link.source, -1 if link.place is None else link.place))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 
@@ -236,7 +236,7 @@ class Inspector:
         return f"at most {maximum} times outside items; inside an item rounds without advance are bounded"
 
     def _last_time(self, link: Link) -> list[Block]:
-        """Whether it was taken when its socket was last left, and why."""
+        """Return whether a line was taken the last time, and why."""
         if self.cast is None:
             return []
         decided = self._decided(link)
@@ -278,7 +278,7 @@ class Inspector:
 
 
 def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
-    """What a socket handed on the last few times, the latest first."""
+    """Return the last handoffs of a socket, latest first."""
     steps = [step for step in cast.steps if step.socket == socket and step.turns]
     if not steps:
         return [Heading("Last handoffs"), Line("It has not answered yet.", "quiet")]
@@ -300,7 +300,7 @@ def _command(socket: Socket) -> list[Block]:
 
 
 def _chose(decision: Decision, link: Link) -> bool:
-    """Whether a decision took a line."""
+    """Return True if a decision took a line."""
     if link.kind == "implied":
         return decision.by == "implied end"
     chosen = decision.chosen
@@ -314,7 +314,7 @@ def _chose(decision: Decision, link: Link) -> bool:
 # -- as a loadout writes them ---------------------------------------------------------------
 
 _RENAMED: Final = {"from_": "source", "target_socket_id": "target", "as_": "alias", "exits": "routes"}
-"""What the fields of a model are called where they are resolved, if it is another word."""
+"""Names of model fields in the resolved graph, where they differ."""
 _OWN_WAY: Final = ("materia", "assign", "layout")
 
 

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 MOST_SOCKETS: Final = 300
 """Above this a canvas is too slow: a still picture is shown, that can be clicked on too."""
 _HEIGHT: Final = 420
-"""How high the picture is in pixels where it stands alone, unless it is said otherwise."""
+"""Default height of a picture that is shown alone, in pixels."""
 _ROOM: Final = (535.0, 490.0)
-"""What a picture has on a surface beside the inspector, until the page tells how much it is."""
+"""Assumed width and height of the canvas, in pixels, until the page reports them."""
 _FOLDED_ABOVE: Final = 30
 """Of so many sockets and more, loops that are finished are folded by themselves."""
 Selected: TypeAlias = Callable[[Kind, str], object]
-"""Told what was selected: its kind and its id."""
+"""Called with the kind and the id of the selected part."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
@@ -73,7 +73,7 @@ class _Moment(NamedTuple):
 
 
 class Gesture(NamedTuple):
-    """What a person does on the canvas, other than selecting: the kind of its message and the fields."""
+    """An action on the canvas other than selecting: the kind of its message and the fields."""
 
     kind: str
     fields: dict[str, Any]
@@ -83,7 +83,7 @@ canvas_messages: Final = MessageRegistry("ToCanvas", "Messages to the picture of
 
 
 def _gesture(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a message that is only validated by its signature, and handed on to whoever shows the canvas."""
+    """Register a message that is validated by its signature and passed on to the owner of the canvas."""
 
     @wraps(function)
     def hand_on(panel: GraphPanel, **fields: Any) -> None:
@@ -201,7 +201,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> GraphElements:
-        """Lay the graph out for the room that it has, in the direction that a person or a cast that has begun keeps.
+        """Lay out the graph for the available area, in the direction that a person chose or that a running cast keeps.
 
         While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
         what leads to it. With a card that nobody has placed, cards say no more than their names once all are seen only so.
@@ -227,7 +227,7 @@ class GraphPanel(Panel):
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
-        """Let go of where cards stood while this was designed: they stand where the layout puts them."""
+        """Forget the positions of cards during the design; the layout places them."""
         self._positions = {}
         self._draw_anew(fresh=True)
 
@@ -257,7 +257,7 @@ class GraphPanel(Panel):
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
     def on_gesture(self, callback: Callable[[Gesture], object]) -> Callable[[], None]:
-        """Call ``callback`` for what a person does on the canvas beside selecting; returns a function that ends it.
+        """Call ``callback`` for each :class:`Gesture`; returns a function that unsubscribes.
 
         What it can be called with are the types of gestures in :class:`~materia_nb.widgets.messages.ToCanvas`.
         """
@@ -266,7 +266,7 @@ class GraphPanel(Panel):
 
     @property
     def mode(self) -> str:
-        """``cast`` to look and go on, ``design`` to change: then sockets can be dragged and connected."""
+        """``cast`` to follow a cast, or ``design``: then sockets can be dragged and connected."""
         return self._mode
 
     @mode.setter
@@ -297,7 +297,7 @@ class GraphPanel(Panel):
             callback(kind, key)
 
     def mark(self, pick: Selection | None) -> None:
-        """Show a part as selected without telling anybody; one that is not there is none."""
+        """Show a part as selected without calling the callbacks; a part that does not exist clears the selection."""
         self.selected = pick
         self.refresh()
 
@@ -307,12 +307,12 @@ class GraphPanel(Panel):
         self.refresh()
 
     def show_marks(self, marks: Marks | None) -> None:
-        """Lay something else over the graph than how the cast stands; None goes back to that."""
+        """Show marks instead of the state of the cast; None shows the state again."""
         self._shown_marks = marks
         self.refresh()
 
     def show_moment(self, shown: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
-        """Show how a cast of this graph stands, or stood, at the moment that everything around it shows.
+        """Show the moment of a cast that the parts around the graph show.
 
         Args:
             shown: the cast at that moment.
@@ -327,7 +327,7 @@ class GraphPanel(Panel):
             self.refresh()
 
     def replace(self, graph: Graph) -> None:
-        """Show another graph in the place of this one; the view stays where it was, and its direction."""
+        """Show another graph; the view and its direction stay."""
         self.graph = graph
         self._edits += 1
         if self._inspector is not None:
@@ -339,7 +339,7 @@ class GraphPanel(Panel):
         self._draw_anew(scene, fresh=self._mode == "design" and scene.placed.level != before)
 
     def turn(self, direction: Direction) -> None:
-        """Let the flow run ``right`` or ``down``, whatever room there is."""
+        """Set the direction of the flow, ``right`` or ``down``."""
         self._direction = direction
         self._draw_anew(fresh=True)
 
@@ -351,7 +351,7 @@ class GraphPanel(Panel):
 
     @property
     def grid_positions(self) -> dict[str, GridPosition]:
-        """Where the cards stand now, as columns and rows of a loadout's layout."""
+        """Current positions of the cards, as columns and rows of a loadout's layout."""
         return self._scene.placed.grid_positions()
 
     def grid_position(self, x: float, y: float) -> GridPosition:
@@ -360,7 +360,7 @@ class GraphPanel(Panel):
 
     @property
     def marks(self) -> Marks:
-        """What is laid over the graph now."""
+        """The marks that are shown on the graph now."""
         return self._marks_at(self._moment())
 
     def _marks_at(self, moment: _Moment | None) -> Marks:
@@ -372,7 +372,7 @@ class GraphPanel(Panel):
         return replace(marks, working=True) if moment.working else marks
 
     def _moment(self) -> _Moment | None:
-        """What is shown of a cast: what whoever leads it says, else the cast as it is now; None of a bare graph."""
+        """Return the moment to draw: the owner's, else the present; None if the panel shows only a graph."""
         if self._led is not None or self.cast is None:
             return self._led
         working = runs_of(self.cast).busy_for(self)
@@ -394,7 +394,7 @@ class GraphPanel(Panel):
         canvas_messages.handle(self, content)
 
     def selection_at(self, element: object) -> Selection | None:
-        """Return what an element of the canvas shows; None for one that cannot be selected, or no longer exists.
+        """Return the selection that an element of the canvas shows; None if it cannot be selected or no longer exists.
 
         Raises:
             MateriaError: the element is not named by a text (``bad_message``).
@@ -417,7 +417,7 @@ class GraphPanel(Panel):
 
     @canvas_messages.message
     def _turn(self) -> None:
-        """Let the flow run in the other direction."""
+        """Turn the direction of the flow."""
         self.turn("right" if self._scene.placed.direction == "down" else "down")
 
     @canvas_messages.message
@@ -508,7 +508,7 @@ class GraphPanel(Panel):
         """Insert a copy of sockets."""
 
     def _fill(self, wide: float, high: float) -> None:
-        """Lay the graph out for other room, where more can be said in it or less."""
+        """Lay out the graph for another area, if that changes the picture."""
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
@@ -535,7 +535,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _show_scene(self, *, fresh: bool) -> None:
-        """Tell the page about another scene; ``fresh`` lets it show the whole again."""
+        """Send another scene to the page; ``fresh`` shows the whole graph again."""
         self._shown += 1
         still = len(self.graph.sockets) > MOST_SOCKETS
         of_pick = self._scene.elements
@@ -578,7 +578,7 @@ class GraphPanel(Panel):
             show_html(self._details, self._inspector.beside(self.selected))
 
     def _fold_finished(self, marks: Marks) -> None:
-        """Fold the loops of a large graph that are through, but those that a person has folded or unfolded."""
+        """Fold the finished loops of a large graph, except those that a person has folded or unfolded."""
         if len(self.graph.sockets) < _FOLDED_ABOVE:
             return
         done = {
@@ -595,7 +595,7 @@ class GraphPanel(Panel):
             self._show_scene(fresh=False)
 
     def _lines(self, moment: _Moment | None) -> tuple[str, ...]:
-        """Say how the cast stands."""
+        """Return the status of the cast in words."""
         if moment is None:
             return (self.title,)
         then = ("as it was",) if moment.past else ()

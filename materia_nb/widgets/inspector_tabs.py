@@ -1,4 +1,4 @@
-"""The inspector of a cast: which tabs it has for what is selected, and what the open one shows."""
+"""The inspector of a cast: its tabs for the selection, and the content of the open tab."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS: Final = ("socket", "edge", "exit", "loop", "item", "step")
 
 
 class Element(NamedTuple):
-    """What is selected."""
+    """A selected part of a cast."""
 
     kind: Literal["socket", "edge", "exit", "loop", "item", "step"]
     id: str
@@ -89,7 +89,7 @@ def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
 
 
 def about(cast: Snapshot, element: Element) -> list[Block]:
-    """Tell about an element as it is written, and as it stands."""
+    """Return the definition and the current state of an element."""
     kind, key = element
     if kind == "item":
         return _item(cast, int(key))
@@ -126,7 +126,7 @@ def _is_about(cast: Snapshot, step: StepRecord, index: int) -> bool:
 
 
 def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
-    """Return what a tab says of a step: why it went on as it did, its tool calls, or what it handed on."""
+    """Return the content of a tab about a step: the reason of its decision, its tool calls, or its handoff."""
     if name == "calls":
         calls = step.calls if step is not None else ()
         return call_blocks(calls) or [Line("No tool was used.", "quiet")]
@@ -179,7 +179,7 @@ def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
 
 
 def step_chips(step: StepRecord) -> list[str]:
-    """What to say of a step beside its name."""
+    """Return the chips next to the name of a step."""
     item = [f"{step.item_key} {part(step.item_label or '', 40)}"] if step.item_key else []
     return [f"step {step.number}", f"visit {step.visit}", *item]
 
@@ -274,7 +274,7 @@ def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs)
 
 @dataclass(frozen=True, slots=True)
 class _Tabs:
-    """What the tabs are about, and what each shows."""
+    """The subject of the tabs, and the content of each."""
 
     shown: Snapshot
     record: StepRecord | None
@@ -286,7 +286,7 @@ class _Tabs:
     at_present: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
-        """Return what a tab shows, but for that with the state."""
+        """Return the content of a tab other than that of the state."""
         if name in ("answer", "prompt"):
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
@@ -351,7 +351,7 @@ class _Tabs:
         return prompt_content(title, record.prompt, key, edit=False)
 
     def tree(self) -> dict[str, Any]:
-        """Return what the tab with the state shows, as plain data: there may be thousands of values."""
+        """Return the content of the state tab as plain data, since there may be thousands of values."""
         shown = self.shown
         return {
             "is": "state",
@@ -418,7 +418,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
 
 
 def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
-    """The breakpoints that an element can have: the words of each, what it is, and whether it is set."""
+    """Return the breakpoints that an element can have: the label of each, its JSON, and True if it is set."""
     existing = {stop.every_time: stop for stop in cast.breakpoints}
     names = {**cast.names, END: "the end"}
     return [

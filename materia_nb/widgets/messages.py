@@ -23,7 +23,7 @@ ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
 """An id, a path, or a line of text."""
 WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
 Token: TypeAlias = Annotated[str, Field(max_length=100)]
-"""Text by which a page recognizes the answer to its question, or what it showed when a person acted."""
+"""Token of a question, or identity of the content that the page showed when a person acted."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -103,7 +103,7 @@ class PageMessage:
         return any(parameter and parameter.default is Parameter.empty for parameter in parameters)
 
     def run(self, receiver: Any, content: Mapping[str, Any]) -> Any:
-        """Validate a message and do what it asks for; see :meth:`MessageRegistry.handle`."""
+        """Validate a message, and call its guards and its function; see :meth:`MessageRegistry.handle`."""
         fields = self.validate(content, receiver)
         for guard in self.guards:
             _call(guard, receiver, fields)
@@ -140,12 +140,12 @@ class MessageRegistry:
         self.messages: dict[str, PageMessage] = {}
 
     def message(self, function: _Function) -> _Function:
-        """Make a message of a function, whose first parameter is the receiver."""
+        """Register a function as a message; its first parameter is the receiver."""
         self._add(PageMessage(function))
         return function
 
     def question(self, function: _Function) -> _Function:
-        """Make a message whose result, a dict, is sent to the page that asks."""
+        """Register a function as a question; its result, a dict, is sent to the page that asks."""
         self._add(PageMessage(function, is_question=True))
         return function
 
@@ -162,7 +162,7 @@ class MessageRegistry:
         self.messages[message.kind] = message
 
     def handle(self, receiver: object, content: object) -> Any:
-        """Do what a message of the page asks for.
+        """Handle a message of the page.
 
         Args:
             receiver: the first argument of the message's function.

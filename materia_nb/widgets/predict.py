@@ -1,4 +1,4 @@
-"""Predicting where the next step leads: the graph, where the cast stands, a button for each place, the verdict."""
+"""The panel to predict where the next step leads: the graph, the current position, a button for each target, and the verdict."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class PredictPanel(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Show the graph and the question, and tell what came of the latest guess.
+        """Show the graph, the question, and the result of the latest guess.
 
         The buttons are never disabled: one that is would lose the focus of the keyboard.
         """
@@ -197,7 +197,7 @@ class PredictPanel(Panel):
         self.next.layout.display = None if on_the_way else "none"
 
     def _mark(self, target: str) -> tuple[str, str]:
-        """The style and the icon of a button: of what is right, once that is told, and of the latest guess where it is wrong."""
+        """Return style and icon of a button: the answer once it has been revealed, or a wrong guess."""
         answer = self.answer
         if answer is not None and answer.told and target == answer.outcome:
             return "success", "check"
@@ -239,5 +239,5 @@ def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:
 
 
 def show(cast: Cast, name: str = "") -> PredictPanel:
-    """Make the panel; what earlier runs of the same cell showed is closed."""
+    """Return the panel, and close the panels of earlier runs of the same cell."""
     return show_panel("predict", lambda: PredictPanel(cast, name))

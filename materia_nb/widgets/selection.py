@@ -1,4 +1,4 @@
-"""What can be selected, by mouse or by keyboard, in a graph and in a design, and how a list names it.
+"""The parts that can be selected in a graph and in a design, and their names in lists.
 
 A part is a :data:`Pick` whose key names its place in the document: ``edge:<place>:<socket>``, as in a picture, and
 ``exit:<place>:<loop>``; the way out that the older field ``exit`` stands for is ``exit:old:<loop>``.
@@ -18,7 +18,7 @@ from materia_nb.loadout.report import brief
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
 
 Selection: TypeAlias = tuple[Kind, str]
-"""What was selected: a socket or loop and its id, an exit and its ``edge_id``, or an edge and its key.
+"""The selected part: a socket or loop and its id, an exit and its ``edge_id``, or an edge and its key.
 
 The key of an edge is ``edge:<place>:<socket>``; that of the end that nobody wrote is ``implied:<socket>``.
 """
@@ -27,14 +27,14 @@ _INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 
 
 def selection_of(link: Link) -> Selection | None:
-    """Return what a line is selected as; None for the line from the start."""
+    """Return the selection of a line; None for the line from the start."""
     if link.kind == "start":
         return None
     return ("exit" if link.kind == "exit" else "edge", link.key)
 
 
 def link_title(link: Link) -> str:
-    """Name a line by its condition and target, for a place that names its source."""
+    """Return the condition and target of a line, for a context that names its source."""
     label = "no edges" if link.kind == "implied" else link_label(link) or link.condition
     return f"{label} → {part(link.to)}"
 
@@ -95,7 +95,7 @@ ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("co
 
 
 def written(document: Object, kind: Kind, id_: str) -> Object:
-    """Return a socket or loop as a loadout writes it; an empty object where there is none that can be read."""
+    """Return a socket or loop as the loadout writes it; an empty object if it cannot be read."""
     return as_object(as_object(document.get(f"{kind}s")).get(id_))
 
 
@@ -142,7 +142,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
 
 
 def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
-    """Return which part each selectable element of the picture stands for."""
+    """Return the part of the design that each selectable element of the picture shows."""
     drawn: dict[Selection, Selection] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
     drawn |= {("loop", id_): ("loop", id_) for id_ in graph.loops}
     routes = [(loop.id, route) for loop in graph.loops.values() for route in loop.routes]

@@ -1,4 +1,4 @@
-"""The shared state as a tree to be edited in place, what changed between two moments, and the watched paths."""
+"""The shared state as an editable tree, the differences of two states, and the watched paths."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
 
 
 def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
-    """What differs between two states, as a tree with marks; what is the same thing under several names is told once."""
+    """Return the differences of two states as a tree; an item with several names is shown once."""
     folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
@@ -105,9 +105,9 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
 
 
 _MOST: Final = 20
-"""How many paths are watched."""
+"""Maximum number of watched paths."""
 _CHANGES: Final = 40
-"""How many changes of each are told, the latest."""
+"""Maximum number of changes that are shown of each path, latest first."""
 _VALUE_CHARS: Final = 200
 
 
@@ -117,10 +117,10 @@ class WatchList:
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
         self._looked: dict[str, tuple[list[StepRecord], list[int]]] = {}
-        """By path, the steps that were looked at and the places of those that changed it."""
+        """By path: the steps that were examined, and the indexes of those that changed it."""
 
     def paths(self, now: Snapshot) -> list[str]:
-        """Return what was chosen here, and behind it what stops runs when it changes."""
+        """Return the paths that were chosen here, then the paths at which runs stop."""
         return list(dict.fromkeys([*self._paths, *now.breakpoints.paths]))
 
     def follow(self, path: str, *, on: bool) -> None:
@@ -142,7 +142,7 @@ class WatchList:
         self._paths[path] = None
 
     def told(self, now: Snapshot, shown: Snapshot, line: int | None) -> dict[str, Any]:
-        """Return what the page is told: of each path its value at the moment that is looked at, and its changes, the latest first."""
+        """Return the value of each path at the shown moment, and its changes, latest first."""
         stops = now.breakpoints.paths
         return {
             "watched": [

@@ -1,4 +1,4 @@
-"""The table of work items: how each stands, and the list that the rows of an edited table make."""
+"""The table of work items: the status of each item, and the list that an edited table represents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
 
 
 def _shortened(texts: list[str], limit: int) -> list[str | int]:
-    """Return texts of at most so many characters, and if one is longer, the length of each longer one, else 0."""
+    """Return texts shortened to ``limit`` characters; if any text is longer, also the length of each longer text, else 0."""
     cut = [len(text) if len(text) > limit else 0 for text in texts]
     return [*(text[:limit] for text in texts), *(cut if any(cut) else ())]
 
@@ -70,7 +70,7 @@ _TEXTS: Final = ("title", "context")
 
 
 def texts(item: JSON) -> list[str]:
-    """Title and context as they can be edited; what is not an item with two texts as JSON."""
+    """Return title and context as editable texts; any other value as JSON."""
     if not isinstance(item, dict):
         return [as_text(item), ""]
     return [as_text(item.get(name, "")) for name in _TEXTS]
@@ -81,7 +81,7 @@ EditedItems: TypeAlias = tuple[list[JSON], list[int | None] | None]
 
 
 def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> EditedItems:
-    """Make items of the rows of a table.
+    """Return the items that the rows of a table represent, and the origin of each.
 
     Args:
         rows: as the table has them; a text that the page has only in part, and did not change, is None.
@@ -111,7 +111,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
 def items_to_redo(
     rows: Sequence[ItemRow], origins: Sequence[int | None] | None, *, abandon: bool
 ) -> tuple[list[int], bool]:
-    """Say which items a table asks for again, and whether the one being worked on is to be abandoned."""
+    """Return the items that a table asks to redo, and True if the current item is abandoned."""
     marked = zip(rows, origins or (), strict=False)
     origins_again = [origin for row, origin in marked if origin is not None and row.again]
     return origins_again, abandon and origins is not None
@@ -124,7 +124,7 @@ def preview_edit(
     again: Sequence[int],
     abandon: bool,
 ) -> tuple[list[str], list[int] | None]:
-    """Say what applying a list would move, and in which order its rows would stand; no order where it would be refused."""
+    """Return the effects of applying a list, and the order of its rows, or None if it would be refused."""
     known = origins_of(cast.work_items, items) if origins is None else origins
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
     items = [frozen(item) for item in items]  # laid out as they are, so each is found again by its identity
@@ -137,12 +137,12 @@ def preview_edit(
 
 
 def list_issues(items: list[JSON]) -> list[Issue]:
-    """What breaks the rules of work items (R9)."""
+    """Return the violations of the rules of work items (R9)."""
     return list(item_issues(items, "workItems"))
 
 
 def _current(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
-    """The place of the item that is being worked on, else of the one that comes next; None outside items."""
+    """Return the index of the current item, else of the next one; None outside items."""
     if WORKED_ON in standings:
         return standings.index(WORKED_ON)
     item = cast.upcoming_item

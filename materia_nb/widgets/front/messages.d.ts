@@ -24,7 +24,7 @@ export interface ToCast {
   revive: { first?: Array<Record<string, unknown>> };
   /** Go back before the last answer of the socket after which a limit stopped the cast, and ask again. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
-  /** Take over what the workbench has changed in the materia where the cast failed, and run it again. */
+  /** Adopt the workbench's changes to the materia where the cast failed, and run the socket again. */
   take: { first?: Array<Record<string, unknown>> };
   /** Allow the folders outside the project that the cast asks for, and run the socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
@@ -46,7 +46,7 @@ export interface ToCast {
   abort: {};
   /** Set a breakpoint, or remove it. */
   break: { breakpoint: unknown };
-  /** Let a breakpoint stop only the n-th time (a number) or where a condition holds; every time without a text. */
+  /** Limit a breakpoint to the n-th time (a number) or to a condition; an empty text removes the limit. */
   break_where: { breakpoint: unknown; text: string };
   /** Remove all breakpoints. */
   clear_breaks: {};
@@ -68,9 +68,9 @@ export interface ToCast {
   now: {};
   /** Show the steps of an abandoned branch; null shows the current ones. */
   line: { line: number | null };
-  /** Show a lane in the inspector, and answer what is asked there; an empty name shows the cast itself. */
+  /** Show a lane in the inspector, where its questions can be answered; an empty name shows the cast itself. */
   lane: { lane: string };
-  /** Make the surface taller or shorter, in pixels. */
+  /** Change the height of the surface, in pixels. */
   height: { by: number };
   /** Remove the notice over the graph. */
   dismiss: {};
@@ -96,7 +96,7 @@ export interface ToCast {
   allow: { first?: Array<Record<string, unknown>>; always?: boolean };
   /** Refuse the calls that are asked for. */
   deny: { first?: Array<Record<string, unknown>>; reason: string };
-  /** Let a tool ask for approval again. */
+  /** Require approval for a tool again. */
   disallow: { tool: string };
   /** Enter the next socket without running it. */
   enter: {};
@@ -124,9 +124,9 @@ export interface ToCast {
   page: {};
   /** Save the cast as a test of its loadout, in the project. */
   keep_test: {};
-  /** Give the cast a name. */
+  /** Set the name of the cast. */
   label: { text: string };
-  /** Let the last answer of a socket answer from now on, or no longer. */
+  /** Pin the last answer of a socket, or unpin it. */
   pin: { socket: string };
   /** Return rows of the timeline. */
   rows: { token: string; first: number; last: number };
@@ -134,9 +134,9 @@ export interface ToCast {
   find: { token: string; text: string };
   /** Return the casts that this one can be compared with: the id and a description of each. */
   casts: { token: string };
-  /** Return what is wrong with a typed text: an answer, a correction, or a value of the state. */
+  /** Return the issues of a typed text: an answer, a correction, or a value of the state. */
   check: { token: string; what: "reply" | "by_hand" | "correction" | "value"; text: string };
-  /** Return what is wrong with a list of work items, and what applying it would move. */
+  /** Return the issues of a list of work items, and the effects of applying it. */
   check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Return the whole title and context of a work item; ``base`` is the digest of its list. */
   item_texts: { token: string; base: string; place: number };
@@ -164,7 +164,7 @@ export interface ToCasts {
   fork: { cast: string; shown: string };
   /** Show how two casts differ, below the list. */
   compare: { a: string; b: string; shown: [string, string] };
-  /** Give a cast a name, and tags: words that begin with ``#``. */
+  /** Set the name and the tags of a cast: words that begin with ``#``. */
   label: { cast: string; shown: string; text: string };
   /** Delete a cast; the page has asked for confirmation. */
   delete: { cast: string; shown: string };
@@ -182,7 +182,7 @@ export interface ToCanvas {
   pick: { element: string };
   /** Report the width and height of the canvas, in pixels. */
   room: { w: number; h: number };
-  /** Let the flow run in the other direction. */
+  /** Turn the direction of the flow. */
   turn: {};
   /** Draw a loop as one card, or again as a region. */
   fold: { element: string };
@@ -238,7 +238,7 @@ export interface ToDesign {
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
-  /** Choose one of the answers to the question; another number is none of them. A question that is named must be the current one. */
+  /** Choose an answer to the question; another number chooses nothing. A named question must be the current one. */
   answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
   cast: { design: string; request: string };
@@ -264,7 +264,7 @@ export interface ToDesign {
   edge_to_exit: { socket: string; place: unknown; loop: string };
   /** Make a socket the entry. */
   entry: { id: string };
-  /** Estimate what a cast of the design would take; said where a cast is asked for. */
+  /** Estimate the time and cost of a cast, shown where a cast is requested. */
   estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
@@ -276,7 +276,7 @@ export interface ToDesign {
   fix: { code: string; source: string };
   /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
-  /** Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike. */
+  /** Keep or undo the last step of a draft, and continue with the next step, or decide all remaining steps the same way. */
   judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Set how often an edge may be taken (R18); None removes the limit */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
@@ -314,7 +314,7 @@ export interface ToDesign {
   place_sockets: { places: unknown };
   /** Do the step again that was undone last. */
   redo: {};
-  /** Take what is on disk now. */
+  /** Reload the design from disk. */
   reload: {};
   /** Remove an edge, well formed or not */
   remove_edge: { source: string; place: unknown };
@@ -330,7 +330,7 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout */
   rename_socket: { old: string; new: string };
-  /** Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were. */
+  /** Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept`` counts the kept steps. */
   review: { file: string; at?: number; kept?: number };
   /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
   save: { to?: string | null; anyway?: boolean };
@@ -356,7 +356,7 @@ export interface ToDesign {
   tidy: {};
   /** Turn an edge into an exit, or an exit into an edge. */
   turn: { of: unknown };
-  /** Take the last step back. */
+  /** Undo the last step. */
   undo: {};
   /** Set the condition of an edge or an exit. */
   when: { of: unknown; when: string };
