@@ -7,8 +7,8 @@ from typing import Any
 
 from materia_nb.engine import events as ev
 from materia_nb.engine import followup
-from materia_nb.engine.entering import learned_from
-from materia_nb.engine.events import Event, Transition, stop_cast
+from materia_nb.engine.entering import learned_from, stop_cast
+from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import (
     compile_source,
     forget_items,

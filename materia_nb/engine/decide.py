@@ -97,27 +97,12 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
     """Hand items out to lanes, or bring these together; nothing where neither is next."""
     if (running := lanes_running(session)) is not None:
-        return _come_together(running, ts)
+        return streams.events_of_join(running, ts)
     if (region := streams.region_ahead(rules, session)) is None:
         return ()
     schedule = streams.schedule_of(session.state, region)
     stream_rows = tuple({"name": stream.name, "workItemIndexes": list(stream.indexes)} for stream in schedule)
     return (ev.StreamsStarted(loop=region.loop, streams=stream_rows, limit=region.at_once, ts=ts),)
-
-
-def _come_together(at_work: Streams, ts: int) -> Events:
-    """Say what comes of lanes that are all over: the cast goes on once, or fails (P6)."""
-    if any(streams.unfinished(at_work)):
-        raise MateriaError("Its lanes are at work.", hint="run continues them", kind="lanes")
-    region = at_work.region
-    if all(lane.status == "accepted" for lane in at_work.lanes.values()):
-        return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
-    return _streams_failed(at_work, "stream_failed", streams.failure_of(at_work), ts)
-
-
-def _streams_failed(at_work: Streams, kind: str, error: str, ts: int) -> Events:
-    failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
-    return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
 
 
 def in_lane(
@@ -132,7 +117,10 @@ def in_lane(
     if lane.is_over and lane.status != "failed":
         raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="retry goes on", kind="lane_over")
     starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
-    events = (*starts, *(_of_lane(event, name) for event in command(rules, lane.session, *arguments)))
+    events = (
+        *starts,
+        *(streams.event_in_lane(event, name) for event in command(rules, lane.session, *arguments)),
+    )
     if any(isinstance(event, ev.SocketComplete | ev.SocketFailed) for event in events):
         events += _over_budget(rules, fold(rules, session, events), name, ts)
     return events
@@ -143,25 +131,6 @@ def start_lane(_: Rules, session: Session, name: str, ts: int) -> Events:
     return (ev.LaneStarted(lane=streams.lane_named(session, name).name, ts=ts),)
 
 
-def _of_lane(event: ev.Event, name: str) -> ev.Event:
-    """Say of an event that it happened in a lane; what ends a cast ends the lane, and what a person allows holds in all."""
-    if isinstance(event, ev.ToolsAllowed):
-        return event
-    if not isinstance(event, ev.CastEnd):
-        return event.replace(lane=name)
-    return ev.LaneEnded(
-        lane=name,
-        status="accepted" if event.ok else "failed",
-        error=event.error,
-        kind=event.kind,
-        socket=event.socket,
-        hint=event.hint,
-        worked=event.worked,
-        ts=event.ts,
-        transition=event.transition,
-    )
-
-
 def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Look at the budget of the cast after an output in a lane; used up, it stops all lanes (P6, R20)."""
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
@@ -170,16 +139,9 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
     warnings, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
         return tuple(event.replace(ts=ts) for event in warnings)
-    stopped = _interrupted(at_work, failure.message, ts)
-    failed = _streams_failed(at_work, failure.kind, failure.message, ts)
+    stopped = streams.events_of_interruption(at_work, failure.message, ts)
+    failed = streams.events_of_failure(at_work, failure.kind, failure.message, ts)
     return (*(event.replace(ts=ts) for event in warnings), *stopped, *failed)
-
-
-def _interrupted(at_work: Streams, why: str, ts: int) -> Events:
-    return tuple(
-        ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts)
-        for lane in streams.unfinished(at_work)
-    )
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
@@ -241,7 +203,7 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
     """Stop the cast, and its lanes with it (P7)."""
     if (running := lanes_running(session)) is not None:
         end = ev.CastEnd(ok=False, error=reason, kind=recovery.ABORTED, ts=ts)
-        return (*_interrupted(running, reason, ts), end)
+        return (*streams.events_of_interruption(running, reason, ts), end)
     return transition_events(session, recovery.abort(session.state, reason), ts)
 
 

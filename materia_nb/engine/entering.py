@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
+from materia_nb.engine.events import CastEnd, Event, SocketStart, Transition
 from materia_nb.engine.items import begin_item, list_at, show_only
 from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
@@ -26,10 +26,10 @@ from materia_nb.engine.state import (
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.base import UNKNOWN, KnowledgeUpdate, Task, TurnFacts
+from materia_nb.handoff.base import UNKNOWN, KnowledgeUpdate, Reading, Task, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END, Region
-from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS
+from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, Result
 
 _MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
@@ -314,3 +314,21 @@ def first_prompt(rules: Rules, socket_rules: SocketRules, state: CastState, visi
         known_fields=known_fields,
         max_chars=rules.graph.limits.prompt_characters,
     )
+
+
+def stop_cast(
+    draft: Draft,
+    failure: Failure,
+    visit: Visit | None = None,
+    reading: Reading | None = None,
+    decision: Decision | None = None,
+    *,
+    events: tuple[Event, ...] = (),
+) -> Transition:
+    """Fail the cast; ``events`` are those before its end."""
+    if decision is None:
+        result = Result.of_failure(failure.kind) if reading is None else None
+        decision = decision_of(visit or draft.at, "failure", None, reading, result=result)
+    draft.status, draft.failure, draft.next = "failed", failure, None
+    end = CastEnd(ok=False, error=failure.message, kind=failure.kind, socket=failure.socket or None)
+    return Transition(draft.done(), (*events, end), decision._replace(failure=failure), None, reading)

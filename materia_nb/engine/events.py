@@ -12,12 +12,11 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, c
 
 from materia_nb.engine.conversation import Decided, ToolCall, call_from
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, decision_of
-from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Draft, Failure, Usage, Visit
+from materia_nb.engine.routing import Decision
+from materia_nb.engine.state import NOTHING, CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import Reading
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.vocabulary import Result
 
 VERSION: Final = 2
 """The form of our events in a journal (R43)."""
@@ -661,24 +660,6 @@ class Transition(NamedTuple):
     forced: bool = False
 
 
-def stop_cast(
-    draft: Draft,
-    failure: Failure,
-    visit: Visit | None = None,
-    reading: Reading | None = None,
-    decision: Decision | None = None,
-    *,
-    events: tuple[Event, ...] = (),
-) -> Transition:
-    """Fail the cast; ``events`` are those before its end."""
-    if decision is None:
-        result = Result.of_failure(failure.kind) if reading is None else None
-        decision = decision_of(visit or draft.at, "failure", None, reading, result=result)
-    draft.status, draft.failure, draft.next = "failed", failure, None
-    end = CastEnd(ok=False, error=failure.message, kind=failure.kind, socket=failure.socket or None)
-    return Transition(draft.done(), (*events, end), decision._replace(failure=failure), None, reading)
-
-
 class _Form(NamedTuple):
     """How the values of one kind of field are written and read; ``read`` raises ValueError."""
 
@@ -717,21 +698,6 @@ def _call(value: JSON) -> ToolCall:
     return call
 
 
-def usage_from(value: JSON) -> Usage:
-    """Read the usage of an output; what is not a number is not known (R56). Raises ValueError."""
-    if not isinstance(value, dict):
-        raise ValueError(value)  # noqa: TRY004 - one kind of error for all
-    numbers = [value.get(name) for name in ("cost", "input", "output", "cached", "reasoning")]
-    cost, *counts = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else None for n in numbers]
-    try:
-        tokens = [None if n is None else int(n) for n in counts]
-        paid = None if cost is None else float(cost)
-    except OverflowError as error:  # not finite
-        raise ValueError(value) from error
-    used = Usage(tokens[0], tokens[1], paid, cached=tokens[2], reasoning=tokens[3])
-    return UNREPORTED if used == UNREPORTED else used  # one for all, since every step keeps its own
-
-
 def _one_of(*words: str) -> _Form:
     def read(value: JSON) -> Any:
         if value not in words:
@@ -757,7 +723,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "tuple[Mapping[str, JSON], ...]": _Form(list, _each(_is(dict))),
     "ToolCall": _Form(lambda call: call.as_json(), _call),
     "tuple[ToolCall, ...]": _Form(lambda calls: [call.as_json() for call in calls], _each(_call)),
-    "Usage": _Form(Usage.as_json, usage_from),
+    "Usage": _Form(Usage.as_json, Usage.read),
     "Decided": _one_of("once", "always", "denied"),
     "LaneEnd": _one_of("accepted", "failed", "interrupted"),
 }

@@ -16,21 +16,18 @@ from materia_nb.engine.conversation import MateriaEvent, ToolCall
 from materia_nb.engine.events import Event, Transition, Unfit
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
-    Lane,
     Session,
     StepFiles,
     StepRecord,
     Steps,
-    Streams,
     TurnRecord,
     lanes_at_work,
     without_later_steps,
 )
 from materia_nb.engine.state import BOUNDS, NOTHING, Blind, CastState, Failure, Past, Pin, at_work
-from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import BASE
-from materia_nb.handoff.runtime_rules import Grant, streams_of
-from materia_nb.jsonvalue import JSON, FrozenDict, frozen
+from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.jsonvalue import FrozenDict, frozen
 
 
 def begin_session(rules: Rules, start: ev.CastStart) -> Session:
@@ -103,15 +100,8 @@ def _carried(session: Session, event: Event) -> Transition | None:
 # -- lanes -------------------------------------------------------------------------------
 
 
-def _lane(session: Session, event: Event) -> Lane:
-    try:
-        return streams.lane_named(session, event.lane)
-    except MateriaError as error:
-        raise Unfit(event, f"and there is no lane {event.lane!r}") from error
-
-
 def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
-    lane = _lane(session, event)
+    lane = streams.lane_of(session, event)
     own = _EVOLVE[type(event)](rules, lane.session, event)
     is_retried = lane.status == "failed" and own.state.status != "failed"
     return streams.with_lane(
@@ -119,60 +109,11 @@ def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
     )
 
 
-def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
-    region = streams.region_ahead(rules, session)
-    if region is None or region.loop != event.loop:
-        raise Unfit(event, f"but the cast is not at the way into {event.loop}")
-    schedule: JSON = {"streams": list(event.streams)}
-    return streams.begun(rules, session, region, streams_of(schedule), event.limit)
-
-
-def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
-    lane = _lane(session, event)
-    return streams.with_lane(session, lane._replace(status="running", error="", started=event.ts, ended=None))
-
-
 def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
-    lane = _lane(session, event)
+    lane = streams.lane_of(session, event)
     own = lane.session if event.status == "interrupted" else _end(rules, lane.session, event)
     ended = lane._replace(session=own, status=event.status, error=event.error or "", ended=event.ts)
     return streams.with_lane(session, ended)
-
-
-def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
-    return streams.joined(session, _whole(session, event))
-
-
-def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
-    at_work, state = _whole(session, event), session.state
-    first = "" if event.kind == "stream_failed" else "raise the budget (edit budget N); then "
-    failure = Failure(event.kind, event.error, at_work.region.generator, first + _GO_ON)
-    return session._replace(
-        state=state._replace(status="failed", failure=failure),
-        streams=(*session.streams[:-1], at_work._replace(status="failed")),
-    )
-
-
-_GO_ON: Final = "retry goes on with the lanes that were not accepted; those that were stay as they are"
-
-
-def _whole(session: Session, event: Event) -> Streams:
-    at_work = lanes_at_work(session)
-    if at_work is None or any(streams.unfinished(at_work)):
-        raise Unfit(event, "but its lanes are not over")
-    return at_work
-
-
-def _lanes_again(session: Session) -> Session:
-    """Go on with lanes that failed, or were interrupted, as one cast (P7); the events that follow say how each does."""
-    at_work = session.streams[-1]
-    lanes = {
-        name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
-        for name, lane in at_work.lanes.items()
-    }
-    at_work = at_work._replace(lanes=FrozenDict(lanes), status="running")
-    state = session.state._replace(status="ready", failure=None)
-    return session._replace(state=state, streams=(*session.streams[:-1], at_work))
 
 
 # -- visits ------------------------------------------------------------------------------
@@ -379,7 +320,9 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
         stopped = step or recovery.abort(state, event.error or "")
         if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
-            stopped = stopped._replace(state=stopped.state._replace(failure=failure._replace(hint=_GO_ON)))
+            stopped = stopped._replace(
+                state=stopped.state._replace(failure=failure._replace(hint=streams.RETRY_LANES))
+            )
         latest, aborted = session.steps.latest, _moved(session, stopped, event.ts)
         if latest is None or latest.ended is None:
             return aborted
@@ -404,7 +347,7 @@ def _again(
 
     def again(rules: Rules, session: Session, event: Event) -> Session:
         if lanes_at_work(session) is not None:
-            return _lanes_again(session)
+            return streams.resumed(session)
         step = _carried(session, event) or transition(rules, session.state)
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             session = session.forgetting()
@@ -639,11 +582,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.FilesKept: _files,
     ev.BudgetWarning: _warned,
     ev.BudgetBlind: _blind,
-    ev.StreamsStarted: _streams_started,
-    ev.LaneStarted: _lane_started,
     ev.LaneEnded: _lane_ended,
-    ev.StreamsJoined: _streams_joined,
-    ev.StreamsFailed: _streams_failed,
+    **streams.EVOLVE,
     **dict.fromkeys(
         (
             ev.RecoveryRetry,

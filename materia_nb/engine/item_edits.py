@@ -408,11 +408,11 @@ class _Work:
             if given_index != latest:
                 moved.append(Moved(_title(new[given_index]), given_index, index))
         if moved:
-            moves = ", ".join(
-                f"{one.title!r} is {one.place + 1}, not {one.given + 1}" for one in moved[:_NAMED]
-            )
+            moves = [f"{move.title!r} is {move.place + 1}, not {move.given + 1}" for move in moved[:_NAMED]]
             more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-            self.said.append(f"Moved: {moves}{more}. What is done comes first, then what is being worked on.")
+            self.said.append(
+                f"Moved: {', '.join(moves)}{more}. What is done comes first, then what is being worked on."
+            )
         self.moved += moved
 
 
@@ -527,11 +527,8 @@ def _list(data: Mapping[str, JSON], path: Path) -> list[JSON]:
 
 def _check(list_edit: ListEdit, old: int, new: int) -> None:
     known = [origin for origin in list_edit.origins if origin is not None]
-    fits = (
-        len(list_edit.origins) == new
-        and len(set(known)) == len(known)
-        and all(0 <= origin < old for origin in known)
-    )
+    in_range = all(0 <= origin < old for origin in known)
+    fits = in_range and len(list_edit.origins) == new and len(set(known)) == len(known)
     if not fits or not set(list_edit.again) <= set(known):
         raise MateriaError(
             "The places that the items came from do not fit the list.",

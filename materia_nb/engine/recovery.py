@@ -8,8 +8,8 @@ from typing import Any, Final
 from materia_nb.engine import completing
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import route
-from materia_nb.engine.entering import first_prompt, form_for
-from materia_nb.engine.events import Event, Transition, stop_cast
+from materia_nb.engine.entering import first_prompt, form_for, stop_cast
+from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import moved_back
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt

@@ -412,7 +412,7 @@ class Session(NamedTuple):
     noted_before: OfTurn[int] = 0
     spent: OfTurn[tuple[Usage, ...]] = ()
     allowed: Kept[frozenset[str]] = frozenset()
-    turns: Annotated[Mapping[str, int], FollowsSteps(_turns_after)] = NOTHING
+    turns: Annotated[Mapping[str, int], FollowsSteps(count_turns)] = NOTHING
     edits: Annotated[tuple[Edit, ...], FollowsSteps(edits_before)] = ()
     abandoned: Kept[tuple[Sequence[StepRecord], ...]] = ()
     kept: Kept[tuple[JSON, ...]] = ()
@@ -468,10 +468,6 @@ def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session
 
 def _same_steps(_: Rules, __: Session, steps: Steps) -> Steps:
     return steps
-
-
-def _turns_after(rules: Rules, _: Session, steps: Steps) -> Mapping[str, int]:
-    return count_turns(rules, steps)
 
 
 def _streams_before(_: Rules, session: Session, steps: Steps) -> tuple[Streams, ...]:
@@ -624,7 +620,7 @@ def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
     return Message("user", question), Message("assistant", turn.text, turn.calls)
 
 
-def count_turns(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
+def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[str, int]:
     """Count the turns that each socket, and each materia (``materia <id>``), had in these steps."""
     counts: dict[str, int] = {}
     for step in steps:

@@ -279,6 +279,23 @@ class Usage(NamedTuple):
             fields |= self.apart()
         return fields
 
+    @classmethod
+    def read(cls, value: JSON) -> Usage:
+        """Read the usage of an output; what is not a number is not known (R56). Raises ValueError."""
+        if not isinstance(value, dict):
+            raise ValueError(value)  # noqa: TRY004 - one kind of error for all
+        names = ("cost", "input", "output", "cached", "reasoning")
+        cost, *counts = [
+            number if type(number := value.get(name)) in (int, float) else None for name in names
+        ]
+        try:
+            tokens = [None if count is None else int(count) for count in counts]
+            paid = None if cost is None else float(cost)
+        except OverflowError as error:  # not finite
+            raise ValueError(value) from error
+        usage = cls(tokens[0], tokens[1], paid, cached=tokens[2], reasoning=tokens[3])
+        return UNREPORTED if usage == UNREPORTED else usage  # one for all, since every step keeps its own
+
     def apart(self) -> dict[str, JSON]:
         """Return the tokens that are told apart, as far as anybody reported them: ``cached``, ``reasoning``."""
         fields = {"cached": self.cached, "reasoning": self.reasoning}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
+from materia_nb.engine import events as ev
+from materia_nb.engine.events import Event, Events, Unfit
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, Streams, lanes_at_work
-from materia_nb.engine.state import NOTHING, CastState, OfLane, Usage
+from materia_nb.engine.state import NOTHING, CastState, Failure, OfLane, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import BASE
 from materia_nb.handoff.checks import SCHEDULE, RefusedAnswer
@@ -174,3 +177,118 @@ def failure_of(streams: Streams) -> str:
         if lane.status != "accepted"
     ]
     return f"Of {len(streams.lanes)} lanes {len(wrong)} did not come to their end. " + "; ".join(wrong)
+
+
+# -- the events of lanes that are over -----------------------------------------------------------
+
+
+def events_of_join(at_work: Streams, ts: int) -> Events:
+    """Say what comes of lanes that are all over: the cast goes on once, or fails (P6)."""
+    if any(unfinished(at_work)):
+        raise MateriaError("Its lanes are at work.", hint="run continues them", kind="lanes")
+    region = at_work.region
+    if all(lane.status == "accepted" for lane in at_work.lanes.values()):
+        return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
+    return events_of_failure(at_work, "stream_failed", failure_of(at_work), ts)
+
+
+def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Events:
+    """Return the events of lanes that failed, which fails the cast."""
+    failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
+    return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
+
+
+def event_in_lane(event: ev.Event, name: str) -> ev.Event:
+    """Say of an event that it happened in a lane; what ends a cast ends the lane, and what a person allows holds in all."""
+    if isinstance(event, ev.ToolsAllowed):
+        return event
+    if not isinstance(event, ev.CastEnd):
+        return event.replace(lane=name)
+    return ev.LaneEnded(
+        lane=name,
+        status="accepted" if event.ok else "failed",
+        error=event.error,
+        kind=event.kind,
+        socket=event.socket,
+        hint=event.hint,
+        worked=event.worked,
+        ts=event.ts,
+        transition=event.transition,
+    )
+
+
+def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
+    """Return the events that interrupt the lanes which are not over."""
+    return tuple(
+        ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in unfinished(at_work)
+    )
+
+
+# -- what the events of lanes do to a session -------------------------------------------------
+
+
+def lane_of(session: Session, event: Event) -> Lane:
+    """Return the lane that an event happened in; raises Unfit where it is not at work."""
+    try:
+        return lane_named(session, event.lane)
+    except MateriaError as error:
+        raise Unfit(event, f"and there is no lane {event.lane!r}") from error
+
+
+def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
+    region = region_ahead(rules, session)
+    if region is None or region.loop != event.loop:
+        raise Unfit(event, f"but the cast is not at the way into {event.loop}")
+    schedule: JSON = {"streams": list(event.streams)}
+    return begun(rules, session, region, streams_of(schedule), event.limit)
+
+
+def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
+    lane = lane_of(session, event)
+    return with_lane(session, lane._replace(status="running", error="", started=event.ts, ended=None))
+
+
+def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
+    return joined(session, _finished_lanes(session, event))
+
+
+def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
+    at_work, state = _finished_lanes(session, event), session.state
+    first = "" if event.kind == "stream_failed" else "raise the budget (edit budget N); then "
+    failure = Failure(event.kind, event.error, at_work.region.generator, first + RETRY_LANES)
+    return session._replace(
+        state=state._replace(status="failed", failure=failure),
+        streams=(*session.streams[:-1], at_work._replace(status="failed")),
+    )
+
+
+RETRY_LANES: Final = "retry goes on with the lanes that were not accepted; those that were stay as they are"
+"""The hint of a cast that stopped in its lanes."""
+
+
+def _finished_lanes(session: Session, event: Event) -> Streams:
+    at_work = lanes_at_work(session)
+    if at_work is None or any(unfinished(at_work)):
+        raise Unfit(event, "but its lanes are not over")
+    return at_work
+
+
+def resumed(session: Session) -> Session:
+    """Go on with lanes that failed, or were interrupted, as one cast (P7); the events that follow say how each does."""
+    at_work = session.streams[-1]
+    lanes = {
+        name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
+        for name, lane in at_work.lanes.items()
+    }
+    at_work = at_work._replace(lanes=FrozenDict(lanes), status="running")
+    state = session.state._replace(status="ready", failure=None)
+    return session._replace(state=state, streams=(*session.streams[:-1], at_work))
+
+
+EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
+    ev.StreamsStarted: _streams_started,
+    ev.LaneStarted: _lane_started,
+    ev.StreamsJoined: _streams_joined,
+    ev.StreamsFailed: _streams_failed,
+}
+"""What each of these events does, for :func:`materia_nb.engine.evolve.evolve`."""

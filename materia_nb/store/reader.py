@@ -22,7 +22,6 @@ from materia_nb.engine.events import (
     SocketStart,
     Transition,
     from_json,
-    usage_from,
 )
 from materia_nb.engine.evolve import begin_session, evolve, output_of
 from materia_nb.engine.prompt import Prompt
@@ -320,7 +319,7 @@ def _with_usage(line: JournalLine, used: Sequence[Usage]) -> JournalLine:
     total = used[0].plus(*used[1:])
     known = line.data.get("usage")
     if known is not None:
-        total = usage_from(known).plus(total)
+        total = Usage.read(known).plus(total)
     return line._replace(data={**line.data, "usage": total.as_json()})
 
 

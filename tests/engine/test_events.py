@@ -17,7 +17,6 @@ from materia_nb.engine.events import (
     fields,
     from_json,
     to_json,
-    usage_from,
 )
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
@@ -127,12 +126,12 @@ def test_only_what_says_which_visit_is_meant_is_about_it():
     ],
 )
 def test_what_is_no_number_is_not_known(given, usage):
-    assert usage_from(given) == usage
+    assert Usage.read(given) == usage
 
 
 def test_a_usage_that_is_not_finite_is_none():
     with pytest.raises(ValueError, match="inf"):
-        usage_from({"input": float("inf")})
+        Usage.read({"input": float("inf")})
 
 
 def test_calls_are_read_one_by_one():
