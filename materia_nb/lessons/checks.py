@@ -1,12 +1,11 @@
-"""Cells that check an answer, and the book of what a learner guessed and answered, with tables made of such books.
+"""Checks of a learner's answers, and the file of guesses and answers, with tables for a learner and a class.
 
-The truth comes from a cast, and a wrong answer is told what is wrong with it. The form of an answer, and what a wrong one
-shows to have been misread, stand in ``misreadings.toml`` and not in the notebooks, where they would tell the answers to whoever
-looks at the check cell. Numbers of a lesson may be the learner's own: drawn from a name, so that a neighbour's answers are
-others.
+The right answer comes from a cast, and a wrong one gets an explanation. The form of an answer and the explanations are
+in ``misreadings.toml``; in the check cell of a notebook they would reveal the answers. The numbers of a lesson can be
+drawn from the learner's name, so that a neighbour has other answers.
 
-The book is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or what ``MATERIA_GUESSES`` names, a line for
-each answer. Nothing of it is sent anywhere, and no name stands in it but the one that ``MATERIA_LEARNER`` gives.
+The file is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or the one that ``MATERIA_GUESSES`` names, with
+a line for each answer. It is not sent anywhere, and contains no name except the one in ``MATERIA_LEARNER``.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ ANY: Final = "*"
 """Any other wrong answer."""
 
 
-class Ask(NamedTuple):
-    """What is known of a question.
+class QuestionSpec(NamedTuple):
+    """The form and the explanations of a question.
 
     Attributes:
-        form: what an answer looks like, in words.
-        explained: what a wrong answer, or one that follows from the learner's own numbers, shows to have been misread.
-        varies: whether the right answer follows from the learner's own numbers, so that it can be marked.
+        form: the form of an answer, in words.
+        explained: the misreading that each wrong answer shows.
+        varies: True if the right answer depends on the learner's own numbers, so that it can be marked.
     """
 
     form: str
@@ -53,14 +52,14 @@ class Ask(NamedTuple):
 
 
 def _fold(value: object) -> object:
-    """Return a value as answers are compared: upper and lower case do not count, nor do spaces around a word."""
+    """Return a value as it is compared: without case, and without spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
-    return [_fold(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def folded(explained: Mapping[str, str], numbers: object) -> Mapping[str, str]:
-    """Return explanations by the wrong answers as texts; ``numbers`` are the learner's own, which the file calls ``n``."""
+def fold_explanations(explained: Mapping[str, str], numbers: object) -> Mapping[str, str]:
+    """Return the explanations by wrong answer as text; ``numbers`` are the learner's own, called ``n`` in the file."""
     names = {"n": numbers, "sorting": _sorting}
     return {key if key == ANY else str(_fold(_value(key, names))): words for key, words in explained.items()}
 
@@ -75,30 +74,30 @@ def _sorting(n: Any) -> list[str]:
     return route if n.file else [*route, "Socket-4"]
 
 
-def _read() -> dict[str, dict[str, Ask]]:
+def _read() -> dict[str, dict[str, QuestionSpec]]:
     lessons = read_package_toml(__file__, "misreadings.toml")
     return {
         lesson: {
-            name: Ask(given["form"], dict(given.get("explained", [])), given.get("varies", True))
-            for name, given in questions.items()
+            name: QuestionSpec(row["form"], dict(row.get("explained", [])), row.get("varies", True))
+            for name, row in questions.items()
         }
         for lesson, questions in lessons.items()
     }
 
 
-QUESTIONS: Final[Mapping[str, Mapping[str, Ask]]] = _read()
+QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read()
 """By lesson and question."""
 
 
 _NAME: Final = "guesses.jsonl"
-PLACE: Final = "MATERIA_GUESSES"
-LEARNER: Final = "MATERIA_LEARNER"
+GUESSES_VARIABLE: Final = "MATERIA_GUESSES"
+LEARNER_VARIABLE: Final = "MATERIA_LEARNER"
 _LONGEST: Final = 2**24
 _SHOWN: Final = 200
 
 
 class Guess(NamedTuple):
-    """One line: what was asked, what was answered, and whether it was right."""
+    """One line of the file: the question, the answer, and whether it was right."""
 
     lesson: str
     question: str
@@ -112,15 +111,15 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came of one question.
+    """The result of one learner for one question.
 
     Attributes:
-        who: whose it is.
+        who: the learner.
         lesson: the lesson, the topic of an exercise, or the patient of a clinic.
-        question: what was asked.
-        tries: how many different answers were given, up to the right one.
-        right: whether the right one was among them.
-        misled: whether the learner was sure of a wrong one.
+        question: the name of the question.
+        tries: the number of different answers, up to the right one.
+        right: True if the right answer was given.
+        misled: True if the learner was sure of a wrong answer.
     """
 
     who: str
@@ -132,25 +131,25 @@ class Score:
 
     @property
     def points(self) -> float:
-        """What it counts: see :func:`worth`."""
-        return worth(self.tries) if self.right else 0
+        """The points: see :func:`points_for`."""
+        return points_for(self.tries) if self.right else 0
 
 
-def worth(tries: int) -> float:
-    """What a right answer counts: 1 at the first try, a half at the second, nothing later."""
+def points_for(tries: int) -> float:
+    """Return the points for a right answer: 1 at the first try, a half at the second, 0 later."""
     return {1: 1, 2: 0.5}.get(tries, 0)
 
 
 def guesses_file() -> Path:
-    """Where guesses are kept."""
-    named = os.environ.get(PLACE)
+    """Return the path of the file of guesses."""
+    named = os.environ.get(GUESSES_VARIABLE)
     return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _NAME
 
 
-def keep(
+def record_guess(
     lesson: str, question: str, guess: object, *, right: bool, seed: str = "", sure: bool | None = None
 ) -> None:
-    """Add a line. A disk that refuses it is no reason to stop a lesson."""
+    """Add a line to the file; an error of the disk does not stop a lesson."""
     line = Guess(
         lesson,
         question,
@@ -158,7 +157,7 @@ def keep(
         right,
         seed,
         datetime.now(UTC).isoformat(timespec="seconds"),
-        os.environ.get(LEARNER, ""),
+        os.environ.get(LEARNER_VARIABLE, ""),
         sure,
     )
     with suppress(OSError):
@@ -168,11 +167,11 @@ def keep(
 
 
 def read_guesses(path: Path, who: str = "") -> list[Guess]:
-    """Read a file of guesses; lines that are none, such as one cut off by a crash, are left out.
+    """Read a file of guesses; skip invalid lines, such as one that a crash cut off.
 
     Args:
         path: the file.
-        who: whose it is, where the file does not say.
+        who: the learner, if the file does not name one.
 
     Raises:
         MateriaError: the file cannot be read (``not_read``).
@@ -183,62 +182,66 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
         raise MateriaError(
             f"The guesses cannot be read: {error}.", where=str(path), kind="not_read"
         ) from None
-    found = []
+    guesses = []
     for line in text.splitlines():
         with suppress(ValueError, RecursionError):
-            given = json.loads(line)
-            if isinstance(given, dict):
-                found.append(_guess(given, who))
-    return [one for one in found if one.question]
+            row = json.loads(line)
+            if isinstance(row, dict):
+                guesses.append(_guess(row, who))
+    return [guess for guess in guesses if guess.question]
 
 
-def _guess(given: dict[str, JSON], who: str) -> Guess:
+def _guess(row: dict[str, JSON], who: str) -> Guess:
     flags = {"right", "sure"}
-    words = {name: shorten(str(given.get(name) or ""), _SHOWN) for name in Guess._fields if name not in flags}
-    words["who"] = words["who"] or who
-    sure = given.get("sure")
-    return Guess(**words, right=given.get("right") is True, sure=sure if isinstance(sure, bool) else None)
+    texts = {name: shorten(str(row.get(name) or ""), _SHOWN) for name in Guess._fields if name not in flags}
+    texts["who"] = texts["who"] or who
+    sure = row.get("sure")
+    return Guess(**texts, right=row.get("right") is True, sure=sure if isinstance(sure, bool) else None)
 
 
 def scores(guesses: Iterable[Guess]) -> list[Score]:
-    """Return what came of each question, in the order in which they were first answered."""
-    tried: dict[tuple[str, str, str], list[Guess]] = {}
-    for one in guesses:
-        lesson = f"{one.lesson} ({one.seed})" if one.seed else one.lesson
-        before = tried.setdefault((one.who, lesson, one.question), [])
-        known = any(other.guess == one.guess for other in before)
-        if not known and not any(other.right for other in before):
-            before.append(one)
+    """Return the score of each question, in the order of the first answers."""
+    by_question: dict[tuple[str, str, str], list[Guess]] = {}
+    for guess in guesses:
+        lesson = f"{guess.lesson} ({guess.seed})" if guess.seed else guess.lesson
+        earlier = by_question.setdefault((guess.who, lesson, guess.question), [])
+        is_known = any(other.guess == guess.guess for other in earlier)
+        if not is_known and not any(other.right for other in earlier):
+            earlier.append(guess)
     return [
         Score(
             who,
             lesson,
             question,
-            len(all_),
-            any(one.right for one in all_),
-            any(one.sure and not one.right for one in all_),
+            len(tries),
+            any(guess.right for guess in tries),
+            any(guess.sure and not guess.right for guess in tries),
         )
-        for (who, lesson, question), all_ in tried.items()
+        for (who, lesson, question), tries in by_question.items()
     ]
 
 
 def progress(path: Path | None = None) -> Table:
-    """Return a table of the learner's own questions: how many tries, whether it is right by now, what it counts."""
+    """Return a table of the learner's own questions with tries, result and points."""
     path = path or guesses_file()
-    found = scores(read_guesses(path)) if path.exists() else []
+    learner_scores = scores(read_guesses(path)) if path.exists() else []
     rows = [
-        (one.lesson, one.question, str(one.tries), "✓" if one.right else "✗", f"{one.points:g}")
-        for one in found
+        (score.lesson, score.question, str(score.tries), "✓" if score.right else "✗", f"{score.points:g}")
+        for score in learner_scores
     ]
-    return Table(("lesson", "question", "tries", "right", "points"), rows, "nothing was answered yet")
+    return Table(
+        ("lesson", "question", "tries", "right", "points"),
+        rows,
+        "No answers yet. Answer a question in a lesson first.",
+    )
 
 
 def merge_classes(paths: Sequence[Path]) -> list[Score]:
     """Read the files of a class.
 
     Args:
-        paths: files, or folders with one file or folder for each learner. Whoever gave no name is called after
-            the file, or after the folder that was searched for it.
+        paths: files, or folders with one file or folder for each learner. A learner without a name is called by the
+            name of the file, or of the folder that contains it.
 
     Raises:
         MateriaError: there is no file (``not_found``), or one cannot be read.
@@ -260,62 +263,72 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
             yield path, path.stem
             continue
         for file in sorted(path.rglob("*.jsonl")):
-            inside = file.relative_to(path)
-            if file.name == _NAME or len(inside.parts) == 1:
+            relative = file.relative_to(path)
+            if file.name == _NAME or len(relative.parts) == 1:
                 # A learner's own folder holds the file behind a hidden one.
-                folder = path.resolve().name if inside.parts[0].startswith(".") else inside.parts[0]
-                yield file, folder if len(inside.parts) > 1 else file.stem
+                folder = path.resolve().name if relative.parts[0].startswith(".") else relative.parts[0]
+                yield file, folder if len(relative.parts) > 1 else file.stem
 
 
-def scores_as_csv(found: Sequence[Score]) -> str:
-    """Return scores as CSV, which a spreadsheet reads; no cell begins as a formula does."""
+def scores_as_csv(class_scores: Sequence[Score]) -> str:
+    """Return scores as CSV for a spreadsheet; no cell begins like a formula."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     return csv_text(
         head,
         (
-            (one.who, one.lesson, one.question, one.tries, int(one.right), f"{one.points:g}", int(one.misled))
-            for one in found
+            (
+                score.who,
+                score.lesson,
+                score.question,
+                score.tries,
+                int(score.right),
+                f"{score.points:g}",
+                int(score.misled),
+            )
+            for score in class_scores
         ),
     )
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV; a text that a spreadsheet would take for a formula gets a quote before it."""
+    """Return a table as CSV; a text that looks like a formula gets a quote before it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
-        writer.writerow("'" + one if isinstance(one, str) and one[:1] in {*"=+-@\t"} else one for one in row)
+        writer.writerow(
+            "'" + cell if isinstance(cell, str) and cell[:1] in {*"=+-@\t"} else cell for cell in row
+        )
     return out.getvalue()
 
 
 def table_of_learners(
-    found: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
+    rows_of_learners: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
 ) -> Table:
-    """Return a table with a row for each learner and lesson; each column says something of all that belongs to the row."""
+    """Return a table with a row for each learner and lesson; each column is computed from all entries of the row."""
     groups: dict[tuple[str, str], list[Any]] = {}
-    for one in found:
-        groups.setdefault((one.who, one.lesson), []).append(one)
-    rows = [(*key, *(cell(all_) for cell in columns.values())) for key, all_ in sorted(groups.items())]
+    for row in rows_of_learners:
+        groups.setdefault((row.who, row.lesson), []).append(row)
+    rows = [(*key, *(cell(group) for cell in columns.values())) for key, group in sorted(groups.items())]
     return Table(("who", "lesson", *columns), rows, empty)
 
 
-def class_table(found: Sequence[Score]) -> Table:
-    """Return a table of a class: for each learner and lesson, how much is right, in how many tries, what it counts.
+def class_table(class_scores: Sequence[Score]) -> Table:
+    """Return a table of a class: for each learner and lesson the right answers, the tries and the points.
 
-    The last column is how often the learner was sure of a wrong answer: what a teacher comes back to.
+    The last column counts wrong answers of which the learner was sure: these are worth the teacher's time.
     """
     columns: dict[str, Callable[[list[Score]], str]] = {
-        "right": lambda all_: f"{sum(one.right for one in all_)} of {len(all_)}",
-        "tries": lambda all_: str(sum(one.tries for one in all_)),
-        "points": lambda all_: f"{sum(one.points for one in all_):g}",
-        "sure but wrong": lambda all_: str(sum(one.misled for one in all_)),
+        "right": lambda group: f"{sum(score.right for score in group)} of {len(group)}",
+        "tries": lambda group: str(sum(score.tries for score in group)),
+        "points": lambda group: f"{sum(score.points for score in group):g}",
+        "sure but wrong": lambda group: str(sum(score.misled for score in group)),
     }
-    return table_of_learners(found, columns, "nothing was answered yet")
+    return table_of_learners(class_scores, columns, "No answers yet. Answer a question in a lesson first.")
 
 
 QuestionRow: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]
-"""An answer, the right one, and a line of code that shows how it went."""
+"""An answer, the right one, and optionally a line of code that shows the cast."""
 
 _KINDS: Final = (
     (bool, "True or False"),
@@ -327,51 +340,51 @@ _KINDS: Final = (
 
 
 def check(**questions: QuestionRow) -> Text:
-    """Pass when every question is answered, and answered rightly; otherwise tell all that is missing or wrong.
+    """Pass if every question has the right answer; otherwise list all that is missing or wrong.
 
-    The check cell of a lesson uses the ``check`` of its :func:`materia_nb.lessons.checks`, which knows more.
+    The check cell of a lesson uses ``Numbers.check``, which has explanations too.
 
     Args:
-        questions: under the variable that holds an answer, the answer and the right one, taken from a cast:
-            ``check(next_socket=(next_socket, cast.route[1][0]))``; and, as a third, a line of code that shows
-            how it went. ``...`` and None are not an answer.
+        questions: by the name of the variable that holds an answer, the answer and the right one from a cast:
+            ``check(next_socket=(next_socket, cast.route[1][0]))``; optionally a third part, a line of code that shows
+            the cast. ``...`` and None are not an answer.
 
     Raises:
-        MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); it says what is wrong
-            with each, and not what the right one is.
+        MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); the message explains each, without
+            the right answer.
     """
-    return judged_answers("", "", {}, questions)
+    return judge_answers("", "", {}, questions)
 
 
-def judged_answers(
+def judge_answers(
     lesson: str,
     seed: str,
-    known: Mapping[str, Ask],
+    specs: Mapping[str, QuestionSpec],
     questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
-    """Do what :func:`check` does, with the forms and explanations that are given, and keep the answers.
+    """Do the same as :func:`check` with the given forms and explanations, and record the answers.
 
     Args:
-        lesson: under which they are kept.
-        seed: kept with them.
-        known: what is known of each question.
+        lesson: the lesson for which they are recorded.
+        seed: recorded with them.
+        specs: the form and the explanations of each question.
         questions: as :func:`check`.
-        graph: whose materia may be named in place of their sockets.
+        graph: the loadout, whose materia may be named instead of their sockets.
     """
     right = missing = 0
     lines = []
-    for name, asked in questions.items():
-        truth, ask = asked[1], known.get(name) or Ask(kind_of(asked[1]))
-        if is_unanswered(asked[0]):
+    for name, row in questions.items():
+        truth, spec = row[1], specs.get(name) or QuestionSpec(answer_form(row[1]))
+        if is_unanswered(row[0]):
             missing += 1
-            lines.append(_missing(name, ask.form))
+            lines.append(_missing(name, spec.form))
             continue
-        answer = taken(asked[0], truth, graph)
-        same = is_right(answer, truth)
-        keep(lesson, name, answer, right=same, seed=seed)
-        right += same
-        lines += [f"\u2713 {name} is right"] if same else _told_wrong(name, answer, asked, ask)
+        answer = normalize_answer(row[0], truth, graph)
+        is_same = is_right(answer, truth)
+        record_guess(lesson, name, answer, right=is_same, seed=seed)
+        right += is_same
+        lines += [f"\u2713 {name} is right"] if is_same else _told_wrong(name, answer, row, spec)
     if right == len(questions):
         return Text("\n".join(lines))
     wrong = len(questions) - right - missing
@@ -385,12 +398,12 @@ def judged_answers(
 
 
 def is_unanswered(answer: object) -> bool:
-    """Whether that is not an answer: ``...`` or None."""
+    """Return True for ``...`` and None."""
     return answer is None or answer is ...
 
 
-def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer as it is compared: a tuple is a list, ``3.0`` is 3, and a materia's name is its socket.
+def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
+    """Return an answer as it is compared: a tuple becomes a list, ``3.0`` 3, and the name of a materia its socket.
 
     Raises:
         MateriaError: the materia is in several sockets (``ambiguous``).
@@ -399,7 +412,7 @@ def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
         answer = list(answer)
     if isinstance(answer, list):
         parts = truth if isinstance(truth, list) and truth else [None]
-        return [taken(one, parts[0], graph) for one in answer]
+        return [normalize_answer(part, parts[0], graph) for part in answer]
     if isinstance(answer, float) and answer.is_integer() and type(truth) is int:
         return int(answer)
     if graph is not None and isinstance(answer, str) and truth in (*graph.sockets, END, STOP):
@@ -408,69 +421,69 @@ def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
 
 
 def is_right(answer: object, truth: JSON) -> bool:
-    """Whether an answer is the right one; upper and lower case do not count, nor do spaces around a word."""
+    """Return True if an answer is right; case and spaces around a word do not count."""
     return _alike(answer, truth) and _fold(answer) == _fold(truth)
 
 
 def _alike(answer: object, truth: JSON) -> bool:
-    """Whether both are of one type; one that a cast gave out, and that can only be read (R47), is the same type."""
+    """Return True if both have the same type; the frozen values of a cast (R47) count as the plain type."""
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
-def told_of(answer: object, truth: JSON, ask: Ask) -> list[str]:
-    """Say what is wrong with an answer, without giving the right one away."""
-    because = [_what_is_wrong(answer, truth, ask.form)]
+def explain_wrong_answer(answer: object, truth: JSON, spec: QuestionSpec) -> list[str]:
+    """Return what is wrong with an answer in sentences, without the right one."""
+    lines = [_what_is_wrong(answer, truth, spec.form)]
     if _alike(answer, truth):
-        because.append(ask.explained.get(str(_fold(answer))) or ask.explained.get(ANY, ""))
-    return [words for words in because if words]
+        lines.append(spec.explained.get(str(_fold(answer))) or spec.explained.get(ANY, ""))
+    return [line for line in lines if line]
 
 
-def _told_wrong(name: str, answer: object, asked: QuestionRow, ask: Ask) -> list[str]:
+def _told_wrong(name: str, answer: object, row: QuestionRow, spec: QuestionSpec) -> list[str]:
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
-    lines += [f"    {words}" for words in told_of(answer, asked[1], ask)]
-    if len(asked) == 3:
-        lines.append(f"    to see how it went: {asked[2]}")
+    lines += [f"    {line}" for line in explain_wrong_answer(answer, row[1], spec)]
+    if len(row) == 3:
+        lines.append(f"    to see how it went: {row[2]}")
     return lines
 
 
-def _what_is_wrong(given: object, truth: JSON, form: str) -> str:
-    if not _alike(given, truth):
+def _what_is_wrong(answer: object, truth: JSON, form: str) -> str:
+    if not _alike(answer, truth):
         return f"The answer is {form}."
-    if isinstance(given, list) and isinstance(truth, list):
-        pairs = zip(given, truth, strict=False)
-        same = [_fold(one) == _fold(other) for one, other in pairs]
-        right = same.index(False) if False in same else len(same)
-        if given[right:] == [END] and right == len(truth):
-            return "All of them are right but the last: end is not a socket."
+    if isinstance(answer, list) and isinstance(truth, list):
+        pairs = zip(answer, truth, strict=False)
+        matches = [_fold(left) == _fold(right_part) for left, right_part in pairs]
+        right = matches.index(False) if False in matches else len(matches)
+        if answer[right:] == [END] and right == len(truth):
+            return "All except the last one are right: end is not a socket."
         if right == 0:
-            return "It goes wrong at the first."
-        return "Its first is right." if right == 1 else f"Its first {right} are right."
+            return "The first one is wrong."
+        return "The first one is right." if right == 1 else f"The first {right} are right."
     return ""
 
 
-def kind_of(truth: JSON) -> str:
-    """What an answer to a question looks like, where nothing says more about it than its type."""
-    if isinstance(truth, list) and all(isinstance(one, bool) for one in truth):
+def answer_form(truth: JSON) -> str:
+    """Return the form of an answer by the type of the right one."""
+    if isinstance(truth, list) and all(isinstance(part, bool) for part in truth):
         return "a list, such as [True, False]"
-    return next((words for kind, words in _KINDS if isinstance(truth, kind)), "a value")
+    return next((form for kind, form in _KINDS if isinstance(truth, kind)), "a value")
 
 
 class Numbers(Shown):
-    """What was drawn for one learner in one lesson; each is an attribute: ``mine.beds``.
+    """The numbers drawn for one learner in one lesson; each is an attribute: ``mine.beds``.
 
     Args:
-        lesson: the name of its notebook, such as ``03-loops``.
-        learner: from whose name they are drawn; upper and lower case do not count.
-        choices: what each is one of.
+        lesson: the name of the notebook, such as ``03-loops``.
+        learner: the name from which they are drawn, in any case.
+        choices: the possible values of each.
     """
 
     def __init__(self, lesson: str, learner: str, choices: Mapping[str, Iterable[Any]]) -> None:
         chance = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - chances, no secrets
         self._lesson, self._learner = lesson, learner.strip()
-        self._drawn = {name: chance.choice(list(one)) for name, one in choices.items()}
+        self._drawn = {name: chance.choice(list(values)) for name, values in choices.items()}
         self._asks = {
-            name: Ask(ask.form, folded(ask.explained, self), ask.varies)
-            for name, ask in QUESTIONS.get(lesson, {}).items()
+            name: QuestionSpec(spec.form, fold_explanations(spec.explained, self), spec.varies)
+            for name, spec in QUESTIONS.get(lesson, {}).items()
         }
         self._graph: Graph | None = None
         self._truths: dict[str, JSON] = {}
@@ -485,18 +498,18 @@ class Numbers(Shown):
         return [*super().__dir__(), *self._drawn]
 
     def check(self, graph: Graph | None = None, /, **questions: QuestionRow) -> Text:
-        """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
+        """Pass if every question has the right answer; see :func:`materia_nb.lessons.check`.
 
         Args:
-            graph: the loadout that is asked about, whose materia may be named in place of their sockets.
+            graph: the loadout of the questions, whose materia may be named instead of their sockets.
             questions: as :func:`materia_nb.lessons.check`.
         """
-        self._graph, self._truths = graph, {name: asked[1] for name, asked in questions.items()}
-        return judged_answers(self._lesson, self._learner, self._asks, questions, graph)
+        self._graph, self._truths = graph, {name: row[1] for name, row in questions.items()}
+        return judge_answers(self._lesson, self._learner, self._asks, questions, graph)
 
     @property
     def _table(self) -> Table:
-        rows = [(name, _word(one)) for name, one in self._drawn.items()]
+        rows = [(name, _word(values)) for name, values in self._drawn.items()]
         return Table(("name", f"for {self._learner}" if self._learner else "number"), rows)
 
     def _blocks(self) -> list[Block]:
@@ -504,49 +517,49 @@ class Numbers(Shown):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson for the learner whom ``MATERIA_LEARNER`` names; without one, the same for everybody.
+    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name they are the same for everybody.
 
     Args:
-        lesson: the name of its notebook, such as ``03-loops``.
-        choices: what each is one of: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
+        lesson: the name of the notebook, such as ``03-loops``.
+        choices: the possible values of each: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
     """
-    return Numbers(lesson, os.environ.get(LEARNER, ""), choices)
+    return Numbers(lesson, os.environ.get(LEARNER_VARIABLE, ""), choices)
 
 
 class AnswerKey(NamedTuple):
-    """What is right for one question of one learner, what is known of the question, and the loadout it is about."""
+    """The right answer to one question for one learner, with the question's form and its loadout."""
 
     truth: JSON
-    ask: Ask
+    ask: QuestionSpec
     graph: Graph | None = None
 
 
-def key_of(mine: Numbers) -> dict[str, AnswerKey]:
-    """Return what a lesson compared with when it was checked, by question."""
+def answer_key(mine: Numbers) -> dict[str, AnswerKey]:
+    """Return the right answers of a lesson that was checked, by question."""
     asks, graph = mine._asks, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
     return {name: AnswerKey(truth, asks[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
-    """Return the shortest list of verdicts with which a cast does what is wanted.
+    """Return the shortest list of verdicts with which a cast reaches a goal.
 
     Args:
-        play: makes a cast whose agents take their verdicts from those given, one after another, and fail without one.
-        goal: whether a cast that ran does it; the search has no end if none does.
+        play: starts a cast whose agents use the given verdicts one after another, and fail without one.
+        goal: returns True if a cast that ran reached the goal; the search has no end if no cast does.
     """
-    tried: list[list[bool]] = [[]]
-    for given in tried:  # grows while it is gone through
-        cast = play(*given)
+    queue: list[list[bool]] = [[]]
+    for verdicts in queue:  # grows while it is gone through
+        cast = play(*verdicts)
         cast.run()
         if goal(cast):
-            return given
+            return verdicts
         if cast.failure is not None and cast.failure.kind == "agent_error":
-            tried += [[*given, one] for one in (True, False)]
+            queue += [[*verdicts, verdict] for verdict in (True, False)]
     raise ValueError("no verdicts do that")
 
 
-def _word(one: object) -> str:
-    return ", ".join(map(str, one)) if isinstance(one, list | tuple) else str(one)
+def _word(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _missing(name: str, form: str) -> str:

@@ -62,7 +62,7 @@ def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
         MateriaError: there is no such lesson (``unknown_lesson``).
     """
     needs_one_of(lesson, checks.QUESTIONS, f"There is no lesson {lesson!r}.", "unknown_lesson")
-    return checks.key_of(_run_lesson(lesson, learner))
+    return checks.answer_key(_run_lesson(lesson, learner))
 
 
 def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
@@ -76,7 +76,10 @@ def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
     )
     with tempfile.TemporaryDirectory(prefix="materia-marks-") as folder:
         _copy_recordings(Path(folder), json.dumps(notebook))
-        settings = {checks.LEARNER: learner, checks.PLACE: str(Path(folder) / "guesses.jsonl")}
+        settings = {
+            checks.LEARNER_VARIABLE: learner,
+            checks.GUESSES_VARIABLE: str(Path(folder) / "guesses.jsonl"),
+        }
         with contextlib.chdir(folder), _environment(settings):
             names = run_cells(("".join(cell["source"]), cell is cells[check]) for cell in cells[: check + 1])
             names["wb"].close()
@@ -153,12 +156,12 @@ def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
     if checks.is_unanswered(answer):
         return 0, "It was not answered."
     try:
-        answer = checks.taken(answer, right.truth, right.graph)
+        answer = checks.normalize_answer(answer, right.truth, right.graph)
     except MateriaError as error:
         return 0, str(error)
     if checks.is_right(answer, right.truth):
         return 1, "It is right."
-    return 0, " ".join(["It is not right.", *checks.told_of(answer, right.truth, right.ask)])
+    return 0, " ".join(["It is not right.", *checks.explain_wrong_answer(answer, right.truth, right.ask)])
 
 
 def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:

@@ -1,6 +1,6 @@
-"""What a learner is asked: where the next step leads, and what is wrong with a mistake of the gallery, the patient of a clinic.
+"""Questions to a learner: where the next step of a cast leads, and what is wrong with a mistake of the gallery.
 
-The first is asked of a copy of the cast, so that the cast does not move.
+The first question is about a fork of the cast, so that the cast does not change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import ANY, Ask, judged_answers, keep, kind_of, worth
+from materia_nb.lessons.checks import ANY, QuestionSpec, answer_form, judge_answers, points_for, record_guess
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class _Told(Shown):
-    """Lines under a title, the same in text and in HTML."""
+    """A title with lines."""
 
     def __init__(self, title: str, lines: list[str]) -> None:
         self.title, self.lines = title, lines
@@ -46,18 +46,18 @@ class _Told(Shown):
 
 
 class PredictionView(_Told):
-    """Whether a guess was right and why; ``right``, ``guess`` and ``came`` are the values to work with.
+    """The verdict on a guess with the reasons; ``right``, ``guess`` and ``outcome`` are its values.
 
     Attributes:
-        told: whether the answer is out. While it is not, what is shown says only why it is not what was guessed.
-        lines: what is said, the first line marked as right or wrong.
+        told: True if the outcome is revealed. Before that the lines only explain why the guess is wrong.
+        lines: the lines, the first marked as right or wrong.
     """
 
-    def __init__(self, prediction: Prediction, *, told: bool = True, sure: bool | None = None) -> None:
-        self.prediction, self.told = prediction, told
+    def __init__(self, prediction: Prediction, *, is_revealed: bool = True, sure: bool | None = None) -> None:
+        self.prediction, self.told = prediction, is_revealed
         self.right, self.guess, self.outcome = prediction.right, prediction.guess, prediction.outcome
-        first, *lines = prediction.lines if told else prediction.retry_lines
-        if not told:
+        first, *lines = prediction.lines if is_revealed else prediction.retry_lines
+        if not is_revealed:
             lines.append("Guess again, for half a point.")
         elif sure is not None and sure != self.right:
             unsure = "A lucky guess: read why."
@@ -67,53 +67,54 @@ class PredictionView(_Told):
 
 
 class RouteView(_Told):
-    """How far a predicted route is right.
+    """The verdict on a predicted route.
 
     Attributes:
-        steps: the guesses that were judged, up to the first wrong one.
-        left: how many guesses stand behind the end of the route.
-        onward: the socket that runs after the last of them; empty where the route is at its end.
-        lines: what is said of each guess, of the last one all.
+        steps: the verdicts on its guesses, up to the first wrong one.
+        left: the number of guesses after the end of the route.
+        onward: the socket that runs after the last guess; empty at the end of the route.
+        lines: the first line of each verdict, and all lines of the last.
     """
 
     def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
         self.steps, self.left, self.onward = tuple(steps), left, onward
         last = self.steps[-1]
-        lines = [f"{one.title}: {one.lines[0]}" for one in self.steps] + last.lines[1:]
+        lines = [f"{step.title}: {step.lines[0]}" for step in self.steps] + last.lines[1:]
         if last.right and left:
             more = counted(left, "guess", "guesses")
-            lines.append(f"\u2717 The route is at its end here: {more} too many.")
+            lines.append(f"\u2717 The route ends here: {more} too many.")
         elif last.right:
             lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
-        super().__init__(f"{counted(sum(one.right for one in self.steps), 'step')} right", lines)
+        super().__init__(f"{counted(sum(step.right for step in self.steps), 'step')} right", lines)
 
     @property
     def right(self) -> bool:
-        """Whether every guess was right, and no one is left over."""
+        """True if every guess was right and none is left."""
         return self.left == 0 and all(one.right for one in self.steps)
 
 
 class Question:
-    """Where does the next step of a cast lead? The question stays the same, whatever the cast does later.
+    """The question where the next step of a cast leads. It stays the same, whatever the cast does later.
 
-    It is about a twin: a fork of the cast in a temporary folder, made together with the question. The first guess
-    runs one step of the twin, and every guess is judged by that step, so one can guess as often as one likes.
-    :meth:`go_on` asks about the twin's step after it, so that a whole route can be walked.
+    It is about a fork of the cast in a temporary folder (``twin``). The first guess runs one step of the fork, and every
+    guess is judged by that step, so there is no limit to guesses. :meth:`go_on` asks about the next step of the fork, so
+    that a whole route can be predicted.
 
     Args:
-        cast: which; it stays as it is.
-        tries: how many wrong guesses there may be until the answer is told.
-        name: under which guesses are kept in the learner's file: ``LESSON/QUESTION``. Without one none is kept.
+        cast: the cast; it does not change.
+        tries: the number of wrong guesses after which the outcome is revealed.
+        name: the name under which guesses are recorded in the learner's file: ``LESSON/QUESTION``. Without one they are
+            not recorded.
 
     Attributes:
         socket: the socket that runs next.
         text: the question in words.
-        standing: where the cast stands: the item, the cursors, how often edges were taken.
+        standing: the state of the cast: the item, the cursors, the uses of edges.
         number: the number of the step that is asked about, from 1.
         places: what can be guessed: every socket, ``end`` and ``stop``.
-        before: what to lay over the picture of the graph while the question is asked.
-        told: whether the answer is out: it was guessed, or the tries are used up.
-        points: what each step is worth so far: 1 when the first guess was right, a half when it was the second.
+        before: the marks on the picture of the graph while the question is open.
+        told: True if the outcome is revealed: it was guessed, or the tries are used up.
+        points: the points of each step so far: 1 if the first guess was right, a half if the second was.
         twin: the fork.
 
     Raises:
@@ -124,7 +125,7 @@ class Question:
     def __init__(self, cast: Cast, tries: int = 1, name: str = "") -> None:
         if cast.runner.busy():
             raise MateriaError(
-                "A step is running, so it is not settled yet what comes next.",
+                "A step is running, so the next socket is not known yet.",
                 hint="wait for its end, or pause",
                 kind="busy",
             )
@@ -153,19 +154,19 @@ class Question:
 
     @property
     def after(self) -> Marks:
-        """What to lay over the picture of the graph once the answer is out: the route that was taken."""
+        """The marks on the picture of the graph once the outcome is revealed: the route that was taken."""
         return marks_of(self.twin.now)
 
     @property
     def leads_on(self) -> bool:
-        """Whether the answer is out and another socket runs after it, so that one can :meth:`go_on`."""
+        """True if the outcome is revealed and another socket runs after it, so that :meth:`go_on` is possible."""
         return self.told and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
     def go_on(self) -> None:
         """Ask about the step after the one that was guessed.
 
         Raises:
-            MateriaError: the answer is not out yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
+            MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
         """
         if not self.told:
             raise MateriaError(
@@ -174,7 +175,7 @@ class Question:
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
-        """Say whether a guess is right, and why; a question that has a name keeps it in the learner's file of guesses.
+        """Judge a guess with reasons; a question with a name records it in the learner's file of guesses.
 
         Args:
             guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
@@ -195,28 +196,28 @@ class Question:
         if self._judged is None:
             self._judged = self._run()
         title, decision, entry = self._judged
-        found = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
+        prediction = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
         if self.told:  # so this is not a guess any more
-            return PredictionView(found)
+            return PredictionView(prediction)
         if self._name:
-            lesson, _, asked = self._name.rpartition("/")
+            lesson, _, question = self._name.rpartition("/")
             place = f", step {len(self.points) + 1}" if self.points else ""
-            keep(lesson, f"{asked}{place}", expected, right=found.right, sure=sure)
-        self._count(found)
-        return PredictionView(found, told=self.told, sure=sure)
+            record_guess(lesson, f"{question}{place}", expected, right=prediction.right, sure=sure)
+        self._count(prediction)
+        return PredictionView(prediction, is_revealed=self.told, sure=sure)
 
     def walk(self, route: Sequence[object], *, sure: bool | None = None) -> RouteView:
-        """Say how far a route is right, step by step up to the first wrong guess.
+        """Judge a route, step by step up to the first wrong guess.
 
         Args:
-            route: where each step leads, from this one on.
+            route: the target of each step, from this one on.
             sure: as :meth:`guess`.
 
         Raises:
             MateriaError: as :meth:`guess`, or the route is empty (``no_guess``).
         """
         if not route:
-            raise MateriaError("No route was given.", hint="say where each step leads", kind="no_guess")
+            raise MateriaError("No route was given.", hint="name the target of each step", kind="no_guess")
         steps = [self.guess(route[0], sure=sure)]
         while steps[-1].right and len(steps) < len(route) and self.leads_on:
             self.go_on()
@@ -226,12 +227,12 @@ class Question:
             steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.leads_on else ""
         )
 
-    def _count(self, found: Prediction) -> None:
-        if not found.right:
-            self._wrong.add(found.guess)
-        self.told = found.right or len(self._wrong) >= self._tries
+    def _count(self, prediction: Prediction) -> None:
+        if not prediction.right:
+            self._wrong.add(prediction.guess)
+        self.told = prediction.right or len(self._wrong) >= self._tries
         if self.told:
-            self.points.append(worth(len(self._wrong) + 1) if found.right else 0)
+            self.points.append(points_for(len(self._wrong) + 1) if prediction.right else 0)
 
     def _run(self) -> tuple[str, Decision, Decision | None]:
         twin, before = self.twin, _outputs(self.twin)
@@ -246,7 +247,7 @@ class Question:
         return twin.why().title, step.decision, step.entry
 
     def close(self) -> None:
-        """Let go of the twin and remove its folder; a guess that was judged can still be asked for."""
+        """Close the fork and remove its folder; the outcome of a judged step stays available."""
         self.twin.stop()
         self.twin.close()
         self._remove()
@@ -258,10 +259,10 @@ def question(cast: Cast, tries: int = 1, name: str = "") -> Question:
 
 
 def predict(cast: Cast, guess: object) -> PredictionView:
-    """Say whether the next step leads where the guess says, and why. The cast does not move, and no guess is kept.
+    """Judge whether the next step leads where the guess says, with reasons. The cast does not change; nothing is recorded.
 
     Args:
-        cast: which; its next socket must be answered by a function, a script or a process.
+        cast: the cast; a function, a script or a process must answer its next socket.
         guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
 
     Raises:
@@ -276,12 +277,12 @@ def _outputs(cast: Cast) -> int:
 
 
 def _asked(cast: Cast) -> str:
-    """The socket whose way on is to be predicted."""
+    """Return the socket whose target is to be predicted."""
     if cast.status in ("ready", "waiting"):
-        here = next_target(cast.now.rules, cast.now.engine)
-        if here in cast.graph.sockets:
-            return here
-        if here == END:
+        target = next_target(cast.now.rules, cast.now.engine)
+        if target in cast.graph.sockets:
+            return target
+        if target == END:
             raise MateriaError(
                 "No socket runs next: the cast is at its end.",
                 hint="run completes it; cast starts another",
@@ -298,7 +299,7 @@ def _asked(cast: Cast) -> str:
 
 
 def _standing(cast: Cast) -> tuple[str, ...]:
-    """What decides where the next step leads, apart from its output: item, cursors, edges that are counted."""
+    """Return what decides about the next step besides its output: item, cursors, counted edges."""
     state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at
     if visit is None:
@@ -310,9 +311,9 @@ def _standing(cast: Cast) -> tuple[str, ...]:
         if loop.iterator is not None and visit.socket in loop.sockets:
             at, size = state.cursors.get(loop.iterator.cursor, 0), len(list_at(loop.iterator.items, state))
             lines.append(f"cursor {loop.iterator.cursor} at {at} of {size}")
-    for (socket, place), (used, limit) in edges_used(cast.now.rules, state).items():
-        edge = cast.graph.sockets[socket].edges[place]
-        lines.append(f"edge {place + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")
+    for (socket, index), (used, limit) in edges_used(cast.now.rules, state).items():
+        edge = cast.graph.sockets[socket].edges[index]
+        lines.append(f"edge {index + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")
     return tuple(lines)
 
 
@@ -337,7 +338,7 @@ class Patient(Shown):
         if card.diagnosis is None:
             raise MateriaError(
                 f"{card.name} is a pattern: nothing is wrong with it.",
-                hint=f"one of: {', '.join(one.name for one in gallery().of('mistake'))}",
+                hint=f"one of: {', '.join(step.name for step in gallery().of('mistake'))}",
                 kind="healthy",
             )
         self.card: Card = card
@@ -365,8 +366,10 @@ class Patient(Shown):
                 f"{unknown[0]} is not asked for.", hint=f"say {' and '.join(truth)}", kind="unknown_question"
             )
         asked = {name: (found.get(name, ...), right) for name, right in truth.items()}
-        asks = {name: Ask(kind_of(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()}
-        explained = judged_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
+        asks = {
+            name: QuestionSpec(answer_form(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()
+        }
+        explained = judge_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
         return Text(f"{explained}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
     def mend(self, loadout: str | Mapping[str, JSON]) -> Text:
@@ -388,7 +391,9 @@ class Patient(Shown):
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}
         wrong = self._wrong(document, wanted)
         if document != self.card.document:
-            keep(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
+            record_guess(
+                f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong
+            )
         if wrong:
             raise MateriaError("It is not fixed yet.", more=wrong, kind="not_mended")
         return Text("✓ Fixed: with the same answers it does what was intended.")

@@ -1,7 +1,7 @@
-"""Exercises of which no two are alike: a small random loadout with questions about its one cast, and a night shift.
+"""Exercises that differ for each learner: a small random loadout with questions about its cast, and a night shift.
 
-Graph and numbers of the first vary by a seed. On the night shift six agents ask for consent to a command, or for something
-that they do not know.
+The graph and the numbers of an exercise are drawn from a seed. On the night shift six agents ask a person to approve a
+command, or to answer a question.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from materia_nb.display.blocks import Block, Shown, Table, Text, lines
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import Ask, QuestionRow, judged_answers, kind_of
+from materia_nb.lessons.checks import QuestionRow, QuestionSpec, answer_form, judge_answers
 from materia_nb.loadout import Graph, build_graph
 from materia_nb.loadout.graph import END, Edge
 from materia_nb.loadout.vocabulary import Result, described
@@ -34,14 +34,14 @@ _Document: TypeAlias = dict[str, JSON]
 _Verdicts: TypeAlias = dict[str, list[bool]]
 
 _TRIES: Final = 2
-"""Wrong checks after which the steps of the cast are shown."""
+"""Number of wrong checks after which the steps of the cast are shown."""
 _TITLES: Final = ("Ants", "Bees", "Cats", "Dogs", "Eels")
 _MOST_DRAWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a template drew: a config, the items, and what is said of satisfied, visit by visit, by materia."""
+    """A variant of an exercise: a config, the items, and the verdicts of each materia, visit by visit."""
 
     document: _Document
     items: tuple[str, ...] | None
@@ -50,7 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What the cast did."""
+    """The cast of a variant."""
 
     route: tuple[str, ...]
     ends: str
@@ -64,11 +64,11 @@ class Topic:
     """A kind of exercise.
 
     Attributes:
-        about: what it trains.
-        draw: makes a variant.
-        asks: the questions, each with its words and how the truth is read off the cast.
-        fits: returns True for a variant that tells the right rules from the usual wrong ones.
-        explained: what a wrong answer shows to have been misread, by question and answer.
+        about: its subject.
+        draw: draws a variant.
+        asks: the questions, each with its words and a function that reads the right answer from the cast.
+        fits: returns True for a variant in which the usual wrong rules give another answer than the right ones.
+        explained: the misreading that a wrong answer shows, by question and answer.
     """
 
     about: str
@@ -79,13 +79,13 @@ class Topic:
 
 
 class Exercise(Shown):
-    """A loadout, what will be said in its cast, and questions; the answers stand nowhere in the notebook.
+    """A loadout, the verdicts of its agents, and questions; the notebook does not contain the answers.
 
-    They are read off a cast that is made of the loadout and what is said, when an answer is checked.
+    They are read from a cast of the loadout with these verdicts.
 
     Args:
         topic: one of :data:`TOPICS`.
-        seed: what the variant is drawn from, such as a name; the same seed gives the same exercise.
+        seed: the seed of the variant, such as a name; the same seed gives the same exercise.
 
     Raises:
         MateriaError: there is no such topic (``unknown_topic``).
@@ -119,24 +119,24 @@ class Exercise(Shown):
 
     @property
     def questions(self) -> dict[str, str]:
-        """What is asked, by the name that :meth:`check` takes the answer under."""
+        """The questions, by the name of the argument of :meth:`check`."""
         return {name: words for name, (words, _) in self._kind.asks.items()}
 
     def check(self, **answers: object) -> Text:
-        """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
+        """Pass if every question has the right answer; see :func:`materia_nb.lessons.check`.
 
         Raises:
             MateriaError: an answer is wrong (``wrong_answer``), missing (``no_answer``), or to no question
                 (``unknown_question``).
         """
         for name in answers:
-            what = f"{name} is not a question of this exercise."
-            needs_one_of(name, self.questions, what, "unknown_question")
+            message = f"{name} is not a question of this exercise."
+            needs_one_of(name, self.questions, message, "unknown_question")
         asked: dict[str, QuestionRow] = {
             name: (answers.get(name, ...), truth) for name, truth in right_answers(self).items()
         }
         try:
-            return judged_answers(self.topic, self.seed, self._asks, asked, self.graph)
+            return judge_answers(self.topic, self.seed, self._asks, asked, self.graph)
         except MateriaError as error:
             self._wrong += error.kind == "wrong_answer"
             if error.kind == "wrong_answer" and self._wrong >= _TRIES:
@@ -146,15 +146,18 @@ class Exercise(Shown):
             raise
 
     @property
-    def _asks(self) -> dict[str, Ask]:
+    def _asks(self) -> dict[str, QuestionSpec]:
         truths = right_answers(self)
-        return {name: Ask(kind_of(truths[name]), words) for name, words in self._kind.explained.items()}
+        return {
+            name: QuestionSpec(answer_form(truths[name]), explanations)
+            for name, explanations in self._kind.explained.items()
+        }
 
     def steps(self) -> Table:
-        """Show what the cast did, after two checks with something wrong.
+        """Show the steps of the cast, after two wrong checks.
 
         Raises:
-            MateriaError: it is too early (``not_yet``).
+            MateriaError: there were not enough checks yet (``not_yet``).
         """
         if self._wrong < _TRIES:
             raise MateriaError(
@@ -164,14 +167,17 @@ class Exercise(Shown):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What there is to work on and what will be said, in sentences."""
+        """The items and the verdicts, in sentences."""
         items = self.drawn.items
         listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
-        return (*listed, *(f"{who} says: {_words(given)}." for who, given in self.drawn.verdicts.items()))
+        return (
+            *listed,
+            *(f"{who} says: {_words(verdicts)}." for who, verdicts in self.drawn.verdicts.items()),
+        )
 
     @property
     def title(self) -> str:
-        """What it is about, and for whom."""
+        """The subject and the learner."""
         return f"{self._kind.about}, for {self.seed or 'everybody'}"
 
     @property
@@ -196,13 +202,13 @@ def exercise(topic: str, seed: str = "") -> Exercise:
     return Exercise(topic, seed)
 
 
-def right_answers(one: Exercise) -> dict[str, JSON]:
-    """Return the right answers of an exercise: the teacher's key, and what answers are judged by."""
-    return {name: truth(one.played) for name, (_, truth) in TOPICS[one.topic].asks.items()}
+def right_answers(exercise_: Exercise) -> dict[str, JSON]:
+    """Return the right answers of an exercise, by question."""
+    return {name: truth(exercise_.played) for name, (_, truth) in TOPICS[exercise_.topic].asks.items()}
 
 
-def _words(given: Sequence[bool]) -> str:
-    return ", then ".join("satisfied" if one else "not satisfied" for one in given)
+def _words(verdicts: Sequence[bool]) -> str:
+    return ", then ".join("satisfied" if verdict else "not satisfied" for verdict in verdicts)
 
 
 # -- playing -----------------------------------------------------------------------------
@@ -210,7 +216,7 @@ def _words(given: Sequence[bool]) -> str:
 
 @contextmanager
 def cast_once(document: _Document, request: str, answers: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
-    """Run a cast in a folder that goes again; also give why it stopped."""
+    """Run a cast in a temporary folder; also yield the reason why it stopped."""
     with (
         tempfile.TemporaryDirectory(prefix="materia-lesson-") as folder,
         closing(Workbench(folder, bundled=False)) as bench,
@@ -222,11 +228,13 @@ def cast_once(document: _Document, request: str, answers: Mapping[str, Any]) -> 
 
 def _play(drawn: Drawn) -> Played:
     answers: dict[str, Any] = {
-        who: [{"satisfied": one, "context": "As said."} for one in [*given, *[given[-1]] * 40]]
-        for who, given in drawn.verdicts.items()
+        who: [{"satisfied": verdict, "context": "As said."} for verdict in [*verdicts, *[verdicts[-1]] * 40]]
+        for who, verdicts in drawn.verdicts.items()
     }
     if drawn.items is not None:
-        answers["List"] = {"workItems": [{"title": one, "context": "An item."} for one in drawn.items]}
+        answers["List"] = {
+            "workItems": [{"title": verdict, "context": "An item."} for verdict in drawn.items]
+        }
     graph = build_graph(drawn.document)
     for socket in graph.sockets.values():
         answers.setdefault(socket.materia.id, ["Done."] * 60)
@@ -244,16 +252,16 @@ def _play(drawn: Drawn) -> Played:
 
 
 def _config(sockets: Mapping[str, JSON], loop: _Document | None = None) -> _Document:
-    """A config around sockets; materia List is a generator, those whose sockets read JSON judge, others work."""
+    """Return a config with these sockets; the materia List is a generator."""
     materia: _Document = {}
     for socket in sockets.values():
         assert isinstance(socket, dict)  # noqa: S101 - made below
-        name = str(socket["materia"])
-        materia[name] = {
+        materia_id = str(socket["materia"])
+        materia[materia_id] = {
             "type": "agent",
             "tools": "none",
             "prompt": "{{request}}",
-            "generator": name == "List",
+            "generator": materia_id == "List",
         }
     loadout: _Document = {"entry": "Socket-1", "sockets": dict(sockets)}
     if loop is not None:
@@ -266,12 +274,12 @@ def _edge(when: str, to: str, most: int | None = None) -> _Document:
 
 
 def _edges(chance: Random) -> Drawn:
-    """Five to seven sockets, from which edges lead on to later ones, so that it ends."""
+    """Draw five to seven sockets whose edges lead to later ones, so that the cast ends."""
     count = chance.choice((5, 6, 7))
     sockets: _Document = {}
     verdicts: _Verdicts = {}
     for number in range(1, count):
-        later = [f"Socket-{one}" for one in range(number + 1, count + 1)]
+        later = [f"Socket-{later_number}" for later_number in range(number + 1, count + 1)]
         first, second = chance.choice(
             (("satisfied", "not_satisfied"), ("satisfied", "always"), ("not_satisfied", "always"))
         )
@@ -283,7 +291,7 @@ def _edges(chance: Random) -> Drawn:
 
 
 def _rework(chance: Random) -> Drawn:
-    """A critic that refuses some times, and an edge back that may be taken some times."""
+    """Draw a critic that refuses a few times, and the limit of the edge back."""
     sockets: _Document = {
         "Socket-1": {"materia": "Draft", "edges": [_edge("always", "Socket-2")]},
         "Socket-2": {
@@ -297,7 +305,7 @@ def _rework(chance: Random) -> Drawn:
 
 
 def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int | None) -> Drawn:
-    """Do and Check for each item; exits from Check by their conditions, to Socket-4 and, for the second, Socket-5."""
+    """Draw a loop of Do and Check, with an exit from Check for each condition, to Socket-4 and Socket-5."""
     check: _Document = {
         "materia": "Check",
         "parse": "json",
@@ -308,11 +316,11 @@ def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int
         "Socket-1": {"materia": "List", "edges": [_edge("always", "Socket-2")]},
         "Socket-2": {"materia": "Do", "edges": [_edge("always", "Socket-3")]},
         "Socket-3": check,
-        **{f"Socket-{4 + place}": {"materia": ("Tell", "Explain")[place]} for place in range(len(exits))},
+        **{f"Socket-{4 + index}": {"materia": ("Tell", "Explain")[index]} for index in range(len(exits))},
     }
     routes: list[JSON] = [
-        {"id": f"{when}", "from": "Socket-3", "condition": when, "targetSocketId": f"Socket-{4 + place}"}
-        for place, when in enumerate(exits)
+        {"id": f"{when}", "from": "Socket-3", "condition": when, "targetSocketId": f"Socket-{4 + index}"}
+        for index, when in enumerate(exits)
     ]
     loop: _Document = {
         "sockets": ["Socket-2", "Socket-3"],
@@ -427,12 +435,12 @@ TOPICS: Final[Mapping[str, Topic]] = {
 
 
 _FILES: Final = ("build/old.txt", "buiId/customers.csv", "invoices/may.pdf", "notes.txt")
-"""What is on the disk at the beginning of each cast; nothing of it is real."""
+"""The imaginary files at the beginning of each cast."""
 LOADOUT: Final = "Night"
 
 
 class _Case(NamedTuple):
-    """What one agent is going to ask: the request, what it says it will do (None: it asks a question), the command."""
+    """The request of one agent: the task, the announced action (None if it asks a question), and the command or question."""
 
     request: str
     says: str | None
@@ -450,31 +458,31 @@ _CASES: Final = (
 
 
 class Night(Shown):
-    """Six casts for the person on duty; it shows itself with what each of them asks.
+    """Six casts for the person on duty; it shows the request of each.
 
     Args:
-        bench: where they are made; its loadout ``Night`` has an agent *Clean* that speaks ``agent-contract``.
-        order: the numbers of the requests in the order in which they come.
+        bench: the workbench; its loadout ``Night`` has an agent *Clean* that uses ``agent-contract``.
+        order: the numbers of the requests in their order.
 
     Attributes:
-        cases: what is asked, in that order.
-        files: what is on the disk now.
+        cases: the requests in that order.
+        files: the imaginary files that exist now.
     """
 
     def __init__(self, bench: Workbench, order: Sequence[int]) -> None:
         self._bench = bench
-        self.cases = tuple(_CASES[one] for one in order)
+        self.cases = tuple(_CASES[number] for number in order)
         self.files = set(_FILES)
 
     def cast(self, number: int) -> Cast:
-        """Begin the cast of a case, counted from 1, with all files on the disk."""
+        """Start the cast of a case, counted from 1, with all files."""
         case, memory = self.cases[number - 1], dict[str, Any]()
         self.files = set(_FILES)
 
         def clean(turn: Turn) -> str:
             if turn.kind == "work":
-                found = re.search(r'"agent_id": "(\w+)"', turn.prompt)
-                memory["id"] = found[1] if found else ""
+                match = re.search(r'"agent_id": "(\w+)"', turn.prompt)
+                memory["id"] = match[1] if match else ""
                 if case.says is None:
                     return _contract(memory["id"], "NEEDS_INPUT", case.asks)
                 return _contract(memory["id"], "APPROVAL_REQUEST", "It was held back.", _ask(case, number))
@@ -490,7 +498,7 @@ class Night(Shown):
         )
 
     def after(self, number: int, decision: object) -> tuple[Cast, list[str]]:
-        """Decide a case: ``approve``, ``answer``, or anything else to deny it; its cast, and the files that are gone."""
+        """Decide a case with ``approve`` or ``answer``, or deny it; return its cast and the files that were removed."""
         cast = self.cast(number)
         cast.run()
         if decision == "approve" and self.cases[number - 1].says is not None:
@@ -502,23 +510,23 @@ class Night(Shown):
         return cast, sorted({*_FILES} - self.files)
 
     def right(self, number: int) -> str:
-        """What the right decision is: an approval is one when nothing goes but the old builds."""
+        """Return the right decision: approve if only the old builds are removed."""
         if self.cases[number - 1].says is None:
             return "answer"
         _, gone = self.after(number, "approve")
         return "approve" if {*gone} <= {"build/old.txt"} else "deny"
 
     def _run(self, command: str) -> None:
-        program, *words = command.split()
-        for place in words[1:] if program == "rm" else ():
-            self.files = {one for one in self.files if place != "." and not one.startswith(f"{place}/")}
+        program, *paths = command.split()
+        for folder in paths[1:] if program == "rm" else ():
+            self.files = {file for file in self.files if folder != "." and not file.startswith(f"{folder}/")}
 
     def _blocks(self) -> list[Block]:
         blocks = list[Block]()
         for number, case in enumerate(self.cases, start=1):
-            asks = "asks" if case.says is None else "runs"
-            says = [] if case.says is None else [f"   says: {case.says}"]
-            blocks += lines([f"{number} {case.request}", *says, f"   {asks}: {case.asks}"])
+            verb = "asks" if case.says is None else "runs"
+            announcement = [] if case.says is None else [f"   says: {case.says}"]
+            blocks += lines([f"{number} {case.request}", *announcement, f"   {verb}: {case.asks}"])
         return blocks
 
 
@@ -539,19 +547,19 @@ def _ask(case: _Case, number: int) -> dict[str, JSON]:
     }
 
 
-def _contract(who: str, status: str, words: str, ask: dict[str, JSON] | None = None) -> str:
+def _contract(who: str, status: str, text: str, ask: dict[str, JSON] | None = None) -> str:
     left = [] if status == "COMPLETE" else ["the work"]
     lists = ("patterns_checked", "files_checked", "commands_run", "verbatim_outputs")
     evidence: dict[str, JSON] = {key: [] for key in (*lists, "cross_layer_impacts", "open_gaps")}
     evidence |= {
-        "key_outputs": [words],
+        "key_outputs": [text],
         "verification": {"method": "looked at the files", "result": "pass"},
     }
-    agent = {"plan_status": status, "agent_id": who, "pending_steps": left, "next_action": words}
+    agent = {"plan_status": status, "agent_id": who, "pending_steps": left, "next_action": text}
     block = {
         "agent_status": agent,
         "evidence_report": evidence,
         "consolidation_report": None,
         "approval_request": ask,
     }
-    return f"{words}\n\n```agent_contract_handoff\n{json.dumps(block)}\n```"
+    return f"{text}\n\n```agent_contract_handoff\n{json.dumps(block)}\n```"

@@ -361,7 +361,7 @@ def test_a_guess_is_kept_under_the_name_of_its_question_and_an_example_is_not(sh
     bench.cast("x")
     shell.run_line_magic("materia", "predict --example end")
     predict(bench.current, "end")
-    assert repr(progress()) == "nothing was answered yet"
+    assert repr(progress()) == "No answers yet. Answer a question in a lesson first."
     shell.run_line_magic("materia", "predict --as 01-x/first Socket-3")
     shell.run_line_magic("materia", "predict --as 01-x/other Socket-3")
     shell.run_line_magic("materia", "predict --as 01-x/first Socket-2 Socket-3")

@@ -275,7 +275,9 @@ def test_cells_may_be_run_twice_and_out_of_order_and_their_casts_used(name, shel
         if current is not None and current.status == "ready":
             current.run()  # a button of a panel, or a cell of one's own
     if name in LESSONS:
-        assert repr(progress()) == "nothing was answered yet", "to run all is no guess"
+        assert repr(progress()) == "No answers yet. Answer a question in a lesson first.", (
+            "to run all is no guess"
+        )
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -366,8 +368,8 @@ def test_the_shortest_verdicts_are_looked_for_by_casting(bench):
         (1, True, "True or False"),
         ("Socket-1", ["Socket-1"], "a list"),
         (5, "Socket-1", "text"),
-        (["a", "b"], ["a", "c"], "Its first is right"),
-        (["a"], ["a", "c"], "Its first is right"),
+        (["a", "b"], ["a", "c"], "The first one is right"),
+        (["a"], ["a", "c"], "The first one is right"),
         (["b"], ["a"], "wrong at the first"),
         (["a", "end"], ["a"], "end is not a socket"),
     ],

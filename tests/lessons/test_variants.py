@@ -16,9 +16,9 @@ from materia_nb.lessons import Question, exercise
 from materia_nb.lessons.checks import (
     QUESTIONS,
     class_table,
-    folded,
+    fold_explanations,
     guesses_file,
-    judged_answers,
+    judge_answers,
     merge_classes,
     read_guesses,
     scores,
@@ -28,7 +28,7 @@ from materia_nb.lessons.variants import TOPICS, right_answers
 
 
 def check(lesson, **questions):
-    return judged_answers(lesson, "", {}, questions)
+    return judge_answers(lesson, "", {}, questions)
 
 
 topics = pytest.mark.parametrize("topic", list(TOPICS))
@@ -121,7 +121,7 @@ def test_answers_and_predictions_are_kept_and_counted(cast, shell):
 
 
 def test_nothing_answered_and_a_disk_that_refuses_are_no_errors(shell, tmp_path, monkeypatch):
-    assert "nothing was answered yet" in repr(line(shell, "predict --progress"))
+    assert "No answers yet. Answer a question in a lesson first." in repr(line(shell, "predict --progress"))
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path / "file" / "guesses.jsonl"))
     assert "is right" in str(check("", a=(1, 1)))
@@ -222,7 +222,7 @@ def test_exercises_of_different_names_have_different_answers():
 def test_lesson_1_tells_its_rule_from_a_wrong_one(sort, file):
     """Whoever takes the last edge, or an always edge, goes by Ask to Thank in each draw."""
     misread = "['socket-1', 'socket-2', 'socket-4']"
-    assert misread not in folded({"sorting(n)": ""}, SimpleNamespace(sort=sort, file=file))
-    assert misread in folded(
+    assert misread not in fold_explanations({"sorting(n)": ""}, SimpleNamespace(sort=sort, file=file))
+    assert misread in fold_explanations(
         dict(QUESTIONS["01-edges"]["whole_route"].explained), SimpleNamespace(sort=sort, file=file)
     )
