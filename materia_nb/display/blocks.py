@@ -52,7 +52,7 @@ from materia_nb.jsonvalue import JSON, MISSING, pretty
 CELL_WIDTH: Final = 848
 """Width of a notebook's output area at its default size, in pixels."""
 _SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
-_MOST_BYTES: Final = 1_000_000
+_MAX_PNG_BYTES: Final = 1_000_000
 """Maximum size of a PNG; a larger one is left out, because it would be stored in the notebook file."""
 
 
@@ -68,7 +68,7 @@ def _with_palette(png: bytes) -> bytes:
 
 
 @lru_cache(maxsize=16)
-def _drawn(svg: str, render: Callable[..., Iterable[int]]) -> bytes:
+def _cached_png(svg: str, render: Callable[..., Iterable[int]]) -> bytes:
     """Return the picture as PNG; equal pictures are cached."""
     return _with_palette(bytes(render(svg_string=svg, background="white")))
 
@@ -80,11 +80,11 @@ def png_of(svg: str) -> bytes | None:
     except ImportError:
         return None
     try:
-        png = _drawn(svg, svg_to_bytes)
+        png = _cached_png(svg, svg_to_bytes)
     except Exception:  # the SVG is still available
         logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
         return None
-    return png if len(png) <= _MOST_BYTES else None
+    return png if len(png) <= _MAX_PNG_BYTES else None
 
 
 MimeBundle: TypeAlias = dict[str, Any]
@@ -149,7 +149,7 @@ _SHOWN_CHARS: Final = 6_000
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
-_MOST_ROWS: Final = 200
+_MAX_ROWS: Final = 200
 """Maximum number of table rows sent to a panel."""
 
 _Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
@@ -218,7 +218,7 @@ class Code(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         text = clip_plain(self.text, self.max_chars)
-        return _titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
+        return _under_title(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
 
     def as_html(self) -> Html:
         title = html_heading(self.title) if self.title else Html()
@@ -241,7 +241,7 @@ class LineDiff(Block):
         return html_pre(self.as_text())
 
     def as_json(self) -> dict[str, JSON]:
-        rows: list[JSON] = [[sign, clip_plain(text, _CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
+        rows: list[JSON] = [[sign, clip_plain(text, _CELL_CHARS)] for sign, text in self.rows[:_MAX_ROWS]]
         return {"is": "diff", "rows": rows}
 
 
@@ -257,7 +257,7 @@ class WordDiff(Block):
         return word_parts(*(clip_plain(text, _LINE_CHARS) for text in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
-        return _wrapped(parts_as_text(self._parts).split("\n"), width)
+        return _wrap_lines(parts_as_text(self._parts).split("\n"), width)
 
     def as_html(self) -> Html:
         return Html(f"<div>{html_parts(self._parts)}</div>")
@@ -266,7 +266,7 @@ class WordDiff(Block):
         return {"is": "words", "parts": [[sign, text] for sign, text in self._parts]}
 
 
-def _wrapped(texts: Iterable[str], width: int) -> str:
+def _wrap_lines(texts: Iterable[str], width: int) -> str:
     return "\n".join(row for text in texts for row in (wrap(text, width) or [""]))
 
 
@@ -281,7 +281,7 @@ class JsonTree(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         if self.was is not MISSING:
-            return _wrapped(changed_leaves(json_tree(self.value, self.name, self.was)), width)
+            return _wrap_lines(changed_leaves(json_tree(self.value, self.name, self.was)), width)
         name = f"{plain(self.name)} = " if self.name else ""
         return name + clip_plain(pretty(self.value), _SHOWN_CHARS)
 
@@ -307,7 +307,7 @@ class Fold(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         text = blocks_as_text(self.inside, width - 2)
-        return _titled(self.title, text if self.opened else _beginning(text, self.brief))
+        return _under_title(self.title, text if self.opened else _first_lines(text, self.brief))
 
     def as_html(self) -> Html:
         return html_fold(self.title, blocks_as_html(self.inside), opened=self.opened, anchor=self.anchor)
@@ -348,7 +348,7 @@ class Picture(Block):
         if not self.dark:
             return Html(svg)
         rules = "".join(f"--mnb-{light[1:]}:{dark};" for light, dark in self.dark)
-        svg = _recoloured(svg, {light: f"var(--mnb-{light[1:]},{light})" for light, _ in self.dark})
+        svg = _with_colours(svg, {light: f"var(--mnb-{light[1:]},{light})" for light, _ in self.dark})
         return Html(
             f'<style>@media screen{{{_DARK_BODY} .mnb-drawn{{{rules}}}}}</style><div class="mnb-drawn">{svg}</div>'
         )
@@ -358,13 +358,13 @@ class Picture(Block):
         name = f"mnb-{sha256(svg.encode()).hexdigest()[:10]}"
         style = ""
         if self.dark:
-            dark = _data_url(_recoloured(svg, dict(self.dark)))
+            dark = _data_url(_with_colours(svg, dict(self.dark)))
             style = f"<style>@media screen{{{_DARK_BODY} .{name}{{content:url({dark})}}}}</style>"
         attributes = f'class="{name}" alt="{label[1] if label else "picture"}"{size[0] if size else ""}'
         return Html(f'{style}<img {attributes} src="{_data_url(svg)}">')
 
     def as_json(self) -> dict[str, JSON]:
-        dark = _recoloured(self.svg, dict(self.dark))
+        dark = _with_colours(self.svg, dict(self.dark))
         return {"is": "picture", "svg": self.svg, "dark": dark, "text": self.as_text()}
 
 
@@ -372,7 +372,7 @@ def _data_url(svg: str) -> str:
     return f"data:image/svg+xml;base64,{b64encode(svg.encode(errors='replace')).decode()}"
 
 
-def _recoloured(svg: str, colours: Mapping[str, str]) -> str:
+def _with_colours(svg: str, colours: Mapping[str, str]) -> str:
     """Replace colours in a picture, all at once, because a new colour may equal an old one."""
     return re.sub(r'"(#[0-9a-f]{6})"', lambda match: f'"{colours.get(match[1], match[1])}"', svg)
 
@@ -493,7 +493,7 @@ class Shown(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         title = self._title()
-        return _titled(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
+        return _under_title(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
 
     def as_html(self) -> Html:
         inside = blocks_as_html(self._blocks())
@@ -580,7 +580,7 @@ class Table(Shown):
         return written if any(self.headers) else written.split("\n", 2)[2]
 
     def as_html(self) -> Html:
-        headers, rows = self._filled()
+        headers, rows = self._without_empty_columns()
         return (
             html_table(headers, [[*map(_cell_html, row)] for row in rows], marked=self.marked)
             if rows
@@ -588,8 +588,8 @@ class Table(Shown):
         )
 
     def as_json(self) -> dict[str, JSON]:
-        headers, filled = self._filled()
-        rows: list[JSON] = [[*map(_cell_json, row)] for row in filled[:_MOST_ROWS]]
+        headers, filled = self._without_empty_columns()
+        rows: list[JSON] = [[*map(_cell_json, row)] for row in filled[:_MAX_ROWS]]
         if left := len(filled) - len(rows):
             rows.append([f"… {left:,} more", *[""] * (len(headers) - 1)])
         drawn: dict[str, JSON] = {"is": "table", "headers": [*map(cell_text, headers)], "rows": rows}
@@ -597,7 +597,7 @@ class Table(Shown):
             drawn["marked"] = self.marked
         return drawn if rows else Line(self.empty).as_json()
 
-    def _filled(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
+    def _without_empty_columns(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
         """Return headers and rows without empty columns."""
         columns = [
             column for column in range(len(self.headers)) if any(row[column] != "" for row in self.rows)
@@ -672,7 +672,7 @@ def blocks_as_json(value: Any) -> Any:
     return value
 
 
-def _beginning(text: str, max_chars: int) -> str:
+def _first_lines(text: str, max_chars: int) -> str:
     """Return the beginning of a text in whole lines, and its full length if it is cut."""
     if len(text) <= max_chars or not max_chars:
         return text if max_chars else ""
@@ -680,7 +680,7 @@ def _beginning(text: str, max_chars: int) -> str:
     return clip(text, max_chars) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in all]"
 
 
-def _titled(title: str, text: str) -> str:
+def _under_title(title: str, text: str) -> str:
     """Return a text indented under its title, if it has one."""
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 

@@ -68,7 +68,7 @@ def route_lines(
     """
     grid = _Grid(requests, solid, frames)
     paths = {
-        request.key: grid.lead(request)
+        request.key: grid.route(request)
         for request in sorted(
             requests,
             key=lambda request: (
@@ -78,7 +78,7 @@ def route_lines(
     }
     nets = {request.key: request.net for request in requests}
     for axis in (0, 1):
-        _spread(paths, nets, solid, axis)
+        _separate_segments(paths, nets, solid, axis)
     return {request.key: paths[request.key] for request in requests}
 
 
@@ -96,30 +96,30 @@ class _Grid:
     def __init__(
         self, requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
     ) -> None:
-        ends = [end for request in requests for end in self._ends(request)]
+        ends = [end for request in requests for end in self._bend_range(request)]
         boxes = [*solid, *frames.values()]
-        self.xs = _lines([x for x, _ in ends], [(box.x, box.right) for box in boxes])
-        self.ys = _lines([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
+        self.xs = _grid_coordinates([x for x, _ in ends], [(box.x, box.right) for box in boxes])
+        self.ys = _grid_coordinates([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
         self.used: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
         wide, high = ([b - a for a, b in pairwise(lines)] for lines in (self.xs, self.ys))
         rows = len(self.ys)
         self.costs = [one for one in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
         for box in solid:
-            for axis, piece in self._pieces(box, CLEARANCE):
+            for axis, piece in self._segments_in(box, CLEARANCE):
                 self.costs[axis][piece] = (high[piece % rows] if axis else wide[piece // rows]) * _THROUGH
         self.frames: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
         for loop, box in frames.items():
-            for axis, piece in self._pieces(box, 0):
+            for axis, piece in self._segments_in(box, 0):
                 self.frames[axis].setdefault(piece, []).append(loop)
 
     @staticmethod
-    def _ends(request: RouteRequest) -> tuple[Point, Point]:
+    def _bend_range(request: RouteRequest) -> tuple[Point, Point]:
         """Return the first and the last point at which a line may bend."""
         return _ahead(request.start, request.out, ARROW_MARGIN / 2), _ahead(
             request.tip, request.into, -ARROW_MARGIN
         )
 
-    def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
+    def _segments_in(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """Yield the axis and number of each segment that runs through a box."""
         x, y, right, bottom = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
         left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
@@ -133,9 +133,9 @@ class _Grid:
         ]
         return chain.from_iterable(pieces)
 
-    def lead(self, request: RouteRequest) -> list[Point]:
+    def route(self, request: RouteRequest) -> list[Point]:
         """Return the cheapest path of a line, without points inside straight segments."""
-        rows, (first, last) = len(self.ys), self._ends(request)
+        rows, (first, last) = len(self.ys), self._bend_range(request)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
         start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + request.out
         nodes, before = [(column * rows + row) * 4 + request.into], self._search(request, start, column, row)
@@ -190,7 +190,7 @@ class _Grid:
         return before
 
 
-def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[float]:
+def _grid_coordinates(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[float]:
     """Return the coordinates of grid lines on one axis: at line ends, next to boxes, and midway between boxes."""
     exact = sorted(set(ends))
     spans = sorted(spans)
@@ -226,7 +226,7 @@ def simplify_path(points: Sequence[Point]) -> list[Point]:
 
 
 @dataclass(slots=True, eq=False)
-class _Piece:
+class _Segment:
     """A straight segment of a path: its coordinate ``at``, its extent, and the direction in which its ends turn."""
 
     key: str
@@ -240,7 +240,7 @@ class _Piece:
     lane: int = 0
 
 
-def _pieces_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Piece]:
+def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Segment]:
     """Return all segments at a fixed x (axis 0) or y (axis 1), sorted."""
     pieces = []
     for key, points in paths.items():
@@ -251,22 +251,24 @@ def _pieces_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axi
             fixed = index == 0 or index == len(points) - 2
             leaning = 0.0 if fixed else points[index - 1][axis] + points[index + 2][axis] - 2 * a[axis]
             low, high = sorted((a[1 - axis], b[1 - axis]))
-            pieces.append(_Piece(key, nets[key], index, a[axis], low, high, leaning, fixed))
+            pieces.append(_Segment(key, nets[key], index, a[axis], low, high, leaning, fixed))
     return sorted(pieces, key=lambda piece: (piece.at, piece.low))
 
 
-def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
+def _separate_segments(
+    paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int
+) -> None:
     """Move overlapping segments apart, as far as the boxes next to them allow."""
-    for group in _together(_pieces_along(paths, nets, axis)):
+    for group in _overlapping_groups(_segments_along(paths, nets, axis)):
         moving = [piece for piece in group if not piece.fixed]
         if not moving or len({piece.net for piece in group}) == 1:
             continue
-        room = [_free(piece, solid, axis) for piece in moving]
+        room = [_movable_range(piece, solid, axis) for piece in moving]
         low, high = max(low for low, _ in room), min(high for _, high in room)
         pinned = any(piece.fixed for piece in group)
         for side in (-1, 1) if pinned else (0,):
             pieces_here = [piece for piece in moving if not side or (piece.leaning >= 0) == (side > 0)]
-            lanes = _lanes(pieces_here, outward=side)
+            lanes = _assign_lanes(pieces_here, outward=side)
             if not lanes:
                 continue
             middle = sum(piece.at for piece in group) / len(group)
@@ -278,12 +280,12 @@ def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Seque
                 wide = step * (lanes - 1)
                 first = min(max(middle - wide / 2, low), max(low, high - wide))
             for piece in pieces_here:
-                _shift(paths[piece.key], piece.index, axis, first + (side or 1) * step * piece.lane)
+                _move_segment(paths[piece.key], piece.index, axis, first + (side or 1) * step * piece.lane)
 
 
-def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+def _overlapping_groups(pieces: Sequence[_Segment]) -> Iterator[list[_Segment]]:
     """Yield groups of segments that overlap on nearly the same line."""
-    groups: list[list[_Piece]] = []
+    groups: list[list[_Segment]] = []
     for piece in pieces:
         near = [
             group
@@ -302,7 +304,7 @@ def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
     yield from groups
 
 
-def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
+def _assign_lanes(pieces: Sequence[_Segment], *, outward: int) -> int:
     """Assign each segment the lane of its net, different from overlapping nets; return the number of lanes."""
     ordered = sorted(pieces, key=lambda piece: (piece.leaning, piece.net), reverse=outward < 0)
     if outward:  # the segments that turn away furthest are outermost
@@ -323,7 +325,7 @@ def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
     return max(lane_of.values(), default=-1) + 1
 
 
-def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]:
+def _movable_range(piece: _Segment, solid: Sequence[Box], axis: int) -> tuple[float, float]:
     """Return the range in which a segment can move without touching a box."""
     low, high = piece.at - 60, piece.at + 60
     for box in solid:
@@ -338,7 +340,7 @@ def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]
     return min(low, piece.at), max(high, piece.at)
 
 
-def _shift(points: list[Point], index: int, axis: int, at: float) -> None:
+def _move_segment(points: list[Point], index: int, axis: int, at: float) -> None:
     for one in (index, index + 1):
         x, y = points[one]
         points[one] = (at, y) if axis == 0 else (x, at)
@@ -372,7 +374,7 @@ class RoutedLine:
         """The key of its first link."""
         return self.links[0].key
 
-    def way(self, loops: frozenset[str]) -> RouteRequest:
+    def request(self, loops: frozenset[str]) -> RouteRequest:
         """Return the routing request from the far end of the chip to the target."""
         dx, dy = DIRECTION_VECTORS[self.out]
         distance = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
@@ -391,10 +393,10 @@ class _Side:
 
     def taken(self, side: int) -> float:
         """Return the occupied width of the side, in pixels."""
-        return sum(_wide(line, side) for line in self.leaving) + (_SLOT if self.arriving else 0.0)
+        return sum(_width_on_side(line, side) for line in self.leaving) + (_SLOT if self.arriving else 0.0)
 
 
-def _wide(line: RoutedLine, side: int) -> float:
+def _width_on_side(line: RoutedLine, side: int) -> float:
     """Return the width that a leaving line takes on a side, in pixels."""
     if not line.chip[1]:
         return _SLOT
@@ -415,32 +417,36 @@ def attach_lines(
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
     strips: dict[tuple[str, int], Box] = {}
     for line in lines:
-        line.out, line.into = _sides(boxes[line.source], boxes.get(line.target or ""), line, flow)
+        line.out, line.into = _choose_directions(boxes[line.source], boxes.get(line.target or ""), line, flow)
         if line.target is not None:
             sides[line.target, (line.into + 2) % 4].arriving.append(line)
     for line in lines:
         source, preferred = boxes[line.source], line.out
-        free = (side for side in _others(preferred) if _has_room(sides, strips, line, side, source, solid))
+        free = (
+            side
+            for side in _sides_by_preference(preferred)
+            if _has_room(sides, strips, line, side, source, solid)
+        )
         if (out := next(free, None)) is not None:
             line.out = out
         else:  # too many lines: drop the chip; the tooltip still has its text
             line.chip = (0.0, 0.0)
         if line.chip[1]:
-            strip, before = _strip(source, line.out, line.chip), strips.get((line.source, line.out))
+            strip, before = _chip_strip(source, line.out, line.chip), strips.get((line.source, line.out))
             deepest = strip if before is None else max(before, strip, key=lambda box: box.w * box.h)
             strips[line.source, line.out] = deepest
         sides[line.source, line.out].leaving.append(line)
     spread = {where: side_lines for where, side_lines in sides.items() if side_lines.leaving}
     for (key, side), side_lines in spread.items():
-        _spread_on_side(key, side, side_lines, boxes)
+        _distribute_on_side(key, side, side_lines, boxes)
     for (key, side), side_lines in sides.items():
         if side_lines.arriving and (key, side) not in spread:
-            at = _straight_on(boxes[key], side, side_lines.arriving)
+            at = _entry_coordinate(boxes[key], side, side_lines.arriving)
             for line in side_lines.arriving:
                 line.tip = _on_side(boxes[key], side, at)
 
 
-def _straight_on(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
+def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
     """Return the entry point on a side without leaving lines: straight ahead of a leaving line, else in the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
@@ -448,7 +454,7 @@ def _straight_on(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
     return min((at for at in straight if low <= at <= high), key=lambda at: abs(at - middle), default=middle)
 
 
-def _others(side: int) -> tuple[int, ...]:
+def _sides_by_preference(side: int) -> tuple[int, ...]:
     return side, (side + 1) % 4, (side + 3) % 4, (side + 2) % 4
 
 
@@ -457,14 +463,14 @@ def _on_side(box: Box, side: int, at: float) -> Point:
     return {RIGHT: (box.right, at), LEFT: (box.x, at), DOWN: (at, box.bottom), UP: (at, box.y)}[side]
 
 
-def _chip_at(port: Point, side: int, size: tuple[float, float]) -> Box:
+def _chip_box(port: Point, side: int, size: tuple[float, float]) -> Box:
     """Return the box of the chip of a line that leaves at a port."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], size
     x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
-def _strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
+def _chip_strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
     """Return the strip next to a box that chips on one side may fill."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], chip
     deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
@@ -483,14 +489,14 @@ def _has_room(
 ) -> bool:
     """Return whether one more line and its chip fit on a side."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
-    if sides[line.source, side].taken(side) + _wide(line, side) > max(long, _SLOT * 2):
+    if sides[line.source, side].taken(side) + _width_on_side(line, side) > max(long, _SLOT * 2):
         return False
-    strip = _strip(box, side, line.chip)
+    strip = _chip_strip(box, side, line.chip)
     others = (other for (key, _), other in strips.items() if key != line.source)
     return not line.chip[1] or not (solid(strip, line.source) or strip.hits(others, ARROW_MARGIN))
 
 
-def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
+def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
     """Distribute lines along a side, in the order of their other ends."""
     box = boxes[key]
     axis = side in (LEFT, RIGHT)
@@ -511,13 +517,13 @@ def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, 
     slots.sort(key=lambda slot: (slot[0], (slot[1] is None) == (side in (RIGHT, DOWN))))
     # Lines without chips move closer together; if that is not enough, chips are dropped.
     room, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.leaving if line.chip[1]]
-    while chips and sum(_wide(line, side) for line in chips) > room - 3 * (len(slots) - len(chips)):
+    while chips and sum(_width_on_side(line, side) for line in chips) > room - 3 * (len(slots) - len(chips)):
         chips.pop().chip = (0.0, 0.0)
-    chip_room = sum(_wide(line, side) for line in chips)
+    chip_room = sum(_width_on_side(line, side) for line in chips)
     slot = min(_SLOT, (room - chip_room) / max(1, len(slots) - len(chips)))
     at = middle - (chip_room + slot * (len(slots) - len(chips))) / 2
     for _, line in slots:
-        wide = _wide(line, side) if line is not None and line.chip[1] else slot
+        wide = _width_on_side(line, side) if line is not None and line.chip[1] else slot
         port = _on_side(box, side, at + wide / 2)
         at += wide
         if line is None:
@@ -526,22 +532,24 @@ def _spread_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, 
             continue
         line.port = port
         if line.chip[1]:
-            line.label = _chip_at(port, side, line.chip)
+            line.label = _chip_box(port, side, line.chip)
 
 
-def _sides(source: Box, target: Box | None, line: RoutedLine, flow: int) -> tuple[int, int]:
+def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: int) -> tuple[int, int]:
     """Return the direction in which a line leaves and the one in which it arrives."""
     if target is None:
         return flow, flow
     if source is target:
         return RIGHT, DOWN
     if flow == DOWN:  # solve as if the flow ran to the right
-        out, into = _along(source.flipped(), target.flipped(), line.chip[::-1], line)
+        out, into = _directions_rightward(source.flipped(), target.flipped(), line.chip[::-1], line)
         return out ^ 1, into ^ 1
-    return _along(source, target, line.chip, line)
+    return _directions_rightward(source, target, line.chip, line)
 
 
-def _along(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine) -> tuple[int, int]:
+def _directions_rightward(
+    source: Box, target: Box, chip: tuple[float, float], line: RoutedLine
+) -> tuple[int, int]:
     """Return both directions for a flow to the right; ``^ 1`` swaps right and down, left and up."""
     wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right

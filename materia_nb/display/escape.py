@@ -26,9 +26,9 @@ Parts: TypeAlias = tuple[tuple[str, str], ...]
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-_MOST_WORDS: Final = 800
+_MAX_DIFF_WORDS: Final = 800
 """Longer stretches, in words, are compared line by line only, because the time grows with the square."""
-_AROUND: Final = 120
+_CONTEXT_CHARS: Final = 120
 """Characters of unchanged text to keep on each side of a change."""
 
 
@@ -36,33 +36,33 @@ _AROUND: Final = 120
 def word_parts(a: str, b: str) -> Parts:
     """Return the word diff of two texts; unchanged text is cut to some characters around each change."""
     parts: list[tuple[str, str]] = []
-    for sign, text in _by_line(a, b):
+    for sign, text in _diff_by_line(a, b):
         if parts and parts[-1][0] == sign:
             parts[-1] = sign, parts[-1][1] + text
         elif text:
             parts.append((sign, text))
     last = len(parts) - 1
     return tuple(
-        (sign, text if sign != " " else _around(text, first=not index, last=index == last))
+        (sign, text if sign != " " else _near_changes(text, first=not index, last=index == last))
         for index, (sign, text) in enumerate(parts)
     )
 
 
-def _by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
+def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
     """Match whole lines first, then the words of differing lines."""
-    for old, new, alike in _matched(_LINE.findall(a), _LINE.findall(b)):
+    for old, new, alike in _matching_stretches(_LINE.findall(a), _LINE.findall(b)):
         if alike:
             yield " ", old
             continue
         old_and_new_words = _WORD.findall(old), _WORD.findall(new)
-        if max(map(len, old_and_new_words)) > _MOST_WORDS:
+        if max(map(len, old_and_new_words)) > _MAX_DIFF_WORDS:
             yield from (("-", old), ("+", new))
             continue
-        for removed, added, is_same in _matched(*old_and_new_words):
+        for removed, added, is_same in _matching_stretches(*old_and_new_words):
             yield from [(" ", removed)] if is_same else [("-", removed), ("+", added)]
 
 
-def _matched(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield stretches of both texts with whether they are equal; white space between changes does not split them."""
     left: list[str] = []
     right: list[str] = []
@@ -80,12 +80,12 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, boo
         yield "".join(left), "".join(right), False
 
 
-def _around(text: str, *, first: bool, last: bool) -> str:
+def _near_changes(text: str, *, first: bool, last: bool) -> str:
     """Shorten unchanged text, keeping its end before a change and its beginning after one."""
-    if len(text) <= 3 * _AROUND:
+    if len(text) <= 3 * _CONTEXT_CHARS:
         return text
-    before = "" if first else text[:_AROUND]
-    return f"{before} … {'' if last else text[-_AROUND:]}"
+    before = "" if first else text[:_CONTEXT_CHARS]
+    return f"{before} … {'' if last else text[-_CONTEXT_CHARS:]}"
 
 
 ELLIPSIS: Final = "…"
@@ -171,21 +171,21 @@ _MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monosp
 _CELL: Final = "padding:3px 6px;text-align:left;vertical-align:top"
 _ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
 _MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0a10026">'
-_KEEPS: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
+_KEEP_SPACE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """Inline style that keeps white space and breaks long words, because notebooks accept no style sheet."""
 _SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
 """Text that needs no such style: short words with single blanks."""
 # Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
-_LONGEST_CELL: Final = 2000
-_LONGEST_LINE: Final = 20_000
+_MAX_CELL_CHARS: Final = 2000
+_MAX_LINE_CHARS: Final = 20_000
 _SHORT: Final = 16
 _READABLE: Final = 16
-_LOOKED_AT: Final = 500
-_LONGEST_STRING: Final = 2000
-_MOST_CHILDREN: Final = 200
-_MOST_NODES: Final = 4000
-_DEEPEST: Final = 40
+_SAMPLED_CHARS: Final = 500
+_MAX_STRING_CHARS: Final = 2000
+_MAX_CHILDREN: Final = 200
+_MAX_NODES: Final = 4000
+_MAX_DEPTH: Final = 40
 
 
 class Html(str):
@@ -197,13 +197,13 @@ class Html(str):
         return str(self)
 
 
-def html_text(value: object, limit: int = _LONGEST_CELL) -> Html:
+def html_text(value: object, limit: int = _MAX_CELL_CHARS) -> Html:
     """Return ``value`` escaped, with line breaks, cut at ``limit`` characters; None is empty."""
     if isinstance(value, Html):
         return value
     text = "" if value is None else value if isinstance(value, str) else str(value)
     text = clip(text, limit)
-    style = "" if _SIMPLE.fullmatch(text) else f' style="{_KEEPS}"'
+    style = "" if _SIMPLE.fullmatch(text) else f' style="{_KEEP_SPACE}"'
     return Html(f"<bdi{style}>{esc(text)}</bdi>")
 
 
@@ -230,7 +230,7 @@ def html_table(
 ) -> Html:
     """Return a table of text or :class:`Html` cells; the row at the index ``marked`` is highlighted."""
     rows = [tuple(row) for row in rows]
-    widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
+    widths = (_min_column_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
         f'<th scope="col" style="{_CELL};min-width:{width}ch">{html_text(name)}</th>'
         for name, width in zip(headers, widths, strict=True)
@@ -251,9 +251,9 @@ def html_table(
     )
 
 
-def _word_width(column: Iterable[object]) -> int:
+def _min_column_width(column: Iterable[object]) -> int:
     """Return the minimum width of a column, in digits, that keeps short texts and words whole."""
-    texts = [cell[:_LOOKED_AT] for cell in column if isinstance(cell, str) and cell]
+    texts = [cell[:_SAMPLED_CHARS] for cell in column if isinstance(cell, str) and cell]
     words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
     longest = max((len(word) + 1 for word in words if len(word) <= _SHORT), default=0)
     return max(longest, _READABLE) if any(len(text) > _READABLE for text in texts) else longest
@@ -263,18 +263,18 @@ class _Tree:
     """Makes nodes of one JSON value, up to a limit."""
 
     def __init__(self) -> None:
-        self.left = _MOST_NODES
+        self.left = _MAX_NODES
 
     def changed(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
         """Return a node with the differences between two values, each leaf with its ``parts``."""
         self.left -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
-        pairs = _paired(was, value)
-        if pairs is None or depth >= _DEEPEST:
-            parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_texts(was, value))]
+        pairs = _paired_children(was, value)
+        if pairs is None or depth >= _MAX_DEPTH:
+            parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_comparable_texts(was, value))]
             return {**node, "parts": parts}
         differ = {key: pair for key, pair in pairs.items() if not same(*pair)}
-        visible = list(differ.items())[: max(0, min(_MOST_CHILDREN, self.left))]
+        visible = list(differ.items())[: max(0, min(_MAX_CHILDREN, self.left))]
         children: list[JSON] = [self.changed(key or '""', *pair, depth + 1) for key, pair in visible]
         alike = len(pairs) - len(differ)
         one_sided = "added" if was is MISSING else "removed" if value is MISSING else ""
@@ -285,20 +285,20 @@ class _Tree:
         self.left -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         if not isinstance(value, dict | list) or not value:
-            visible = value[:_LONGEST_STRING] if isinstance(value, str) else value
+            visible = value[:_MAX_STRING_CHARS] if isinstance(value, str) else value
             cut = len(value) if isinstance(value, str) and visible != value else None
             return {**node, "kind": type(value).__name__, "text": plain(compact(visible)), "cut": cut}
         node["words"] = f"{'object' if isinstance(value, dict) else 'list'} of {len(value)}"
         pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
         children: list[JSON] = []
         for key, child in pairs:
-            if len(children) >= _MOST_CHILDREN or self.left <= 0 or depth >= _DEEPEST:
+            if len(children) >= _MAX_CHILDREN or self.left <= 0 or depth >= _MAX_DEPTH:
                 break
             children.append(self.node(key or '""', child, depth + 1))
         return {**node, "children": children, "more": len(value) - len(children)}
 
 
-def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
+def _paired_children(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
     """Pair the children of two objects or two lists; None for other values. A missing value counts as empty."""
     if a is MISSING and isinstance(b, dict | list) and b:
         a = type(b)()
@@ -311,11 +311,11 @@ def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
     return None
 
 
-def _texts(a: JSON, b: JSON) -> list[str]:
+def _comparable_texts(a: JSON, b: JSON) -> list[str]:
     """Return two values as texts to compare: strings unchanged, other values as JSON."""
     as_text = all(isinstance(value, str) or value is MISSING for value in (a, b))
     texts = ("" if value is MISSING else value if as_text else compact(value) for value in (a, b))
-    return [plain(clip(text, _LONGEST_STRING)) for text in texts]
+    return [plain(clip(text, _MAX_STRING_CHARS)) for text in texts]
 
 
 def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
@@ -340,7 +340,7 @@ def _node_html(node: Any, opened: int) -> str:
     if "children" not in node:
         colour = "#2e9e62" if node["kind"] == "str" else "#b06fd1"
         note = f' <i style="color:{_SOFT}">… {node["cut"]:,} characters</i>' if node["cut"] else ""
-        style = f"color:{colour};{_KEEPS}"
+        style = f"color:{colour};{_KEEP_SPACE}"
         return f'<div>{label}<bdi style="{style}">{html.escape(node["text"])}</bdi>{note}</div>'
     more = f'<div style="color:{_SOFT}">… {node["more"]:,} more</div>' if node["more"] else ""
     children = "".join(_node_html(child, opened - 1) for child in node["children"])
@@ -395,7 +395,7 @@ def html_panel(title: str, body: object) -> Html:
 
 def html_link(href: str, text: str) -> Html:
     """Return a link to an address that we made ourselves."""
-    return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _LONGEST_CELL))}</bdi></a>')
+    return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _MAX_CELL_CHARS))}</bdi></a>')
 
 
 def html_bar(text: str, share: float) -> Html:
@@ -414,7 +414,7 @@ def html_line(text: str, tone: str = "") -> Html:
     """Return a text as one line, which may be a long command to approve; ``bad`` is red, ``quiet`` pale."""
     role = ' role="alert"' if tone == "bad" else ""
     style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
-    return Html(f"<div{role}{style}>{html_text(text, _LONGEST_LINE)}</div>")
+    return Html(f"<div{role}{style}>{html_text(text, _MAX_LINE_CHARS)}</div>")
 
 
 def html_lines(lines: Iterable[str]) -> Html:

@@ -126,12 +126,12 @@ def rounded_path(points: Sequence[Point]) -> str:
     path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(_CORNER, math.dist(before, at) / 2, math.dist(at, after) / 2)
-        (ax, ay), (bx, by) = _towards(at, before, radius), _towards(at, after, radius)
+        (ax, ay), (bx, by) = _point_towards(at, before, radius), _point_towards(at, after, radius)
         path.append(f"L{ax:.1f} {ay:.1f}C{at[0]:.1f} {at[1]:.1f} {at[0]:.1f} {at[1]:.1f} {bx:.1f} {by:.1f}")
     return "".join([*path, f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"])
 
 
-def _towards(start: Point, end: Point, distance: float) -> Point:
+def _point_towards(start: Point, end: Point, distance: float) -> Point:
     length = math.dist(start, end) or 1.0
     return start[0] + (end[0] - start[0]) * distance / length, start[1] + (
         end[1] - start[1]
@@ -139,7 +139,7 @@ def _towards(start: Point, end: Point, distance: float) -> Point:
 
 
 _COMMAND: Final = re.compile(r"([MLC])([^MLC]*)")
-_PIECES: Final = 4
+_CORNER_SEGMENTS: Final = 4
 """Number of straight segments that approximate a round corner."""
 
 
@@ -169,8 +169,8 @@ def path_points(d: str) -> list[Point]:
             continue
         ax, ay = points[-1]
         bx, by, cx, cy, dx, dy = values
-        for step in range(1, _PIECES + 1):
-            t = step / _PIECES
+        for step in range(1, _CORNER_SEGMENTS + 1):
+            t = step / _CORNER_SEGMENTS
             u = 1 - t
             x = u**3 * ax + 3 * u * u * t * bx + 3 * u * t * t * cx + t**3 * dx
             y = u**3 * ay + 3 * u * u * t * by + 3 * u * t * t * cy + t**3 * dy
@@ -180,8 +180,8 @@ def path_points(d: str) -> list[Point]:
 
 def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> SegmentCurve:
     """Convert a polyline between nodes at ``source`` and ``target``."""
-    before, middle, after = _around(points, label)
-    inner = _balanced(before, middle, after)
+    before, middle, after = _split_polyline(points, label)
+    inner = _balanced_points(before, middle, after)
     (sx, sy), (tx, ty) = source, target
     dx, dy = tx - sx, ty - sy
     length = math.hypot(dx, dy) or 1.0  # a socket can be dragged onto another
@@ -198,19 +198,19 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
     )
 
 
-def _around(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:
+def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:
     """Split a polyline, without its ends, at the point nearest to ``label`` or in the middle of its middle segment."""
     if label is None:
         piece = (len(points) - 2) // 2
         (ax, ay), (bx, by) = points[piece], points[piece + 1]
         middle = ((ax + bx) / 2, (ay + by) / 2)
     else:
-        near = [(_nearest(label, points[n], points[n + 1]), n) for n in range(len(points) - 1)]
+        near = [(_nearest_on_segment(label, points[n], points[n + 1]), n) for n in range(len(points) - 1)]
         middle, piece = min(near, key=lambda candidate: math.dist(candidate[0], label))
     return list(points[1 : piece + 1]), middle, list(points[piece + 1 : -1])
 
 
-def _nearest(to: Point, start: Point, end: Point) -> Point:
+def _nearest_on_segment(to: Point, start: Point, end: Point) -> Point:
     dx, dy = end[0] - start[0], end[1] - start[1]
     square = dx * dx + dy * dy
     t = 0.0 if square == 0 else ((to[0] - start[0]) * dx + (to[1] - start[1]) * dy) / square
@@ -218,7 +218,7 @@ def _nearest(to: Point, start: Point, end: Point) -> Point:
     return start[0] + t * dx, start[1] + t * dy
 
 
-def _balanced(before: list[Point], middle: Point, after: list[Point]) -> list[Point]:
+def _balanced_points(before: list[Point], middle: Point, after: list[Point]) -> list[Point]:
     """Join the parts with ``middle`` as the middle of an odd number of points, where cytoscape puts the label."""
     more = len(before) - len(after)
     # Repeating the point is enough: a segment of length 0 is invisible.

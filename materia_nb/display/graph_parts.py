@@ -15,7 +15,7 @@ from materia_nb.loadout.topology import reachable_from
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, covered, described
 
 
-def _nothing() -> Mapping[Any, Any]:
+def _empty_mapping() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
@@ -56,25 +56,25 @@ class Marks:
     working: bool = False
     held: bool = False
     failed: str | None = None
-    visits: Mapping[str, int] = field(default_factory=_nothing)
-    traversals: Mapping[str, int] = field(default_factory=_nothing)
+    visits: Mapping[str, int] = field(default_factory=_empty_mapping)
+    traversals: Mapping[str, int] = field(default_factory=_empty_mapping)
     last_route: Route | None = None
-    progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
+    progress: Mapping[str, tuple[int, int]] = field(default_factory=_empty_mapping)
     breakpoints: frozenset[str] = frozenset()
     break_routes: frozenset[Route] = frozenset()
-    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
-    budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
+    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=_empty_mapping)
+    budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_empty_mapping)
     in_item: bool = False
-    answers: Mapping[str, str] = field(default_factory=_nothing)
-    pins: Mapping[str, str] = field(default_factory=_nothing)
-    only: Mapping[str, str] = field(default_factory=_nothing)
-    only_routes: Mapping[Route, str] = field(default_factory=_nothing)
-    outputs: Mapping[str, str] = field(default_factory=_nothing)
+    answers: Mapping[str, str] = field(default_factory=_empty_mapping)
+    pins: Mapping[str, str] = field(default_factory=_empty_mapping)
+    only: Mapping[str, str] = field(default_factory=_empty_mapping)
+    only_routes: Mapping[Route, str] = field(default_factory=_empty_mapping)
+    outputs: Mapping[str, str] = field(default_factory=_empty_mapping)
     sent_back: frozenset[str] = frozenset()
     never: frozenset[Route] = frozenset()
     unreached: frozenset[str] = frozenset()
-    lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
-    lanes_failed: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_empty_mapping)
+    lanes_failed: Mapping[str, tuple[str, ...]] = field(default_factory=_empty_mapping)
 
 
 NO_MARKS: Final = Marks()
@@ -128,14 +128,14 @@ class Link:
         return f"{self.source}->{self.to}"
 
 
-def _target(graph: Graph, name: str) -> str | None:
+def _target_key(graph: Graph, name: str) -> str | None:
     """Return the key of a target, or None if the socket does not exist."""
     if name in graph.sockets:
         return name
     return END_SIGN if name == END else None
 
 
-def _exclusive(conditions: Sequence[Condition]) -> bool:
+def _are_exclusive(conditions: Sequence[Condition]) -> bool:
     """Return whether no visit can match two of the conditions, so that their order does not matter."""
     specs = [described(condition) for condition in conditions]
     return not any(condition.meets(other) for index, condition in enumerate(specs) for other in specs[:index])
@@ -146,9 +146,9 @@ def links(graph: Graph) -> list[Link]:
     graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
-        numbered = not _exclusive(conditions)
+        numbered = not _are_exclusive(conditions)
         for number, edge in enumerate(socket.edges, 1):
-            target = _target(graph, edge.to)
+            target = _target_key(graph, edge.to)
             if target is not None:
                 key = f"edge:{edge.place}:{socket.id}"
                 order = number if numbered else 0
@@ -159,7 +159,7 @@ def links(graph: Graph) -> list[Link]:
             graph_links.append(Link(f"implied:{socket.id}", "implied", socket.id, END_SIGN))
     for loop in graph.loops.values():
         for route in loop.routes:
-            target = _target(graph, route.target)
+            target = _target_key(graph, route.target)
             if target is not None and route.source in graph.sockets:
                 graph_links.append(
                     Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id)
@@ -301,7 +301,7 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _lanes_words(graph: Graph, loop: Loop) -> str:
+def _lanes_label(graph: Graph, loop: Loop) -> str:
     """Return how many lanes of a loop run at once; empty if it is not parallel."""
     at_once = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
     return "" if at_once is None else f"in lanes, {at_once} at once"
@@ -309,7 +309,7 @@ def _lanes_words(graph: Graph, loop: Loop) -> str:
 
 def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
     """Return the list, the progress and the lanes of a loop."""
-    parts = [lanes] if (lanes := _lanes_words(graph, loop)) else []
+    parts = [lanes] if (lanes := _lanes_label(graph, loop)) else []
     if loop.generator is not None:
         parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
     elif loop.iterator is not None:
@@ -319,7 +319,7 @@ def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None
     return " · ".join(parts) or "no list"
 
 
-def _budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+def _limit_label(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
     """Return the limit of an edge, or its use for the current item or the whole cast (R18)."""
     if used is None:
         return f"max {limit}"
@@ -343,7 +343,7 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place))
         parts.append(
-            f"{used[0]}/{used[1]}" if short and used else _budget_words(link.limit, used, item=marks.in_item)
+            f"{used[0]}/{used[1]}" if short and used else _limit_label(link.limit, used, item=marks.in_item)
         )
     if link.route in marks.never:
         parts.append(NEVER)
@@ -366,11 +366,11 @@ def line_legend() -> str:
 def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
     """Return the condition, the target and the limit of an edge."""
     max_traversals = edge.max_traversals
-    limit = f" ({_budget_words(max_traversals, used, item=item)})" if max_traversals is not None else ""
+    limit = f" ({_limit_label(max_traversals, used, item=item)})" if max_traversals is not None else ""
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
-def _noted(socket_id: str, marks: Marks) -> str:
+def _warning_label(socket_id: str, marks: Marks) -> str:
     if failed := marks.lanes_failed.get(socket_id):
         return f"{counted(len(failed), 'lane')} failed"
     return ", ".join(marks.warnings.get(socket_id, ()))
@@ -380,7 +380,7 @@ def state_label(socket_id: str, marks: Marks) -> str:
     """Return the state of a cast at a socket, or an empty text."""
     if socket_id == marks.failed:
         return "✖ failed"
-    if noted := _noted(socket_id, marks):
+    if noted := _warning_label(socket_id, marks):
         return f"⚠ {noted}"
     if socket_id in marks.lanes:
         return f"▶ {part(', '.join(marks.lanes[socket_id]), 60)}"
@@ -531,7 +531,7 @@ def loop_title(graph: Graph, loop: Loop) -> str:
         title = (
             f"{'items' if title == 'workItems' else title} of {socket_name(graph.sockets[loop.generator])}"
         )
-    lanes = _lanes_words(graph, loop)
+    lanes = _lanes_label(graph, loop)
     return f"{title} · {lanes}" if lanes else title
 
 

@@ -54,8 +54,8 @@ _FRAME: Final = 14.0
 _HEADING: Final = 24.0
 _ASIDE: Final = 32.0
 """Room for the frame of a loop, for its heading, and at its sides."""
-_MANY: Final = 30
-_MOST_LINES: Final = 150
+_LARGE_GRAPH: Final = 30
+_MAX_LONG_LINES: Final = 150
 """Maximum number of long lines; further ones only name their target."""
 
 
@@ -160,12 +160,12 @@ def layout_graph(
         max_length: maximum length of an automatically placed flow, in cards, before it continues in another band.
     """
     start_positions = grid_positions(graph) if positions is None else positions
-    return _Picture(
+    return _LayoutBuilder(
         graph, direction, folded, level, start_positions, max_length, graph_links=links(graph)
     ).placed()
 
 
-_AS_LARGE: Final = 0.9
+_GOOD_ENOUGH: Final = 0.9
 
 
 def best_layout(
@@ -184,17 +184,17 @@ def best_layout(
     if two cards do not fit next to each other.
     """
     start_positions = grid_positions(graph) if positions is None else positions
-    is_large, graph_links = len(graph.sockets) > _MANY, links(graph)
-    best: list[tuple[float, _Picture]] = []
+    is_large, graph_links = len(graph.sockets) > _LARGE_GRAPH, links(graph)
+    best: list[tuple[float, _LayoutBuilder]] = []
     for max_abreast in (MAX_ABREAST,) if start_positions or is_large else (MAX_ABREAST, 1):
         for level in levels:
-            tried: list[tuple[float, _Picture]] = []
+            tried: list[tuple[float, _LayoutBuilder]] = []
             for max_length in (
                 None,
-                *(() if start_positions else (_longest(room, one, level) for one in directions)),
+                *(() if start_positions else (_max_cards(room, one, level) for one in directions)),
             ):
                 for direction in directions:
-                    picture = _Picture(
+                    picture = _LayoutBuilder(
                         graph,
                         direction,
                         folded,
@@ -205,7 +205,7 @@ def best_layout(
                         max_abreast=max_abreast,
                     )
                     scale = picture.scale(room) / least_zoom(level)
-                    if not tried or scale > tried[0][0] / _AS_LARGE:
+                    if not tried or scale > tried[0][0] / _GOOD_ENOUGH:
                         tried.insert(0, (scale, picture))
             best.append(tried[0])
             for scale, picture in tried[:2]:
@@ -213,14 +213,16 @@ def best_layout(
                 if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
     scale, picture = max(best, key=lambda one: one[0])
-    if scale >= _AS_LARGE or (start_positions and (positions is not None or _longest(room, "right", 1) > 1)):
+    if scale >= _GOOD_ENOUGH or (
+        start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)
+    ):
         return picture.placed()
     if start_positions:
         return best_layout(graph, room, directions=directions, folded=folded, positions={}, levels=levels)
-    return _going_on_below(graph, room, directions, folded, levels)
+    return _layout_below_the_fold(graph, room, directions, folded, levels)
 
 
-def _going_on_below(
+def _layout_below_the_fold(
     graph: Graph,
     room: tuple[float, float],
     directions: Sequence[Direction],
@@ -228,7 +230,7 @@ def _going_on_below(
     levels: Sequence[Level],
 ) -> GraphLayout:
     """Lay out a graph that is too large for ``room``: as wide as the room, or else as narrow as is readable."""
-    is_large, graph_links = len(graph.sockets) > _MANY, links(graph)
+    is_large, graph_links = len(graph.sockets) > _LARGE_GRAPH, links(graph)
     level: Level = 1 if is_large and 1 in levels else 2
     small_levels: Sequence[Level] = () if is_large else [one for one in levels if one < 3]
     tried = [
@@ -237,15 +239,17 @@ def _going_on_below(
     ]
     layouts: list[tuple[float, GraphLayout]] = []
     for direction, one in tried:
-        max_length = None if layouts else _longest(room, direction, one)
-        placed = _Picture(graph, direction, folded, one, {}, max_length, graph_links=graph_links).placed()
+        max_length = None if layouts else _max_cards(room, direction, one)
+        placed = _LayoutBuilder(
+            graph, direction, folded, one, {}, max_length, graph_links=graph_links
+        ).placed()
         layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(one)), placed))
         if layouts[-1][0] == 1:
             break
     return max(layouts, key=lambda one: one[0])[1]
 
 
-def _longest(room: tuple[float, float], direction: Direction, level: Level) -> float:
+def _max_cards(room: tuple[float, float], direction: Direction, level: Level) -> float:
     """Return the number of cards that fit into a row or column at the smallest readable zoom."""
     axis = int(direction == "down")
     pitch = card_size(level)[axis] + _GAPS[level][axis]
@@ -261,7 +265,7 @@ def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
     return Box(left, top, right - left, bottom - top)
 
 
-class _Picture:
+class _LayoutBuilder:
     """A layout under construction."""
 
     def __init__(
@@ -295,7 +299,7 @@ class _Picture:
         self.card = card_size(level)
         self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
         self.boxes = self._boxes(self._positions(positions, max_length, max_abreast))
-        self.frames, self.titles = self._frames({}), dict[str, Box]()
+        self.frames, self.titles = self._frame_boxes({}), dict[str, Box]()
 
     def _end(self, key: str) -> str:
         """Return the key at which a line ends: a socket, or the folded loop around it."""
@@ -336,7 +340,7 @@ class _Picture:
 
     # -- loops -----------------------------------------------------------------------
 
-    def _frames(self, chips: Mapping[str, Sequence[Box]]) -> dict[str, Box]:
+    def _frame_boxes(self, chips: Mapping[str, Sequence[Box]]) -> dict[str, Box]:
         """Return frames around the members of loops and their ``chips``, inner loops first."""
         frames: dict[str, Box] = {}
         for loop in sorted(self.graph.loops.values(), key=lambda loop: len(loop.sockets)):
@@ -351,9 +355,9 @@ class _Picture:
             )
         return frames
 
-    def _frame(self, chips: Mapping[str, Sequence[Box]]) -> None:
+    def _place_frames(self, chips: Mapping[str, Sequence[Box]]) -> None:
         """Compute the frames of all loops and their headings."""
-        self.frames, self.titles = self._frames(chips), {}
+        self.frames, self.titles = self._frame_boxes(chips), {}
         for key, frame in self.frames.items():
             loop = self.graph.loops[key]
             # A downward flow enters above the first card: the heading stands left of that line, the progress right.
@@ -361,7 +365,7 @@ class _Picture:
             wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
             w, h = title_size(self.graph, loop, min(wide, frame.w) - 6, self.level)
             occupied = [*self.boxes.values(), *self.titles.values(), *chips.get("", ())]
-            self.titles[key] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, occupied)
+            self.titles[key] = _free_title_box(Box(frame.x + 6, frame.y + 4, w, h), frame, occupied)
 
     @staticmethod
     def _holds(outer: Loop, inner: Loop) -> bool:
@@ -399,7 +403,7 @@ class _Picture:
 
     def placed(self) -> GraphLayout:
         """Route the lines and return the finished layout."""
-        self._frame({})
+        self._place_frames({})
         lines = self._lines()
         nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
         cards = {
@@ -430,25 +434,27 @@ class _Picture:
     def _lines(self) -> list[DrawnLine]:
         # Frames must enclose their chips, signs stay outside of frames, and chips must avoid signs.
         inside = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
-        self._meet(self._led(inside))
+        self._attach_lines(self._lines_to_route(inside))
         self._put_signs()
-        led = self._led(self.links)
-        self._meet(led)
+        led = self._lines_to_route(self.links)
+        self._attach_lines(led)
         solid = [*self.boxes.values(), *self.titles.values()]
         solid += [line.label for line in led if line.label is not None]
         routes = route_lines(
-            [line.way(self._loops_at(line)) for line in led if line.target is not None], solid, self.frames
+            [line.request(self._loops_at(line)) for line in led if line.target is not None],
+            solid,
+            self.frames,
         )
         lines = []
         for line in led:
-            path = routes.get(line.key) or ([_beyond(line)] if line.label is not None else [])
+            path = routes.get(line.key) or ([_stub_end(line)] if line.label is not None else [])
             points = tuple(simplify_path([line.port, *path]))
             first, *others = line.links
             lines.append(DrawnLine(first, points, line.label, line.target is None, tuple(others)))
             lines += [DrawnLine(link, points, None) for link in others]
         return lines
 
-    def _meet(self, led: Sequence[RoutedLine]) -> None:
+    def _attach_lines(self, led: Sequence[RoutedLine]) -> None:
         """Attach the lines to the cards and enlarge the frames for their chips."""
         titles = [*self.titles.values()]
 
@@ -465,9 +471,9 @@ class _Picture:
                 if line.label is not None and link.source in loop.sockets and link.target in loop.sockets:
                     chips.setdefault(loop.id, []).append(line.label)
         chips[""] = [line.label for line in led if line.label is not None]
-        self._frame(chips)
+        self._place_frames(chips)
 
-    def _led(self, links: Iterable[Link]) -> list[RoutedLine]:
+    def _lines_to_route(self, links: Iterable[Link]) -> list[RoutedLine]:
         """Return the lines to draw; exits between the same two sockets are merged."""
         links_by_ends: dict[tuple[str, ...], list[Link]] = {}
         for link in links:
@@ -480,7 +486,7 @@ class _Picture:
         long = sorted(
             (self._distance(key), key) for key in links_by_ends if self._distance(key) > long_distance
         )
-        stubs = {key for _, key in long[_MOST_LINES:]}
+        stubs = {key for _, key in long[_MAX_LONG_LINES:]}
         return [
             RoutedLine(
                 tuple(group),
@@ -501,7 +507,7 @@ class _Picture:
         return frozenset(loop.id for loop in self.graph.loops.values() if not ends.isdisjoint(loop.sockets))
 
 
-def _free_title(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
+def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
     """Move a heading up if its place is taken, for example by a loop with the same first card."""
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
@@ -511,7 +517,7 @@ def _free_title(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
     return title
 
 
-def _beyond(line: RoutedLine) -> Point:
+def _stub_end(line: RoutedLine) -> Point:
     """Return the end point of a line that ends at its chip."""
     assert line.label is not None  # noqa: S101
     return {

@@ -55,7 +55,7 @@ def arrange(
     arcs: dict[int, list[_Arc]] = {}
     for link in links:
         if link.source in around and link.target in around:
-            region, tail, head = _meeting(around, link)
+            region, tail, head = _common_frame(around, link)
             arcs.setdefault(id(region), []).append((tail, head))
     folded = frozenset(folded)
 
@@ -68,12 +68,12 @@ def arrange(
         for child in region.children:
             key = f"{LOOP_KEY}{child.loop}"
             is_folded = child.loop in folded
-            blocks[key] = single_card(key) if is_folded else _framed(place_members(child), frame)
+            blocks[key] = single_card(key) if is_folded else _with_frame_room(place_members(child), frame)
         keys = [*region.sockets, *blocks]
         local = arcs.get(id(region), [])
         path = around.get(graph.entry, ())
-        first = _stand_in(graph.entry, path, path.index(region)) if region in path else None
-        met, back = _walk(keys, local, [first] if first in keys else [])
+        first = _key_in_frame(graph.entry, path, path.index(region)) if region in path else None
+        met, back = _depth_first_order(keys, local, [first] if first in keys else [])
         rank = assign_ranks(met, local, back, max_per_rank=max_abreast)
         rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
         for key in met:
@@ -87,7 +87,7 @@ def arrange(
         for band in _bands(
             [max(sizes[key].length for key in row) for row in rows], max_length if region is root else None
         ):
-            placed = _stacked([rows[rank] for rank in band], sizes, before)
+            placed = _stack_ranks([rows[rank] for rank in band], sizes, before)
             gap = frame[3] if whole_block.positions else 0.0
             whole_block.positions |= {
                 key: (along, whole_block.breadth + gap + across)
@@ -102,14 +102,14 @@ def arrange(
     return place_members(root).positions
 
 
-def _meeting(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
+def _common_frame(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
     """Return the innermost frame around both ends of a line, and the key of each end in it."""
     source, target = around[link.source], around[link.target]
     depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
-    return source[depth], _stand_in(link.source, source, depth), _stand_in(link.target, target, depth)
+    return source[depth], _key_in_frame(link.source, source, depth), _key_in_frame(link.target, target, depth)
 
 
-def _stand_in(socket: str, path: tuple[Frame, ...], depth: int) -> str:
+def _key_in_frame(socket: str, path: tuple[Frame, ...], depth: int) -> str:
     return f"{LOOP_KEY}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
 
 
@@ -127,7 +127,7 @@ def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]
     return bands
 
 
-def _stacked(
+def _stack_ranks(
     rows: Sequence[Sequence[str]], sizes: Mapping[str, _Block], before: Mapping[str, Sequence[str]]
 ) -> _Block:
     """Stack ranks along the flow, each card or loop aligned with its predecessors."""
@@ -152,7 +152,7 @@ def _stacked(
     return _Block(along, high - low, {key: (f, c - low) for key, (f, c) in positions.items()})
 
 
-def _framed(block: _Block, frame: _Frame) -> _Block:
+def _with_frame_room(block: _Block, frame: _Frame) -> _Block:
     """Add room for the frame and the heading of a loop."""
     before, after, left, right = frame
     return _Block(
@@ -162,7 +162,9 @@ def _framed(block: _Block, frame: _Frame) -> _Block:
     )
 
 
-def _walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
+def _depth_first_order(
+    items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]
+) -> tuple[list[str], set[int]]:
     """Walk the arcs depth first, from ``roots`` and then from unreached items.
 
     Returns the items in the order of the walk, and the indices of arcs that close a cycle.
@@ -256,12 +258,14 @@ def place_near_neighbours(
                 occupied.append((left, top, right, bottom))
         ahead = -1 if source is None and target is not None else 1
         placed[key] = next(
-            position for position in _around(column, row, ahead) if _is_free(position, occupied)
+            position
+            for position in _positions_around(column, row, ahead)
+            if _is_free_position(position, occupied)
         )
     return placed
 
 
-def _around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
+def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
     """Yield positions from near to far: ahead, then at the sides, then behind."""
     for distance in range(1, 1000):
         yield column + ahead * distance, row
@@ -273,7 +277,7 @@ def _around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
             yield column + ahead * back, row - distance
 
 
-def _is_free(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
+def _is_free_position(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
     """Return whether a card at this position is clear of all areas (left, top, right, bottom)."""
     column, row = position
     return all(

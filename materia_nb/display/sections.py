@@ -18,7 +18,7 @@ from materia_nb.errors import plain, signs_warning, with_visible_signs
 from materia_nb.handoff.base import Issue, Section, StatusPath
 from materia_nb.handoff.jsontext import as_text
 
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 
 
 def section_blocks(sections: Iterable[Section]) -> list[Block]:
@@ -31,8 +31,8 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
         blocks += lines(section.lines)
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])
-            blocks.append(Table(headers, section.rows[:MOST_ROWS]))
-        if (left := len(section.rows) - MOST_ROWS) > 0:
+            blocks.append(Table(headers, section.rows[:MAX_ROWS]))
+        if (left := len(section.rows) - MAX_ROWS) > 0:
             blocks.append(Line(f"{ELLIPSIS} {left:,} more", "quiet"))
     return blocks
 
@@ -66,9 +66,9 @@ def part_title(prompt_part: PromptPart) -> str:
     )
 
 
-_MAIN: Final = ("command", "path", "pattern", "glob")
+_MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
 """Names of the most telling arguments of a call, the best first."""
-JUDGED: Final = 2**20
+MAX_APPROVAL_CHARS: Final = 2**20
 """Characters to show of a text that a person must approve: more than a model's call can have."""
 _JUDGED_IN_WORDS: Final = 2_000
 _LINE_END: Final = " \u23ce "
@@ -86,7 +86,7 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
         inside = [] if judged or not call.said.strip() else lines([call.said], "said")
         for name, value in call.args.items():
             text = as_text(value)
-            title = f"{part(name, 40)}{_size(text)}"
+            title = f"{part(name, 40)}{_size_note(text)}"
             if not waits:
                 inside.append(Code(text, title=title))
                 continue
@@ -100,7 +100,7 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
 def judged_blocks(text: str, title: str = "") -> list[Block]:
     """Return a text to approve, with a warning if it contains deceptive or invisible characters."""
     warning = signs_warning(text)
-    code = Code(_both_ends(with_visible_signs(text), JUDGED), 2 * JUDGED, title)
+    code = Code(_both_ends(with_visible_signs(text), MAX_APPROVAL_CHARS), 2 * MAX_APPROVAL_CHARS, title)
     return [*([Line(warning, "warn")] if warning else []), code]
 
 
@@ -112,9 +112,9 @@ def call_words(call: ToolCall) -> str:
     """
     if call.result is not None:
         return _call_title(call)
-    main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
+    main = next((name for name in _MAIN_ARGUMENTS if isinstance(call.args.get(name), str)), None)
     others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
-    about = _in_words(call.args[main]) if main else ""
+    about = _on_one_line(call.args[main]) if main else ""
     text = ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
     warning = signs_warning("\n".join(map(as_text, call.args.values())))
     return f"{text} (Warning: {warning})" if warning else text
@@ -133,20 +133,20 @@ def _call_outcome(call: ToolCall) -> str:
 
 def _call_title(call: ToolCall) -> str:
     """Return the tool of a call and its main argument."""
-    about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
+    about = next((value for name in _MAIN_ARGUMENTS if isinstance(value := call.args.get(name), str)), "")
     return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
 
 
 def judged_words(name: str, text: str) -> str:
     """Return a text to approve on one line; of more than 2,000 characters the beginning and the end."""
-    return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
+    return f"{part(name, 40)}{_size_note(text)}: {_on_one_line(text)}"
 
 
-def _in_words(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return plain(_both_ends(with_visible_signs(text.strip("\n")), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
 
 
-def _size(text: str) -> str:
+def _size_note(text: str) -> str:
     """Return the number of lines and characters of a long text, so that nothing can hide after empty lines."""
     count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
@@ -196,12 +196,12 @@ def path_svg(path: StatusPath) -> Html:
     for name, box in boxes.items():
         if name != hub:
             parts += [
-                _way(box, _HUB, is_taken=(name, hub) in transitions),
-                _way(_HUB, box, is_taken=(hub, name) in transitions),
+                _transition_arrow(box, _HUB, is_taken=(name, hub) in transitions),
+                _transition_arrow(_HUB, box, is_taken=(hub, name) in transitions),
             ]
-    parts.append(_again((hub, hub) in transitions))
+    parts.append(_self_arrow((hub, hub) in transitions))
     parts += [
-        _state(
+        _status_box(
             name, box, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == (name,)
         )
         for name, box in boxes.items()
@@ -209,24 +209,24 @@ def path_svg(path: StatusPath) -> Html:
     return Html("".join([*parts, "</svg>"]))
 
 
-def _way(at: Box, to: Box, *, is_taken: bool) -> str:
+def _transition_arrow(at: Box, to: Box, *, is_taken: bool) -> str:
     """Return the arrow from one status to another; the two directions run in parallel."""
     right = to.x > at.x
     shift = _APART if right else -_APART
     first = (at.right if right else at.x, at.y + _HIGH / 2 + shift)
     last = (to.x if right else to.right, to.y + _HIGH / 2 + shift)
-    return _line(f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, is_taken=is_taken)
+    return _arrow_svg(f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, is_taken=is_taken)
 
 
-def _again(is_taken: bool) -> str:
+def _self_arrow(is_taken: bool) -> str:
     """Return the arrow for the middle status reported twice in a row."""
     box = _HUB
     left, right = box.x + 50, box.right - 50
     path = f"M{left:g} {box.y:g}C{left:g} {box.y - 36:g} {right:g} {box.y - 36:g} {right:g} {box.y:g}"
-    return _line(path, (right, box.y - 20), (right, box.y), is_taken=is_taken)
+    return _arrow_svg(path, (right, box.y - 20), (right, box.y), is_taken=is_taken)
 
 
-def _line(path: str, before: Point, end: Point, *, is_taken: bool) -> str:
+def _arrow_svg(path: str, before: Point, end: Point, *, is_taken: bool) -> str:
     colour = NOW if is_taken else RIM
     style = 'stroke-width="3"' if is_taken else 'stroke-width="1" stroke-dasharray="3 4"'
     long = hypot(end[0] - before[0], end[1] - before[1])
@@ -239,7 +239,7 @@ def _line(path: str, before: Point, end: Point, *, is_taken: bool) -> str:
     )
 
 
-def _state(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str:
+def _status_box(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str:
     rim, thick = (NOW, 3) if turns else (RIM, 1)
     number = f"{', '.join(map(str, turns))}: " if turns else ""
     weight = ' font-weight="700"' if last else ""

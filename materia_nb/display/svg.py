@@ -268,15 +268,15 @@ def loop_frame(
     title_text = fit_text(loop_title(graph, loop), size, title.w - ICON)
     parts.append(svg_text(title.x + ICON + 2, title.y + 11.5, title_text, size, colours["loop"]))
     if total:
-        parts.append(_progress(box.right - 8, box.y + 4, done, total, size, colours))
+        parts.append(_progress_bar(box.right - 8, box.y + 4, done, total, size, colours))
     return "".join(parts)
 
 
-def _progress(right: float, y: float, done: int, total: int, size: float, colours: Colours) -> str:
+def _progress_bar(right: float, y: float, done: int, total: int, size: float, colours: Colours) -> str:
     """Return the progress as text and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / total), bar.h)
-    label = fit_text(f"{_count_of(done)} of {_count_of(total)}", size, PROGRESS_ROOM - 40)
+    label = fit_text(f"{_short_number(done)} of {_short_number(total)}", size, PROGRESS_ROOM - 40)
     return (
         svg_text(bar.x - 5, y + 11.5, label, size, colours["soft"], ' text-anchor="end"')
         + rounded_rect(bar, colours["bar"], "none", radius=3.5)
@@ -284,7 +284,7 @@ def _progress(right: float, y: float, done: int, total: int, size: float, colour
     )
 
 
-def _count_of(number: int) -> str:
+def _short_number(number: int) -> str:
     """Format a number briefly."""
     return short_count(number)[1:]
 
@@ -313,7 +313,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
         size_label = fit_text(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
         parts.append(svg_text(box.x + PAD, box.y + 35.5, size_label, SMALL_SIZE, colours["soft"]))
         parts.append(
-            _progress(box.right - PAD, box.y + 24, done, total, SMALL_SIZE, colours) if total else ""
+            _progress_bar(box.right - PAD, box.y + 24, done, total, SMALL_SIZE, colours) if total else ""
         )
     return "".join(parts)
 
@@ -335,22 +335,20 @@ def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
-_kept: Final[deque[tuple[Graph, Direction | None, float, GraphLayout]]] = deque(maxlen=4)
+_layout_cache: Final[deque[tuple[Graph, Direction | None, float, GraphLayout]]] = deque(maxlen=4)
 INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 
 
-def _placed_for_page(
-    graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH
-) -> GraphLayout:
+def _page_layout(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> GraphLayout:
     """Lay out a graph for a page or cell of this width, with the smallest height.
 
     The latest layouts are cached, because a cast is drawn again after each step with the same layout.
     """
-    for known_graph, *how, placed in tuple(_kept):
+    for known_graph, *how, placed in tuple(_layout_cache):
         if known_graph is graph and how == [direction, wide]:
             return placed
     placed = best_layout(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
-    _kept.append((graph, direction, wide, placed))
+    _layout_cache.append((graph, direction, wide, placed))
     return placed
 
 
@@ -373,7 +371,7 @@ def graph_svg(
         direction: direction of the flow; by default to the right unless that is too wide.
         colours: colours to use instead of the theme's.
     """
-    placed = placed or _placed_for_page(graph, direction)
+    placed = placed or _page_layout(graph, direction)
     colours = colours or THEMES[theme]
     bounds, (width, height) = placed.bounds, placed.size
     title = part(graph_summary(graph, marks), 300)
@@ -395,7 +393,7 @@ def graph_svg(
             graph, graph.loops[loop_id], box, placed.titles.get(loop_id), marks, colours, level=placed.level
         )
         parts.append(f'<g data-loop="{esc(shorten(loop_id, 200))}">{drawn}</g>')
-    parts += [_line(line, marks, colours) for line in placed.edges]
+    parts += [_line_svg(line, marks, colours) for line in placed.edges]
     chips = [(line, line.label) for line in placed.edges if line.label is not None]
     parts += [line_chip(line, box, placed.level, marks, colours) for line, box in chips]
     parts += [terminal_sign(key, box, marks, colours) for key, box in placed.signs.items()]
@@ -405,7 +403,7 @@ def graph_svg(
         drawn = socket_card(socket, box, placed.level, marks, colours)
         title = f"<title>{esc(tooltip)}</title>"
         parts.append(f'<g data-socket="{esc(shorten(socket_id, 200))}">{title}{drawn}</g>')
-    parts += [_arrow(line, marks, colours) for line in placed.edges if not line.stub]
+    parts += [_arrow_head(line, marks, colours) for line in placed.edges if not line.stub]
     parts.append("</svg>")
     return "".join(parts)
 
@@ -450,7 +448,7 @@ def colour_role(link: Link, marks: Marks) -> str:
     return condition_role(link.condition)
 
 
-def _line(line: DrawnLine, marks: Marks, colours: Colours) -> str:
+def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     link = line.link
     use = colour_role(link, marks)
     strong = use in ("now", "A", "B")
@@ -473,7 +471,7 @@ def _line(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     return drawn
 
 
-def _bar(line: DrawnLine, colours: Colours) -> str:
+def _lane_bar(line: DrawnLine, colours: Colours) -> str:
     """Return the bar across a line behind its arrow head: lanes fork there, or join if the bar is hollow."""
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
@@ -483,7 +481,7 @@ def _bar(line: DrawnLine, colours: Colours) -> str:
     return f"<g>{drawn}<title>{line.link.lanes}</title></g>"
 
 
-def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
+def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     """Return the arrow head of a line: hollow for a loop exit, with a bar where lanes fork or join."""
     use = colour_role(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
@@ -493,7 +491,7 @@ def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
         f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
     )
     fill = colours["plate"] if line.link.kind == "exit" else colours[use]
-    return (_bar(line, colours) if line.link.lanes else "") + (
+    return (_lane_bar(line, colours) if line.link.lanes else "") + (
         f'<polygon points="{points}" fill="{fill}" stroke="{colours[use]}" stroke-width="1.4" '
         'stroke-linejoin="round"/>'
     )

@@ -56,7 +56,7 @@ def display_width(text: str) -> int:
     return columns
 
 
-def _cell(value: object, limit: int) -> str:
+def _cell_text(value: object, limit: int) -> str:
     if value is None:
         return ""
     return part(value, limit)
@@ -85,7 +85,9 @@ def table(
     Empty columns are left out.
     """
     count = len(headers)
-    cells = [[_cell(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
+    cells = [
+        [_cell_text(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows
+    ]
     columns_shown = [n for n in range(count) if not cells or any(row[n] for row in cells)]
     numeric = {
         n
@@ -99,7 +101,7 @@ def table(
     }
     heads = [plain(header) for header in headers]
     columns = {n: [heads[n], *(row[n] for row in cells)] for n in columns_shown}
-    widths = _fitted(columns, width)
+    widths = _column_widths(columns, width)
 
     def line(row: Sequence[str]) -> str:
         padded = []
@@ -111,13 +113,13 @@ def table(
     rule = "  ".join("─" * widths[n] for n in columns_shown)
     lines = [line(heads), rule]
     for index, row in enumerate(cells):
-        lines += [line(fold) for fold in _folded(row, widths)] or [""]
+        lines += [line(fold) for fold in _wrapped_rows(row, widths)] or [""]
         for text in below[index] if index < len(below) else ():
-            lines += [f"{_UNDER}{fold}" for fold in _folds(text, width - len(_UNDER))]
+            lines += [f"{_UNDER}{fold}" for fold in _wrap_cell(text, width - len(_UNDER))]
     return "\n".join(lines)
 
 
-def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
+def _column_widths(columns: dict[int, list[str]], room: int) -> dict[int, int]:
     """Return the width of each column: the widest are narrowed until all fit, keeping words whole if possible."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     min_widths = {
@@ -141,14 +143,14 @@ def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
     return widths
 
 
-def _folded(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
+def _wrapped_rows(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
     """Yield the lines of one row, its cells wrapped at spaces, or inside words if necessary."""
-    folded = {n: _folds(row[n], width) for n, width in widths.items()}
+    folded = {n: _wrap_cell(row[n], width) for n, width in widths.items()}
     for index in range(max(map(len, folded.values()), default=0)):
         yield [folded[n][index] if index < len(folded.get(n, ())) else "" for n in range(len(row))]
 
 
-def _folds(cell: str, width: int) -> list[str]:
+def _wrap_cell(cell: str, width: int) -> list[str]:
     wide = display_width(cell)
     if wide <= width:
         return [cell]
@@ -157,7 +159,7 @@ def _folds(cell: str, width: int) -> list[str]:
     return textwrap.wrap(cell, width if wide == len(cell) else max(1, width // 2), break_on_hyphens=False)
 
 
-def _edges(socket: Socket, marks: Marks) -> str:
+def _edge_list(socket: Socket, marks: Marks) -> str:
     """Return the edges of a socket in evaluation order."""
     descriptions = []
     for number, edge in enumerate(socket.edges, 1):
@@ -198,17 +200,17 @@ def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
                 ", ".join(part(loop) for loop in socket.loops),
             ]
         )
-        below.append([_edges(socket, marks), *(["also " + "; ".join(notes)] if notes else [])])
+        below.append([_edge_list(socket, marks), *(["also " + "; ".join(notes)] if notes else [])])
     headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop"]
     parts = [graph_summary(graph, marks), table(rows, headers, below=below)]
-    parts += _loops(graph, marks)
+    parts += _loop_paragraphs(graph, marks)
     if graph.derived:
         facts = [f"  {part(fact.source, 120)}: {part(fact.text, 300)}" for fact in graph.derived]
         parts.append("\n".join(["derived", *facts]))
     return "\n\n".join(parts)
 
 
-def _loops(graph: Graph, marks: Marks) -> list[str]:
+def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
     """Return a paragraph for each loop: members, list, cursor and exits."""
     paragraphs = []
     exits = [link for link in links(graph) if link.kind == "exit"]
@@ -247,11 +249,11 @@ def mermaid_text(text: object, limit: int = 300) -> str:
     return _LIST.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
 
 
-def _label(*lines: str) -> str:
+def _mermaid_label(*lines: str) -> str:
     return '"' + _BREAK.join(mermaid_text(line) for line in lines if line) + '"'
 
 
-class _Writer:
+class _MermaidWriter:
     """Writes one graph as Mermaid source."""
 
     def __init__(self, graph: Graph, marks: Marks) -> None:
@@ -265,7 +267,7 @@ class _Writer:
         """Write a socket: rounded for an agent, hexagon for a utility, double-sided for a generator."""
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
-        label = _label(
+        label = _mermaid_label(
             part(socket.id) + (f" {TIMES_SIGN}{visits}" if visits else ""),
             part(socket.materia.label),
             ", ".join([kind_and_answerer(socket, self.marks), *socket_kinds(socket)[1:]]),
@@ -287,7 +289,7 @@ class _Writer:
             title = ""
             if child.loop is not None:
                 loop = self.graph.loops[child.loop]
-                title = _label(
+                title = _mermaid_label(
                     "loop " + part(loop.id), loop_label(self.graph, loop, self.marks.progress.get(loop.id))
                 )
             self.lines.append(f"{indent}subgraph g{counter[0]}[{title}]")
@@ -301,19 +303,19 @@ class _Writer:
         if link.route is not None and link.route == self.marks.last_route:
             arrow = "==>"
             label = f"{label} (taken last)".strip()
-        label = f"|{_label(label)}|" if label else ""
+        label = f"|{_mermaid_label(label)}|" if label else ""
         self.lines.append(f"  {self.ids[link.source]} {arrow}{label} {self.ids[link.target]}")
 
 
 def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
     """Return ``graph`` with ``marks`` as Mermaid flowchart source. Ids are our own; every label is encoded."""
-    writer = _Writer(graph, marks)
+    writer = _MermaidWriter(graph, marks)
     root, _, loose = nested_frames(graph, frozenset())
     writer.lines += ['  s0(["start"])', '  e0(["end"])']
     writer.region(root, "  ", [0])
     for number, loop_id in enumerate(loose, 1):
         loop = graph.loops[loop_id]
-        title = _label(f"loop {part(loop.id)}", loop_label(graph, loop, marks.progress.get(loop.id)))
+        title = _mermaid_label(f"loop {part(loop.id)}", loop_label(graph, loop, marks.progress.get(loop.id)))
         writer.lines.append(f"  o{number}>{title}]")
         writer.lines += [f"  o{number} -.- {writer.ids[key]}" for key in loop.sockets if key in graph.sockets]
     for link in links(graph):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.formatting import output_words
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
-from materia_nb.display.sections import JUDGED, call_blocks, issue_rows, judged_blocks
+from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, issue_rows, judged_blocks
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
@@ -147,7 +147,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         request = request_of(value)
         approval = now.approvals.request
         content = str(request.get("exact_content") or "")
-        is_complete = len(content) <= JUDGED
+        is_complete = len(content) <= MAX_APPROVAL_CHARS
         rows = [
             (label, str(request.get(key) or "not said"))
             for label, key in (

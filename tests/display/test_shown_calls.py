@@ -11,7 +11,7 @@ from materia_nb.agents.interface import Asking
 from materia_nb.cast.views.status import cast_view, status_view
 from materia_nb.cast.views.step_views import step_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
-from materia_nb.display.sections import JUDGED, call_blocks, call_words
+from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, call_words
 from materia_nb.engine.conversation import ToolCall
 
 
@@ -31,7 +31,7 @@ def test_a_call_that_has_been_allowed_and_has_not_run_is_shown_whole():
 
 
 def test_of_an_absurd_text_both_ends_are_shown_and_the_gap_is_counted():
-    shown = calls_html([bash("begin" + "-" * JUDGED + "the end")])
+    shown = calls_html([bash("begin" + "-" * MAX_APPROVAL_CHARS + "the end")])
     assert "begin---" in shown
     assert "---the end</bdi>" in shown
     assert "[12 characters are not shown]" in shown

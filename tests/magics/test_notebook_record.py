@@ -99,10 +99,10 @@ def test_the_picture_has_a_palette_where_pillow_is_installed(cast, monkeypatch):
 
 def test_an_equal_picture_is_not_drawn_again(cast):
     pytest.importorskip("resvg_py")
-    blocks._drawn.cache_clear()
+    blocks._cached_png.cache_clear()
     svg = RecordPicture(cast).svg
     assert png_of(svg) == png_of(svg)
-    assert blocks._drawn.cache_info().misses == 1
+    assert blocks._cached_png.cache_info().misses == 1
 
 
 def test_displaying_a_cast_takes_at_most_4000_calls_and_again_at_most_1500(wb):

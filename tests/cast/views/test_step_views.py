@@ -14,7 +14,7 @@ from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast.views.step_views import HandoffView, step_view, way_of
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import (
-    MOST_ROWS,
+    MAX_ROWS,
     path_svg,
     path_words,
     section_blocks,
@@ -277,11 +277,11 @@ def test_hostile_text_in_every_field_of_a_cast(tmp_path, hostile):
 
 
 def test_long_sections_are_cut_and_say_so():
-    rows = tuple((Pointer(str(number)), "x") for number in range(MOST_ROWS + 5))
+    rows = tuple((Pointer(str(number)), "x") for number in range(MAX_ROWS + 5))
     section = Section("many", ("n", "x"), rows)
     assert "… 5 more" in blocks_as_text(section_blocks([section]))
     assert "… 5 more" in blocks_as_html(section_blocks([section]))
-    assert str(MOST_ROWS) not in blocks_as_html(section_blocks([section]))
+    assert str(MAX_ROWS) not in blocks_as_html(section_blocks([section]))
 
 
 # -- a step ----------------------------------------------------------------------------
