@@ -112,24 +112,24 @@ class FunctionAgent:
             return self._answer(turn.heard_by(inbox.tell), inbox)
         if self._executor is not None or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
             return self._answer(turn)
-        gone = False
+        abandoned = False
 
         def tell(telling: Telling) -> None:
-            if not gone:
+            if not abandoned:
                 turn.tell(telling)
 
         try:
             return leavable(lambda: self._answer(turn.heard_by(tell)), turn.stop)
         finally:
-            gone = True  # a function that was left behind may tell more later
+            abandoned = True  # a function that was left behind may tell more later
 
     def _answer(self, turn: Turn, inbox: LoopInbox[Telling] | None = None) -> Reply:
         try:
             if self._asks is None:
                 call = partial(self.function, turn)
             else:
-                asked = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
-                call = partial(self.function, **asked)
+                arguments = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
+                call = partial(self.function, **arguments)
             if self._executor is None:
                 value = call()
             else:
@@ -184,14 +184,16 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C that does not tell
         return None
-    asked = [
+    required = [
         p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
     ]
-    unknown = [p for p in asked if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)]
+    unknown = [
+        p for p in required if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)
+    ]
     if (
-        len(asked) == 1
-        and (unknown or asked[0].name == "turn")
-        and asked[0].kind is not asked[0].KEYWORD_ONLY
+        len(required) == 1
+        and (unknown or required[0].name == "turn")
+        and required[0].kind is not required[0].KEYWORD_ONLY
     ):
         return None
     if unknown:
@@ -200,7 +202,7 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
             where=_where(function),
             hint=f"ask for turn, or for what it has by name; {turn_has(*(p.name for p in unknown))}",
         )
-    return tuple(p.name for p in asked)
+    return tuple(p.name for p in required)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -303,12 +305,12 @@ class RecordedAgent:
         name: str = "recording",
     ) -> None:
         self.name = name
-        self._replies = {key: tuple(_turn(reply) for reply in given) for key, given in replies.items()}
+        self._replies = {key: tuple(_turn(reply) for reply in turns) for key, turns in replies.items()}
 
     @property
     def outputs(self) -> dict[tuple[str, int], str]:
         """What each visit came to: the text of its last reply, by (socket id, visit)."""
-        return {key: given[-1].reply.text for key, given in self._replies.items() if given}
+        return {key: turns[-1].reply.text for key, turns in self._replies.items() if turns}
 
     def answer(self, turn: Turn) -> Reply:
         """Return what was said then.
@@ -317,30 +319,30 @@ class RecordedAgent:
             AgentError: kind ``recorded_exhausted``: nothing was said then.
         """
         socket_id = lane_key(turn.socket_id, turn.lane)
-        given = self._replies.get((socket_id, turn.visit), ())
-        then = _same_turn(given, turn)
-        if then is not None:
-            told = {call.id for call in turn.calls}
-            for call in then.calls:
-                if call.id not in told:
+        turns = self._replies.get((socket_id, turn.visit), ())
+        recorded = _same_turn(turns, turn)
+        if recorded is not None:
+            reported = {call.id for call in turn.calls}
+            for call in recorded.calls:
+                if call.id not in reported:
                     turn.tell(Called(call))
-            for used in then.spent:
+            for used in recorded.spent:
                 turn.tell(Spent(used))
-            return then.reply
+            return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not visits:
-            what = f"The recorded cast has no replies of {turn.socket_id}"
-        elif not given:
-            what = (
+            message = f"The recorded cast has no replies of {turn.socket_id}"
+        elif not turns:
+            message = (
                 f"The recorded cast has no visit {turn.visit} of {turn.socket_id}, the last is {visits[-1]}"
             )
         else:
-            what = (
-                f"Visit {turn.visit} of {turn.socket_id} has {len(given)} recorded replies, "
+            message = (
+                f"Visit {turn.visit} of {turn.socket_id} has {len(turns)} recorded replies, "
                 f"turn {turn.turn_of_visit + 1} ({turn.kind}) has none"
             )
         raise AgentError(
-            what,
+            message,
             where=turn.socket_id,
             hint=f"this cast took a different route than the recorded one; let someone else answer {turn.socket_id}",
             kind="recorded_exhausted",
@@ -350,27 +352,27 @@ class RecordedAgent:
         return f"RecordedAgent({sum(map(len, self._replies.values()))} replies)"
 
 
-def _same_turn(given: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
+def _same_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
     """Find the reply to a turn: of its kind, and at its place, which depends on the turn alone.
 
     The place in the conversation comes first, since it holds in a visit that was begun anew; a repair that
     was granted once more begins another conversation, and is found by the count of turns. Where fewer
     turns came before than then, such as refinements, the next reply of the kind is taken.
     """
-    answered = sum(said.role == "assistant" for said in turn.conversation)
-    places: list[int] = [answered, turn.turn_of_visit, *range(answered, len(given))]
-    for at in places:
-        if at < len(given) and given[at].kind == turn.kind:
-            return given[at]
-    if turn.turn_of_visit < len(given) and given[turn.turn_of_visit].kind is None:
-        return given[turn.turn_of_visit]
+    answered = sum(message.role == "assistant" for message in turn.conversation)
+    numbers: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
+    for number in numbers:
+        if number < len(turns) and turns[number].kind == turn.kind:
+            return turns[number]
+    if turn.turn_of_visit < len(turns) and turns[turn.turn_of_visit].kind is None:
+        return turns[turn.turn_of_visit]
     return None
 
 
-def _turn(given: str | Reply | RecordedTurn) -> RecordedTurn:
-    if isinstance(given, RecordedTurn):
-        return given
-    return RecordedTurn(Reply(given) if isinstance(given, str) else given)
+def _turn(reply: str | Reply | RecordedTurn) -> RecordedTurn:
+    if isinstance(reply, RecordedTurn):
+        return reply
+    return RecordedTurn(Reply(reply) if isinstance(reply, str) else reply)
 
 
 _ScriptEntry: TypeAlias = str | Mapping[str, object] | Reply
@@ -413,9 +415,9 @@ class ScriptedAgent:
             AgentError: kind ``scripted_exhausted``: it has none; nothing is made up.
         """
         if turn.socket_id in self._replies:
-            key, place = turn.socket_id, turn.index
+            key, number = turn.socket_id, turn.index
         elif turn.materia_id in self._replies:
-            key, place = turn.materia_id, turn.materia_index
+            key, number = turn.materia_id, turn.materia_index
         else:
             raise AgentError(
                 f"The script has no replies for {turn.socket_id} (materia {turn.materia_id})",
@@ -423,19 +425,19 @@ class ScriptedAgent:
                 hint=did_you_mean(turn.socket_id, self._replies),
                 kind="scripted_exhausted",
             )
-        given = self._replies[key]
-        if place >= len(given):
+        replies = self._replies[key]
+        if number >= len(replies):
             raise AgentError(
-                f"Turn {place + 1} of {key} (visit {turn.visit} of {turn.socket_id}, {turn.kind}) has no reply: "
-                f"the script gives {len(given)}",
+                f"Turn {number + 1} of {key} (visit {turn.visit} of {turn.socket_id}, {turn.kind}) has no reply: "
+                f"the script gives {len(replies)}",
                 where=turn.socket_id,
                 hint=f"add a reply to {key!r}, or let someone else answer {turn.socket_id}",
                 kind="scripted_exhausted",
             )
-        return given[place]
+        return replies[number]
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{key}: {len(given)}" for key, given in self._replies.items())
+        counts = ", ".join(f"{key}: {len(replies)}" for key, replies in self._replies.items())
         return f"ScriptedAgent({counts})"
 
 
@@ -466,15 +468,15 @@ def _entry(who: str, entry: _ScriptEntry) -> Reply:
 _COUNTED: Final = ("input", "output", "cached", "reasoning")
 
 
-def _usage(who: str, given: object) -> Usage | None:
-    if given is None or isinstance(given, Usage):
-        return given
-    if not isinstance(given, Mapping):
+def _usage(who: str, value: object) -> Usage | None:
+    if value is None or isinstance(value, Usage):
+        return value
+    if not isinstance(value, Mapping):
         raise AgentError(f"{who} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
-    tokens = {"input": 0, "output": 0} | {name: given[name] for name in _COUNTED if name in given}
+    tokens = {"input": 0, "output": 0} | {name: value[name] for name in _COUNTED if name in value}
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens.values()):
         raise AgentError(f"{who} has a usage without whole numbers", hint='write {"input": 10, "output": 5}')
-    cost = given.get("cost")
+    cost = value.get("cost")
     return Usage(**tokens, cost=float(cost) if isinstance(cost, (int, float)) else None)
 
 
@@ -633,8 +635,8 @@ class AgentTable:
             self._check(name)
         if not name:
             raise AgentError("The name of a socket or materia is missing")
-        made = self._agents[name] = agent_from(agent)
-        return made
+        new_agent = self._agents[name] = agent_from(agent)
+        return new_agent
 
     def remove(self, name: str) -> None:
         """Go back to the default for a name, or to the first default for ``*``; nothing happens when it was not set."""
@@ -646,9 +648,9 @@ class AgentTable:
         """Let a function be a tool of models whose materia name it; see ``function_tool`` in ``materia_nb.agents.tools.more_tools``."""
         from materia_nb.agents.tools.more_tools import function_tool
 
-        made = function_tool(function, name=name, ask=ask)
-        self._tools[made.name] = made
-        return made
+        tool = function_tool(function, name=name, ask=ask)
+        self._tools[tool.name] = tool
+        return tool
 
     @property
     def tools(self) -> dict[str, Tool]:
@@ -657,9 +659,9 @@ class AgentTable:
 
     def for_turn(self, socket_id: str, materia_id: str) -> Agent:
         """Return who answers this materia in this socket."""
-        found = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
-        if found is not None or self._over is None:
-            return found or self.default
+        chosen = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
+        if chosen is not None or self._over is None:
+            return chosen or self.default
         renamed = self._renamed
         return self._over.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 
@@ -673,14 +675,14 @@ class AgentTable:
         lines = {name: AgentLine(name, name_of(agent)) for name, agent in self._agents.items()}
         below = self._over.describe() if self._over is not None and self._default is None else []
         for name, agent in below:
-            for here in self._names_here(name) if name is not None else ():
-                lines.setdefault(here, AgentLine(here, agent))
+            for own_name in self._names_here(name) if name is not None else ():
+                lines.setdefault(own_name, AgentLine(own_name, agent))
         return [*lines.values(), AgentLine(None, name_of(self.default))]
 
     def _names_here(self, below: str) -> list[str]:
         """What is meant here by a name of the table below."""
-        found = [here for here, there in self._renamed.items() if there == below]
-        return found if below in self._renamed or found else [below]
+        own_names = [own_name for own_name, name_below in self._renamed.items() if name_below == below]
+        return own_names if below in self._renamed or own_names else [below]
 
     def copy(self, check: Callable[[str], None] | None = None) -> AgentTable:
         """Return a table over the same one, that can change without changing this one; names are checked by ``check``."""
@@ -709,8 +711,8 @@ def names_of(graph: Graph) -> set[str]:
 
 def needs_name(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``) unless a loadout has a socket or materia of that name."""
-    what = f"The loadout {graph.name} has no socket or materia {name!r}."
-    needs_one_of(name, names_of(graph), what, "unknown_materia")
+    message = f"The loadout {graph.name} has no socket or materia {name!r}."
+    needs_one_of(name, names_of(graph), message, "unknown_materia")
 
 
 def unknown(name: str, known: Iterable[str]) -> MateriaError:
@@ -722,10 +724,10 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
     )
 
 
-def no_agent(name: str, what: str) -> MateriaError:
+def no_agent(name: str, words: str) -> MateriaError:
     """Return the error for an agent of a utility, which would be ignored."""
     return MateriaError(
-        f"{what} is a utility: a process answers there, so no agent can be set for it.",
+        f"{words} is a utility: a process answers there, so no agent can be set for it.",
         where=name,
         hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
         kind="not_an_agent",
@@ -734,9 +736,9 @@ def no_agent(name: str, what: str) -> MateriaError:
 
 def utilities_of(graph: Graph) -> dict[str, str]:
     """The names in a loadout where a process answers, each in words: sockets, and the materia placed in them."""
-    found = [socket for socket in graph.sockets.values() if socket.is_utility]
-    return {one.materia.id: one.materia.id for one in found} | {
-        one.id: f"{one.id} ({one.materia.label})" for one in found
+    utilities = [socket for socket in graph.sockets.values() if socket.is_utility]
+    return {socket.materia.id: socket.materia.id for socket in utilities} | {
+        socket.id: f"{socket.id} ({socket.materia.label})" for socket in utilities
     }
 
 
@@ -744,5 +746,5 @@ def needs_agent(graph: Graph, name: str) -> None:
     """Raise MateriaError unless agents answer what a loadout calls so (``unknown_materia``, ``not_an_agent``)."""
     if name not in (known := names_of(graph)):
         raise unknown(name, known)
-    if (what := utilities_of(graph).get(name)) is not None:
-        raise no_agent(name, what)
+    if (words := utilities_of(graph).get(name)) is not None:
+        raise no_agent(name, words)

@@ -113,18 +113,18 @@ LINES: Final = 1_000
 """How many lines of a file are read when the model does not say."""
 
 
-def _tool(name: str, told: dict[str, Any]) -> Tool:
+def _tool(name: str, row: dict[str, Any]) -> Tool:
     parameters: dict[str, JSON] = {
         "type": "object",
-        "properties": told["properties"],
-        "required": told.get("required", []),
+        "properties": row["properties"],
+        "required": row.get("required", []),
         "additionalProperties": False,
     }
-    return Tool(name, told["description"], parameters, told.get("changes", False))
+    return Tool(name, row["description"], parameters, row.get("changes", False))
 
 
 _TABLE: Final = read_package_toml(__file__, "tools.toml")
-TOOLS: Final = {name: _tool(name, told) for name, told in _TABLE.items()}
+TOOLS: Final = {name: _tool(name, row) for name, row in _TABLE.items()}
 """Every tool by its name."""
 
 SCOPES: Final = {
@@ -146,9 +146,9 @@ def choose_tools(
         more: gives the tools from elsewhere of a name.
     """
     names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
-    found = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
-    known = {tool.name: tool for tools in found.values() for tool in tools}
-    return tuple(known.values()), tuple(name for name, tools in found.items() if not tools)
+    tools_of = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
+    known = {tool.name: tool for tools in tools_of.values() for tool in tools}
+    return tuple(known.values()), tuple(name for name, tools in tools_of.items() if not tools)
 
 
 def __getattr__(name: str) -> Any:

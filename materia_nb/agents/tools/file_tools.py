@@ -58,51 +58,51 @@ _ROOM: Final = MOST_TEXT - 500  # leaves room for the notes
 def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Read lines of a text file: as many as were asked for and as there is room for."""
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
-    with reach(work.root, args["path"]) as place, place.open_file() as file:
-        kept: list[str] = []
+    with reach(work.root, args["path"]) as target, target.open_file() as file:
+        lines: list[str] = []
         room, scanned, number, endings = _ROOM, 0, 0, set()
         for head, size in _lines(file):
             work.go_on()
             number += 1
             scanned += size
             if b"\0" in head:
-                raise binary(place, os.fstat(file.fileno()).st_size)
+                raise binary(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
                 endings.add(_ending(head))
-                kept.append(_shown(head, size))
-                room -= len(kept[-1]) + 1
-            if len(kept) == limit or room < 0 or scanned >= MOST_SCANNED:
+                lines.append(_shown(head, size))
+                room -= len(lines[-1]) + 1
+            if len(lines) == limit or room < 0 or scanned >= MOST_SCANNED:
                 break
-        if room < 0 and len(kept) > 1:
-            kept.pop()
+        if room < 0 and len(lines) > 1:
+            lines.pop()
         total = number + _lines_left(file, MOST_SCANNED - scanned)
         more = bool(file.read(1))
-    if not kept:
-        raise Refused(_too_far(place, offset, total, more=more))
-    notes = list(_notes(offset, len(kept), total, more=more, endings=endings))
-    return ToolResult("\n".join([*kept, *notes]), ok=True)
+    if not lines:
+        raise Refused(_too_far(target, offset, total, more=more))
+    notes = list(_notes(offset, len(lines), total, more=more, endings=endings))
+    return ToolResult("\n".join([*lines, *notes]), ok=True)
 
 
 def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List a directory in the order of the names."""
     with (
-        reach(work.root, args.get("path") or ".") as place,
-        place.opened_folder() as folder,
+        reach(work.root, args.get("path") or ".") as target,
+        target.opened_folder() as folder,
         os.scandir(folder) as entries,
     ):
-        found = sorted(islice(entries, _MOST_ENTRIES + 1), key=lambda entry: entry.name)
-        lines = [_entry(entry, folder) for entry in found[:_MOST_ENTRIES]]
+        listed = sorted(islice(entries, _MOST_ENTRIES + 1), key=lambda entry: entry.name)
+        lines = [_entry(entry, folder) for entry in listed[:_MOST_ENTRIES]]
     fitting = _fitting(lines)
-    left = f"{len(found) - fitting:,}" if len(found) <= _MOST_ENTRIES else "many"
+    left = f"{len(listed) - fitting:,}" if len(listed) <= _MOST_ENTRIES else "many"
     note = (
-        [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(found) else []
+        [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(listed) else []
     )
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
-def binary(place: HeldPlace, size: int) -> Refused:
+def binary(target: HeldPlace, size: int) -> Refused:
     """Say that a file is not text."""
-    return Refused(f"{place.shown} is binary ({size:,} bytes): it holds NUL bytes.")
+    return Refused(f"{target.shown} is binary ({size:,} bytes): it holds NUL bytes.")
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
@@ -114,12 +114,12 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
         yield head, size
 
 
-def _lines_left(file: BinaryIO, most: int) -> int:
+def _lines_left(file: BinaryIO, size_left: int) -> int:
     """Count the lines from here on, in at most so many bytes."""
     count, last = 0, b"\n"
-    while most > 0 and (block := file.read(min(most, 16 * BLOCK))):
+    while size_left > 0 and (block := file.read(min(size_left, 16 * BLOCK))):
         count += block.count(b"\n")
-        most -= len(block)
+        size_left -= len(block)
         last = block[-1:]
     return count + (last != b"\n")
 
@@ -147,12 +147,12 @@ def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes
         yield "(some lines end with CR LF)" if b"\n" in endings else "(lines end with CR LF)"
 
 
-def _too_far(place: HeldPlace, offset: int, total: int, *, more: bool) -> str:
+def _too_far(target: HeldPlace, offset: int, total: int, *, more: bool) -> str:
     if not total:
-        return f"{place.shown} is empty."
+        return f"{target.shown} is empty."
     if more:
-        return f"Line {offset:,} of {place.shown} lies more than {MOST_SCANNED:,} bytes into the file; grep looks there, too."
-    return f"{place.shown} has {total:,} lines, so there is no line {offset:,}."
+        return f"Line {offset:,} of {target.shown} lies more than {MOST_SCANNED:,} bytes into the file; grep looks there, too."
+    return f"{target.shown} has {total:,} lines, so there is no line {offset:,}."
 
 
 def _entry(entry: os.DirEntry[str], folder: int) -> str:
@@ -205,17 +205,17 @@ def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 def _search(
     work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None
 ) -> ToolResult:
-    with reach(work.root, args.get("path") or ".") as place:
-        if place.is_folder:
-            parts, only, status = place.parts, None, place.status
+    with reach(work.root, args.get("path") or ".") as target:
+        if target.is_folder:
+            parts, only, status = target.parts, None, target.status
         else:
             if pattern is None:
-                raise Refused(f"{place.shown} is not a directory.")
-            place.open_file().close()  # refuses what is not a plain file
-            parts, only, status = place.parts[:-1], place.name, os.fstat(place.folder)
+                raise Refused(f"{target.shown} is not a directory.")
+            target.open_file().close()  # refuses what is not a plain file
+            parts, only, status = target.parts[:-1], target.name, os.fstat(target.folder)
     if status is None:
         raise AssertionError("what is looked at is there")
-    asked = {
+    request = {
         "pattern": pattern,
         "ignore_case": args.get("ignore_case", False),
         "glob": glob,
@@ -227,16 +227,16 @@ def _search(
     }
     ended = run_process(
         _PROGRAM,
-        stdin=json.dumps(asked).encode(),
+        stdin=json.dumps(request).encode(),
         cwd=work.root.path.joinpath(*parts),
         timeout_s=SECONDS,
         stop=work.stop,
     )
-    found = readable(ended.stdout.decode(errors="surrogateescape")).rstrip("\n")
+    output = readable(ended.stdout.decode(errors="surrogateescape")).rstrip("\n")
     if pattern is not None:
-        found = _LINE.sub(_whole_keys, found)
+        output = _LINE.sub(_whole_keys, output)
     problem = _problem(ended)
-    return ToolResult("\n".join(filter(None, [found, problem])), ok=not problem)
+    return ToolResult("\n".join(filter(None, [output, problem])), ok=not problem)
 
 
 def _whole_keys(line: re.Match[str]) -> str:
@@ -252,12 +252,12 @@ def _problem(ended: ProcessResult) -> str:
         return "The cast was stopped."
     if ended.timed_out:
         return f"(ended after {SECONDS} s: take a simpler pattern, or a narrower path)"
-    said = named(ended.stderr.decode(errors="replace"))
+    message = named(ended.stderr.decode(errors="replace"))
     known = {
         search.MOVED: "The directory was exchanged for another one in this moment; nothing was searched.",
-        search.BAD_PATTERN: f"The pattern is not a regular expression: {said} (\\ before a sign takes it as it is).",
+        search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (\\ before a sign takes it as it is).",
     }
-    return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {said}")
+    return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {message}")
 
 
 MOST_WRITTEN: Final = 8 * 1024 * 1024
@@ -274,18 +274,18 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     data = _encoded(text, "content")
     if args["path"].endswith("/"):
         raise Refused("The path ends with a slash: name the file; directories on the way to it are made.")
-    with reach(work.root, args["path"], "make") as place:
-        _check_target(place)
-        before = "new" if place.status is None else f"{place.status.st_size:,} bytes before"
-        if place.status is not None:
-            data = _encoded(_in_form_of(place, text), "content")
-        replace_file(place.name, data, sync=True, folder=place.folder)
-        return ToolResult(f"{place.shown} is written: {len(data):,} bytes ({before}).", ok=True)
+    with reach(work.root, args["path"], "make") as target:
+        _check_target(target)
+        before = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
+        if target.status is not None:
+            data = _encoded(_in_form_of(target, text), "content")
+        replace_file(target.name, data, sync=True, folder=target.folder)
+        return ToolResult(f"{target.shown} is written: {len(data):,} bytes ({before}).", ok=True)
 
 
-def _in_form_of(place: HeldPlace, text: str) -> str:
+def _in_form_of(target: HeldPlace, text: str) -> str:
     """Return text with the byte order mark and the CR LF line ends of the file that it replaces."""
-    with place.open_file() as file:
+    with target.open_file() as file:
         old = file.read(MOST_WRITTEN)
     if b"\0" in old:
         return text
@@ -297,14 +297,14 @@ def _in_form_of(place: HeldPlace, text: str) -> str:
 
 def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text in a file that must occur once, or with ``all`` wherever it occurs."""
-    with reach(work.root, args["path"], "change") as place:
-        _check_target(place)
-        text = _TextLines.of(_text_of(place))
+    with reach(work.root, args["path"], "change") as target:
+        _check_target(target)
+        text = _TextLines.of(_text_of(target))
         old, new = _TextLines.of(args["old"]), _TextLines.of(args["new"])
-        count = _count(text.text, old.text, place)
+        count = _count(text.text, old.text, target)
         if count > 1 and not args.get("all"):
             raise Refused(
-                f"old occurs {count:,} times in {place.shown}: give more of the lines around the one that is meant, "
+                f"old occurs {count:,} times in {target.shown}: give more of the lines around the one that is meant, "
                 "or all: true."
             )
         occurrences = text.text.count(old.text)
@@ -313,10 +313,10 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         changed = text.replace(old.text, new)
         if changed == text:
             raise Refused("old and new are the same: nothing to change.")
-        replace_file(place.name, _encoded(changed.joined(), "new"), sync=True, folder=place.folder)
+        replace_file(target.name, _encoded(changed.joined(), "new"), sync=True, folder=target.folder)
         times = "" if count == 1 else f" in {occurrences:,} places"
         return ToolResult(
-            f"{place.shown} is changed{times}.\n{_difference(text.text, changed.text)}", ok=True
+            f"{target.shown} is changed{times}.\n{_difference(text.text, changed.text)}", ok=True
         )
 
 
@@ -344,51 +344,51 @@ class _TextLines(NamedTuple):
         for other in others:
             replaced = self.ends[number : number + height]
             usual = (replaced or self.ends[number : number + 1] or self.ends[-1:] or ("\n",))[-1]
-            for place, end in enumerate(new.ends):
-                ends.append(end if end == "\r\n" else replaced[place] if place < len(replaced) else usual)
+            for index, end in enumerate(new.ends):
+                ends.append(end if end == "\r\n" else replaced[index] if index < len(replaced) else usual)
             number += height
             ends += self.ends[number : number + other.count("\n")]
             number += other.count("\n")
         return _TextLines(new.text.join([first, *others]), tuple(ends))
 
 
-def _check_target(place: HeldPlace) -> None:
+def _check_target(target: HeldPlace) -> None:
     """Refuse what must not, or cannot, be replaced by a file."""
-    if place.name == "." or place.is_folder:
-        raise Refused(f"{place.shown} is a directory, not a file.")
-    if place.status is None:
+    if target.name == "." or target.is_folder:
+        raise Refused(f"{target.shown} is a directory, not a file.")
+    if target.status is None:
         return
-    if not stat.S_ISREG(place.status.st_mode):
-        raise Refused(f"{place.shown} is not a plain file.")
-    if not place.status.st_mode & 0o222:
+    if not stat.S_ISREG(target.status.st_mode):
+        raise Refused(f"{target.shown} is not a plain file.")
+    if not target.status.st_mode & 0o222:
         # Replacing needs no leave from the file itself, only from its directory.
-        raise Refused(f"{place.shown} is write-protected.")
+        raise Refused(f"{target.shown} is write-protected.")
 
 
-def _text_of(place: HeldPlace) -> str:
-    with place.open_file() as file:
+def _text_of(target: HeldPlace) -> str:
+    with target.open_file() as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(MOST_WRITTEN + 1)
     if len(data) > MOST_WRITTEN:
-        raise Refused(f"{place.shown} has {size:,} bytes; files up to {MOST_WRITTEN:,} can be edited.")
+        raise Refused(f"{target.shown} has {size:,} bytes; files up to {MOST_WRITTEN:,} can be edited.")
     if b"\0" in data:
-        raise binary(place, size)
+        raise binary(target, size)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise Refused(
-            f"{place.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited without harm."
+            f"{target.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited without harm."
         ) from None
 
 
-def _count(text: str, old: str, place: HeldPlace) -> int:
+def _count(text: str, old: str, target: HeldPlace) -> int:
     """Count where ``old`` begins, also inside another occurrence; from the second on the count may be a few less."""
     if not old:
         raise Refused("old is empty: give the text to replace; write makes a new file.")
     count = text.count(old)
     if not count:
         raise Refused(
-            f"old does not occur in {place.shown}: read it again, every sign and every space counts."
+            f"old does not occur in {target.shown}: read it again, every sign and every space counts."
         )
     overlaps = text.find(old, text.find(old) + 1) >= 0
     return max(count, 2) if overlaps else count
@@ -420,11 +420,11 @@ def _difference(before: str, after: str) -> str:
         return f"(the difference is left out: {len(old):,} lines before, {len(new):,} after)"
     _, _, *lines = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
     lines = [_moved(line, first) if line.startswith("@@") else line for line in lines]
-    shown = scrubbed(readable("\n".join(lines)))
+    text = scrubbed(readable("\n".join(lines)))
     return (
-        shown
-        if len(shown) <= _DIFF_SHOWN
-        else shown[:_DIFF_SHOWN] + "… (the rest of the difference is left out)"
+        text
+        if len(text) <= _DIFF_SHOWN
+        else text[:_DIFF_SHOWN] + "… (the rest of the difference is left out)"
     )
 
 
@@ -490,7 +490,7 @@ _WORDS: Final = {
 }
 
 
-def checked_arguments(tool: Tool, given: object) -> dict[str, JSON]:
+def checked_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
     """Return the arguments of a call as its tool wants them.
 
     An optional argument that is null counts as left out, a whole number may be written as 3.0.
@@ -498,26 +498,26 @@ def checked_arguments(tool: Tool, given: object) -> dict[str, JSON]:
     Raises:
         Refused: naming everything that is wrong, and what to give instead.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(arguments, Mapping):
         raise Refused(f"The arguments of {tool.name} must be an object with {_listed(tool)}.")
-    problems = list(_problems(tool, given))
+    problems = list(_problems(tool, arguments))
     if problems:
         raise Refused(f"{tool.name} was not run: {'; '.join(problems)}. It takes {_listed(tool)}.")
     properties = tool.parameters["properties"]
     return {
         name: int(value) if properties[name]["type"] == "integer" else value
-        for name, value in given.items()
+        for name, value in arguments.items()
         if value is not None
     }
 
 
-def _problems(tool: Tool, given: Mapping[object, JSON]) -> Iterator[str]:
+def _problems(tool: Tool, arguments: Mapping[object, JSON]) -> Iterator[str]:
     properties, required = tool.parameters["properties"], tool.parameters["required"]
-    for name in given:
+    for name in arguments:
         if name not in properties:
             yield f"there is no argument {named(str(name))!r} ({did_you_mean(str(name), properties)})"
     for name, schema in properties.items():
-        value = given.get(name)
+        value = arguments.get(name)
         if value is None:
             if name in required:
                 yield f"{name} is missing: give {_WORDS[schema['type']]}, {schema['description']}"
@@ -538,13 +538,13 @@ def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
     return None
 
 
-def _is(wanted: str, value: JSON) -> bool:
-    if wanted == "string":
+def _is(type_name: str, value: JSON) -> bool:
+    if type_name == "string":
         return isinstance(value, str)
-    if wanted == "boolean" or isinstance(value, bool):
-        return wanted == "boolean" and isinstance(value, bool)
+    if type_name == "boolean" or isinstance(value, bool):
+        return type_name == "boolean" and isinstance(value, bool)
     if isinstance(value, float):
-        return math.isfinite(value) and (wanted == "number" or value.is_integer())
+        return math.isfinite(value) and (type_name == "number" or value.is_integer())
     return isinstance(value, int)
 
 
@@ -565,7 +565,7 @@ def _listed(tool: Tool) -> str:
     )
 
 
-_RUN: Final = {one.__name__: one for one in (read, grep, find, ls, bash, edit, write)}
+_RUN: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, edit, write)}
 
 
 class Toolbox:
@@ -614,7 +614,7 @@ class Toolbox:
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
             raise Refused(f"There is no tool {named(name)!r}: {did_you_mean(name, TOOLS)}")
-        given = checked_arguments(TOOLS[name], args)
+        arguments = checked_arguments(TOOLS[name], args)
         self._work.go_on()
         with self._files if name in ("edit", "write") else nullcontext():
-            return _RUN[name](self._work, given)
+            return _RUN[name](self._work, arguments)

@@ -80,17 +80,17 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
     """
     called = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
-        taken = (
+        reason = (
             "is the name of a tool already" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
         )
         hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
-        raise AgentError(f"{called!r:.80} {taken}", hint=hint, kind="bad_tool")
+        raise AgentError(f"{called!r:.80} {reason}", hint=hint, kind="bad_tool")
     model = arguments_of(function, called)
 
     def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-        given = model.read(args)
+        arguments = model.read(args)
         try:
-            return ToolResult(_told(_called(function, given, stop)), ok=True)
+            return ToolResult(_told(_called(function, arguments, stop)), ok=True)
         except MateriaError as error:
             if error.kind == "interrupted":  # left behind
                 raise
@@ -125,43 +125,50 @@ def arguments_of(
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     try:
         hints = get_type_hints(function, include_extras=True)
-        for number, one in enumerate(parameters):
-            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
-                raise TypeError(f"the parameter {one} has no name to call it by")  # noqa: TRY301 - told as all others
+        for number, parameter in enumerate(parameters):
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise TypeError(f"the parameter {parameter} has no name to call it by")  # noqa: TRY301 - told as all others
             # What is left out keeps the function's own default; the model's is only told.
-            default: Any = one.default if isinstance(one.default, (str, int, float, list, dict)) else None
-            if one.default is one.empty:
+            default: Any = (
+                parameter.default if isinstance(parameter.default, (str, int, float, list, dict)) else None
+            )
+            if parameter.default is parameter.empty:
                 default = ...
-            fields[f"argument_{number}"] = (hints.get(one.name, Any), Field(default, alias=spelt(one.name)))
+            fields[f"argument_{number}"] = (
+                hints.get(parameter.name, Any),
+                Field(default, alias=spelt(parameter.name)),
+            )
         model: type[BaseModel] = create_model(called, __config__=ConfigDict(extra="forbid"), **fields)
         schema = model.model_json_schema()
     except (TypeError, ValueError, NameError, PydanticUserError) as error:
-        said = str(error).splitlines()[0]
-        what = f"The function {called} cannot be a tool: {said}"
-        raise AgentError(what, hint=hint, kind="bad_tool") from error
+        reason = str(error).splitlines()[0]
+        message = f"The function {called} cannot be a tool: {reason}"
+        raise AgentError(message, hint=hint, kind="bad_tool") from error
 
     def read(args: Mapping[str, JSON]) -> dict[str, Any]:
         try:
             checked = model.model_validate(dict(args))
         except ValidationError as error:
             raise Refused(f"{called} was not run: {_faults(error)}") from None
-        given = checked.model_fields_set
-        named = zip(parameters, fields, strict=True)
-        return {one.name: getattr(checked, field) for one, field in named if field in given}
+        fields_set = checked.model_fields_set
+        pairs = zip(parameters, fields, strict=True)
+        return {parameter.name: getattr(checked, field) for parameter, field in pairs if field in fields_set}
 
     return Arguments({key: value for key, value in schema.items() if key != "title"}, read)
 
 
 def _faults(error: ValidationError) -> str:
     return "; ".join(
-        f"{named('.'.join(map(str, one['loc'])) or 'the arguments')}: {named(one['msg'])}"
-        for one in error.errors(include_url=False, include_input=False)[:10]
+        f"{named('.'.join(map(str, problem['loc'])) or 'the arguments')}: {named(problem['msg'])}"
+        for problem in error.errors(include_url=False, include_input=False)[:10]
     )
 
 
-def _called(function: Callable[..., Any], given: Mapping[str, Any], stop: threading.Event | None) -> object:
+def _called(
+    function: Callable[..., Any], arguments: Mapping[str, Any], stop: threading.Event | None
+) -> object:
     def work() -> object:
-        value = function(**given)
+        value = function(**arguments)
         return CALLERS.get().run(value, stop) if inspect.isawaitable(value) else value
 
     if inspect.iscoroutinefunction(function) or not isinstance(stop, Stop) or not can_leave(stop):
@@ -209,7 +216,7 @@ class Finder:
             return []
         server = name.partition(".")[0]
         if server not in self._tools:
-            self._tools[server] = {one.name: one for one in self._offered(server)}
+            self._tools[server] = {tool.name: tool for tool in self._offered(server)}
         offered = self._tools[server]
         return list(offered.values()) if name == f"{server}.*" else [offered[name]] if name in offered else []
 
@@ -217,22 +224,22 @@ class Finder:
         spec = as_object(self._more.servers[server])
         held = _held(server, spec, self._project, self._cast, self._stop)
         allowed = as_list(spec.get("allow"))
-        for number, one in enumerate(held.offered):
+        for number, offered_tool in enumerate(held.offered):
             if number == _MOST_TOOLS:
                 self.notes.append(
                     f"{server} offers {len(held.offered)} tools; the first {_MOST_TOOLS} are taken"
                 )
                 return
-            if why := _unfit(one):
-                self.notes.append(f"a tool of {server} is left out, {named(one.name)}: {why}")
+            if why := _unfit(offered_tool):
+                self.notes.append(f"a tool of {server} is left out, {named(offered_tool.name)}: {why}")
                 continue
             yield Tool(
-                f"{server}.{one.name}",
-                readable(one.description or one.name)[:_LONGEST_ABOUT],
-                dict(one.input_schema),
+                f"{server}.{offered_tool.name}",
+                readable(offered_tool.description or offered_tool.name)[:_LONGEST_ABOUT],
+                dict(offered_tool.input_schema),
                 changes=True,
-                free=one.name in allowed or "*" in allowed,
-                run=self._run_of(server, spec, one.name),
+                free=offered_tool.name in allowed or "*" in allowed,
+                run=self._run_of(server, spec, offered_tool.name),
             )
 
     def _run_of(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
@@ -266,7 +273,7 @@ def close_servers(cast: str | None = None) -> None:
 
 async def _ended(cast: str | None) -> None:
     mine = [_OPEN.pop(key) for key in tuple(_OPEN) if cast in (None, key[0])]
-    tasks = [one.end() for one in mine]
+    tasks = [server.end() for server in mine]
     if tasks:
         await asyncio.wait(tasks, timeout=_END_S)
 
@@ -330,22 +337,22 @@ class _Server:
         return self._task
 
     async def _hold(self) -> None:
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
             try:
                 async with AsyncExitStack() as stack:
                     async with asyncio.timeout(CONNECT_S):
-                        self._client = await stack.enter_async_context(await self._made(stack, said))
+                        self._client = await stack.enter_async_context(await self._made(stack, stderr))
                         self.offered = await _listed(self._client)
                     self.ready.set_result(None)
                     await self._over.wait()
             except Exception as error:  # noqa: BLE001 - what servers, transports and the library raise
                 if not self.ready.done():
-                    self.ready.set_exception(_failed(self._name, _cause(error), _last(said)))
+                    self.ready.set_exception(_failed(self._name, _cause(error), _last(stderr)))
                     self.ready.exception()  # looked at, where nobody waits for it any more
             finally:
                 self._over.set()
 
-    async def _made(self, stack: AsyncExitStack, said: TextIO) -> Client:
+    async def _made(self, stack: AsyncExitStack, stderr: TextIO) -> Client:
         import httpx2
         from mcp import Client, StdioServerParameters
         from mcp.client.stdio import stdio_client
@@ -362,12 +369,12 @@ class _Server:
             )
         start = StdioServerParameters(
             command=_value(self._name, self._spec["command"]),
-            args=[_value(self._name, one) for one in as_list(self._spec.get("args"))],
+            args=[_value(self._name, argument) for argument in as_list(self._spec.get("args"))],
             env=_filled(self._name, self._spec.get("env")),
             cwd=self._project,
             encoding_error_handler="replace",
         )
-        return Client(stdio_client(start, said), read_timeout_seconds=seconds)
+        return Client(stdio_client(start, stderr), read_timeout_seconds=seconds)
 
     async def call(self, tool: str, args: dict[str, JSON]) -> ToolResult:
         """Call a tool; whatever goes wrong is a result that says so."""
@@ -391,11 +398,11 @@ class _Server:
 
 async def _listed(client: Client) -> list[Offered]:
     listed = await client.list_tools()
-    found = list(listed.tools)
-    while listed.next_cursor and len(found) <= _MOST_TOOLS:
+    tools = list(listed.tools)
+    while listed.next_cursor and len(tools) <= _MOST_TOOLS:
         listed = await client.list_tools(cursor=listed.next_cursor)
-        found += listed.tools
-    return found
+        tools += listed.tools
+    return tools
 
 
 def _text_of(result: CallToolResult) -> str:
@@ -416,8 +423,8 @@ def _text_of(result: CallToolResult) -> str:
     return "\n".join(parts) or "(it gave nothing)"
 
 
-def _filled(server: str, given: JSON) -> dict[str, str]:
-    return {key: _value(server, value) for key, value in as_object(given).items()}
+def _filled(server: str, variables: JSON) -> dict[str, str]:
+    return {key: _value(server, value) for key, value in as_object(variables).items()}
 
 
 def _value(server: str, text: JSON) -> str:
@@ -442,16 +449,16 @@ def _cause(error: BaseException) -> str:
     return named_error(error) if isinstance(error, Exception) else type(error).__name__
 
 
-def _last(said: TextIO) -> str:
+def _last(stderr: TextIO) -> str:
     """Return the end of what a server wrote to stderr."""
-    said.seek(0)
-    return scrubbed_part(readable(said.read()[-_TOLD:]), start=True).strip()
+    stderr.seek(0)
+    return scrubbed_part(readable(stderr.read()[-_TOLD:]), start=True).strip()
 
 
-def _failed(server: str, why: str, said: str = "") -> AgentError:
-    told = f"; it said: {said}" if said else ""
+def _failed(server: str, why: str, stderr: str = "") -> AgentError:
+    output = f"; it said: {stderr}" if stderr else ""
     return AgentError(
-        f"The MCP server {server} cannot be used: {why}{told}",
+        f"The MCP server {server} cannot be used: {why}{output}",
         where=f"mcpServers.{server}",
         hint="put its command or url in the config right, then retry --turn",
         kind="tool_server",

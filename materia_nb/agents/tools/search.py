@@ -111,39 +111,39 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
 
 def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
     """Whether globs match names one by one; ``**`` takes any number. Follows all ways at once, so it is fast."""
-    at = _past_stars({0}, globs)
+    states = _past_stars({0}, globs)
     for name in names:
         after = set()
-        for place in at:
-            if place < len(globs) and globs[place] == "**":
-                after.add(place)
-            elif place < len(globs) and fnmatch.fnmatchcase(name, globs[place]):
-                after.add(place + 1)
-        at = _past_stars(after, globs)
-    return len(globs) in at
+        for state in states:
+            if state < len(globs) and globs[state] == "**":
+                after.add(state)
+            elif state < len(globs) and fnmatch.fnmatchcase(name, globs[state]):
+                after.add(state + 1)
+        states = _past_stars(after, globs)
+    return len(globs) in states
 
 
-def _past_stars(places: Iterable[int], globs: Sequence[str]) -> set[int]:
-    found = set()
-    for place in places:
-        found.add(place)
-        while place < len(globs) and globs[place] == "**":
-            place += 1  # noqa: PLW2901 - walks on from it
-            found.add(place)
-    return found
+def _past_stars(starts: Iterable[int], globs: Sequence[str]) -> set[int]:
+    reached = set()
+    for state in starts:
+        reached.add(state)
+        while state < len(globs) and globs[state] == "**":
+            state += 1  # noqa: PLW2901 - walks on from it
+            reached.add(state)
+    return reached
 
 
 class Search:
     """One search of the current directory: what it writes, and what it passes over."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self._prefix = asked["prefix"]
-        self._only = asked["only"]
-        self._room = asked["room"]
+    def __init__(self, request: dict[str, Any]) -> None:
+        self._prefix = request["prefix"]
+        self._only = request["only"]
+        self._room = request["room"]
         self._results = 0
         self._binary = 0
         self._unread = 0
-        self._fits = glob_test(asked["glob"]) if asked["glob"] is not None else lambda _: True
+        self._fits = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
         """Write every path that fits, directories with a slash at the end."""
@@ -173,9 +173,9 @@ class Search:
                 done = 0
                 for number, piece in pieces(file):
                     line = piece.rstrip(b"\r\n").decode(errors="surrogateescape")
-                    if number != done and (found := pattern.search(line)):
+                    if number != done and (match := pattern.search(line)):
                         done = number
-                        if not self._write(f"{self._path(parts)}:{number}: {_around(line, found)}"):
+                        if not self._write(f"{self._path(parts)}:{number}: {_around(line, match)}"):
                             return False
         except NotPlain:
             pass
@@ -230,11 +230,11 @@ def _is_link(name: str, folder: int) -> bool:
         return True  # gone again: not to be entered
 
 
-def _around(line: str, found: re.Match[str]) -> str:
+def _around(line: str, match: re.Match[str]) -> str:
     """Return a line, or of a long one the part with the match."""
     if len(line) <= _LINE_SHOWN:
         return line
-    start = max(0, found.start() - _BEFORE_MATCH)
+    start = max(0, match.start() - _BEFORE_MATCH)
     end = start + _LINE_SHOWN
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
@@ -247,16 +247,16 @@ def _write(line: str) -> None:
 
 def main() -> int:
     """Do what stdin asks for."""
-    asked = json.load(sys.stdin)
-    here = os.fstat(os.open(".", os.O_RDONLY))
-    if [here.st_dev, here.st_ino] != asked["folder"]:
+    request = json.load(sys.stdin)
+    folder = os.fstat(os.open(".", os.O_RDONLY))
+    if [folder.st_dev, folder.st_ino] != request["folder"]:
         return MOVED
-    search = Search(asked)
-    if asked["pattern"] is None:
+    search = Search(request)
+    if request["pattern"] is None:
         search.find()
         return 0
     try:
-        pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
+        pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
     except (re.error, OverflowError, RecursionError) as error:
         sys.stderr.write(str(error))
         return BAD_PATTERN
