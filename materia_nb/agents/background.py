@@ -14,17 +14,17 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
-from materia_nb.agents.interface import AgentError, nobody
+from materia_nb.agents.interface import AgentError, ignore_telling
 from materia_nb.agents.library_logs import log_unhandled
 from materia_nb.platform import HeldInterrupts, Stop
 
 T = TypeVar("T")
 
-_LOOK_S: Final = 0.1  # how often a waiting caller looks for a stop
+_POLL_S: Final = 0.1  # how often a waiting caller looks for a stop
 _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
 
-def can_leave(stop: threading.Event | None) -> bool:
+def can_abandon(stop: threading.Event | None) -> bool:
     """Whether whoever calls can be made to go on without what nobody can end.
 
     Not in the main thread, where an interrupt ends it, and not without threads.
@@ -33,7 +33,7 @@ def can_leave(stop: threading.Event | None) -> bool:
     return platform.THREADS and not in_main and isinstance(stop, Stop)
 
 
-def leavable(work: Callable[[], T], stop: Stop) -> T:
+def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
     """Do ``work`` in a thread of its own, and wait for it until ``stop`` says to leave it behind.
 
     Raises:
@@ -52,7 +52,7 @@ def leavable(work: Callable[[], T], stop: Stop) -> T:
             done.set()
 
     platform.start_thread(run, "materia-function")
-    while not done.wait(_LOOK_S):
+    while not done.wait(_POLL_S):
         if stop.left:
             raise AgentError("It was left behind.", kind="interrupted")
     if raised:
@@ -79,7 +79,7 @@ class LoopInbox(Generic[T]):
         """Let the waiting thread look up although nothing was told."""
         self._told.put(None)
 
-    def empty(self, timeout_s: float = 0.0) -> None:
+    def deliver(self, timeout_s: float = 0.0) -> None:
         """Pass on what was told, after waiting a while for the first of it."""
         try:
             entries = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
@@ -121,9 +121,9 @@ class BackgroundLoop:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
             KeyboardInterrupt: the awaitable was cancelled.
         """
-        inbox = inbox or LoopInbox(nobody)
+        inbox = inbox or LoopInbox(ignore_telling)
         if not platform.THREADS:
-            return _here(awaitable, stop, inbox)
+            return _run_inline(awaitable, stop, inbox)
         loop = self._running()
         if threading.current_thread() is self._thread:
             # An agent that waits for another agent: this loop is busy until that one has answered.
@@ -138,13 +138,13 @@ class BackgroundLoop:
             # Inside, since an interrupt can arrive as soon as the call has begun.
             loop.call_soon_threadsafe(call.begin)
             while not stopped and not call.finished.is_set():
-                inbox.empty(_LOOK_S)
+                inbox.deliver(_POLL_S)
                 stopped = stop is not None and stop.is_set() and not call.finished.is_set()
         finally:
             if not call.finished.is_set():
                 loop.call_soon_threadsafe(call.cancel)
                 call.finished.wait(_CANCEL_S)
-        inbox.empty()
+        inbox.deliver()
         if stopped:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return call.result()
@@ -168,7 +168,7 @@ class BackgroundLoop:
             return self._loop
 
 
-def _here(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
+def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
     """Wait for an awaitable where there are no threads, without giving way to anything else.
 
     So it can compute, but not wait for a timer, the network, or another task.
@@ -180,11 +180,11 @@ def _here(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbo
     coroutine = whole()
     try:
         while coroutine.send(None) is None:  # a bare yield, as of asyncio.sleep(0): nothing is waited for
-            inbox.empty()
+            inbox.deliver()
             if stop is not None and stop.is_set():
                 raise AgentError("The agent was interrupted", kind="interrupted")
     except StopIteration as done:
-        inbox.empty()
+        inbox.deliver()
         value: T = done.value
         return value
     finally:
@@ -261,7 +261,7 @@ CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARE
 """The loop of function agents: that of the task that awaits the cast, if one does."""
 
 
-class _Starter:
+class _ThreadStarter:
     """Starts threads from one of its own, so that whoever asks does not wait until they have begun.
 
     A queue brings it what to start, and not a loop: waking one writes to a socket, and whoever writes gives up the interpreter,
@@ -279,16 +279,16 @@ class _Starter:
             return
         if self._thread is None or not self._thread.is_alive():  # not yet, or left in the parent of a fork
             acts = self._asked = queue.SimpleQueue()
-            self._thread = platform.start_thread(partial(_start_what_comes, acts), "materia-starts")
+            self._thread = platform.start_thread(partial(_start_from_queue, acts), "materia-starts")
         self._asked.put(partial(copy_context().run, platform.start_thread, act, name))
 
 
-def _start_what_comes(acts: queue.SimpleQueue[Callable[[], object]]) -> None:
+def _start_from_queue(acts: queue.SimpleQueue[Callable[[], object]]) -> None:
     while True:
         acts.get()()
 
 
-_STARTER: Final = _Starter()
+_THREAD_STARTER: Final = _ThreadStarter()
 
 
 class _Waker:
@@ -309,13 +309,13 @@ class _Waker:
             self._next.cancel()
 
     def _wake(self) -> None:
-        self._next = asyncio.get_running_loop().call_later(_LOOK_S, self._wake)
+        self._next = asyncio.get_running_loop().call_later(_POLL_S, self._wake)
 
 
 _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = weakref.WeakKeyDictionary()
 
 
-async def in_thread(work: Callable[[], T], stop: Stop) -> T:
+async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
     """Do what blocks in a thread, while this loop goes on and runs the agents that are coroutines.
 
     Raises:
@@ -332,12 +332,12 @@ async def in_thread(work: Callable[[], T], stop: Stop) -> T:
         except BaseException as error:  # noqa: BLE001 - raised again below, by whoever awaits it
             future.set_exception(error)
 
-    _STARTER.start(run, "materia-cast")
+    _THREAD_STARTER.start(run, "materia-cast")
     awaited, cancelled = asyncio.wrap_future(future), None
     with _WAKERS.setdefault(loop, _Waker()):
         while not awaited.done():
             try:
-                await asyncio.wait([awaited], timeout=_LOOK_S if cancelled else None)
+                await asyncio.wait([awaited], timeout=_POLL_S if cancelled else None)
             except asyncio.CancelledError as error:
                 cancelled = error
             if cancelled is not None:

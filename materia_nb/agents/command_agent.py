@@ -16,14 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.agents.interface import (
-    ENDLESS,
     TIMEOUT_S,
+    UNENDED_THINKING,
     AgentError,
     Reply,
     Spent,
     Turn,
     Usage,
-    part_thinking,
+    split_thinking,
 )
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
@@ -276,7 +276,7 @@ class CommandAgent:
             )
         stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
         answer = self._read(turn, result, stdout)
-        split = part_thinking(answer.text)
+        split = split_thinking(answer.text)
         meta: dict[str, JSON] = {
             "program": _program(argv),
             "arguments": len(argv) - 1,
@@ -285,7 +285,11 @@ class CommandAgent:
         if answer.session:
             meta["session"] = answer.session
         return Reply(
-            split.text, answer.usage, meta=meta, thinking=split.thinking, cut="" if split.ended else ENDLESS
+            split.text,
+            answer.usage,
+            meta=meta,
+            thinking=split.thinking,
+            cut="" if split.ended else UNENDED_THINKING,
         )
 
     def goes_on_in(self, turn: Turn) -> str:

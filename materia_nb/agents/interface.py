@@ -153,11 +153,11 @@ Telling: TypeAlias = Said | Called | Noted | Spent
 """What an agent tells while it answers."""
 
 
-def nobody(_: Telling) -> None:
+def ignore_telling(_: Telling) -> None:
     """Take what an agent tells when nobody listens."""
 
 
-def _tells_nobody(_: Telling) -> None:
+def _refuse_to_tell(_: Telling) -> None:
     raise AgentError(
         "What an agent tells in another process does not come back.",
         hint="return it in the Reply (usage, thinking), or let an executor with threads run the function",
@@ -167,7 +167,7 @@ def _tells_nobody(_: Telling) -> None:
 _Value = TypeVar("_Value")
 
 
-class _Later(Generic[_Value]):
+class _Lazy(Generic[_Value]):
     """A field of a turn that holds its value, or what makes it when an agent reads it."""
 
     def __init__(self, **default: _Value) -> None:
@@ -241,12 +241,12 @@ class Turn:
     materia_label: str
     visit: int
     kind: TurnKind
-    prompt: _Later[str] = _Later()
-    parts: _Later[tuple[PromptPart, ...]] = _Later(default=())
+    prompt: _Lazy[str] = _Lazy()
+    parts: _Lazy[tuple[PromptPart, ...]] = _Lazy(default=())
     item: JSON = None
     state: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
     last: JSON = None
-    handoffs: _Later[tuple[Handoff, ...]] = _Later(default=())
+    handoffs: _Lazy[tuple[Handoff, ...]] = _Lazy(default=())
     conversation: tuple[Message, ...] = ()
     meta: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
     item_key: str | None = None
@@ -266,7 +266,7 @@ class Turn:
     grant: Grant | None = None
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
-    tell: Callable[[Telling], None] = field(default=nobody, compare=False, repr=False)
+    tell: Callable[[Telling], None] = field(default=ignore_telling, compare=False, repr=False)
     lane: str = ""
     more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
@@ -274,7 +274,7 @@ class Turn:
         """Say what a turn has instead of ``name``."""
         raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
 
-    def heard_by(self, tell: Callable[[Telling], None]) -> Turn:
+    def telling_to(self, tell: Callable[[Telling], None]) -> Turn:
         """Return the same turn with another ``tell``; nothing that is made when it is read is made now."""
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
@@ -283,7 +283,7 @@ class Turn:
     def __getstate__(self) -> dict[str, object]:
         """Return what another process is sent: all fields as they are, but that nothing told there comes back."""
         return {name: getattr(self, name) for name in TURN_FIELDS} | {
-            "tell": _tells_nobody,
+            "tell": _refuse_to_tell,
             "more_tools": MoreTools(),
         }
 
@@ -385,7 +385,7 @@ def reply_from(value: object, who: object) -> Reply:
     )
 
 
-def sound(
+def validate_reply(
     value: object,
     who: object,
     write: Callable[[Mapping[str, JSON]], str] | None = None,
@@ -412,9 +412,11 @@ def sound(
                 f"{who} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}"
             )
     if thinks and reply.value is None and not reply.thinking:
-        text, thinking, ended = part_thinking(reply.text)
+        text, thinking, ended = split_thinking(reply.text)
         if thinking or not ended:
-            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else ENDLESS))
+            reply = replace(
+                reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNENDED_THINKING)
+            )
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
             f"The answer of {who} was cut off by {reply.cut}, so there is none",
@@ -422,7 +424,7 @@ def sound(
             kind="answer_cut",
         )
     text = reply.text if write is None or reply.value is None else write(reply.value)
-    usage = None if reply.usage is None else sound_usage(reply.usage, who)
+    usage = None if reply.usage is None else validate_usage(reply.usage, who)
     try:
         meta = dict(reply.meta) if reply.meta else NOTHING
         if meta:
@@ -432,7 +434,7 @@ def sound(
     return Answer(text, usage, meta, thinking=reply.thinking, cut=reply.cut)
 
 
-def sound_usage(usage: Any, who: object) -> StepUsage:
+def validate_usage(usage: Any, who: object) -> StepUsage:
     """Take tokens and cost as an agent gave them.
 
     Raises:
@@ -486,14 +488,14 @@ _FINAL: Final = re.compile(r"<\|channel\|>final(?:<\|message\|>)?")
 _AFTER_CHANNEL: Final = re.compile(r"<\|(?:end|return)\|>\s*$")
 _QUOTED: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
-LONGEST_THINKING: Final = 65_536
+MAX_THINKING_BYTES: Final = 65_536
 """Maximum size of the thinking that is kept for one turn, in bytes."""
 
-ENDLESS: Final = "thinking that had no end"
+UNENDED_THINKING: Final = "thinking that had no end"
 """The reason why a reply with thinking and nothing else was cut (R52)."""
 
 
-class Parted(NamedTuple):
+class SplitReply(NamedTuple):
     """A reply in parts: the answer, the thinking before it, and True if the thinking had an end."""
 
     text: str
@@ -501,7 +503,7 @@ class Parted(NamedTuple):
     ended: bool = True
 
 
-def part_thinking(text: str, tags: tuple[str, str] = TAGS) -> Parted:
+def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
     """Separate the thinking before an answer from the answer.
 
     Thinking is a block at the beginning between ``tags``, or in ``think``, ``thinking`` or ``reasoning`` tags of any case, or
@@ -512,12 +514,12 @@ def part_thinking(text: str, tags: tuple[str, str] = TAGS) -> Parted:
     written = text.lstrip("\ufeff \t\r\n")
     if written.startswith(tags[0]):
         thinking, ended, answer = written.removeprefix(tags[0]).partition(tags[1])
-        return Parted(answer.strip(), thinking.strip(), bool(ended))
+        return SplitReply(answer.strip(), thinking.strip(), bool(ended))
     if channel := _CHANNEL.match(written):
         final = _FINAL.search(written, channel.end())
         thinking = written[channel.end() : final.start() if final else None]
         answer = _AFTER_CHANNEL.sub("", written[final.end() :]) if final else ""
-        return Parted(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
+        return SplitReply(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
     tag_matches = list(_TAG.finditer(written))
     if tag_matches and tag_matches[0].start() == 0 and not tag_matches[0][1]:
         name = tag_matches[0][2].lower()
@@ -526,10 +528,10 @@ def part_thinking(text: str, tags: tuple[str, str] = TAGS) -> Parted:
     else:
         begin, end = 0, _unopened(written, tag_matches)
         if end is None:
-            return Parted(text)
+            return SplitReply(text)
     answer = written[end.end() :] if end is not None else ""
     thinking = written[begin : end.start() if end is not None else None]
-    return Parted(answer.strip(), thinking.strip(), end is not None)
+    return SplitReply(answer.strip(), thinking.strip(), end is not None)
 
 
 def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
@@ -553,15 +555,15 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def joined_thinking(thoughts: Iterable[str]) -> str:
+def join_thinking(thoughts: Iterable[str]) -> str:
     """Put what was thought in several answers of one turn together."""
     return "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
 
 
-def kept_thinking(thinking: str) -> str:
+def truncate_thinking(thinking: str) -> str:
     """Return as much of the thinking as is kept, and say where it was cut."""
     data = thinking.encode()
-    if len(data) <= LONGEST_THINKING:
+    if len(data) <= MAX_THINKING_BYTES:
         return thinking
     notice = f"\n[cut: {len(thinking):,} characters in all]"
-    return data[: LONGEST_THINKING - len(notice.encode())].decode(errors="ignore") + notice
+    return data[: MAX_THINKING_BYTES - len(notice.encode())].decode(errors="ignore") + notice

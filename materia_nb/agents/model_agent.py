@@ -38,7 +38,7 @@ _NO_KEY: Final = "none"
 """What a server that wants no key is sent in its place; the client library needs something."""
 
 
-def model_name_of(model: object) -> str:
+def display_name(model: object) -> str:
     """Return what a model is called where it is shown."""
     return model if isinstance(model, str) else str(getattr(model, "model_id", type(model).__name__))
 
@@ -52,7 +52,7 @@ def providers() -> list[str]:
     return sorted({*(name for name in names if "/" not in name), "ollama", "openrouter"})
 
 
-def meant(name: str) -> str:
+def suggest_model(name: str) -> str:
     """Return the model that is plainly meant by ``openai/gpt-5`` or ``model:openai/gpt-5``; empty where none is."""
     provider, slash, rest = name.removeprefix("model:").removeprefix("model/").partition("/")
     known = bool(slash and rest) and find_spec("pydantic_ai") is not None and provider in providers()
@@ -108,7 +108,7 @@ def _needs_library() -> None:
 
 
 def _did_you_mean(name: str) -> str:
-    return f"did you mean {suggestion!r}?" if (suggestion := meant(name)) else ""
+    return f"did you mean {suggestion!r}?" if (suggestion := suggest_model(name)) else ""
 
 
 def _bad_model(message: str, hint: str | None = None) -> AgentError:
@@ -156,7 +156,7 @@ def make_model(model: object, base_url: str | None = None, key_env: str | None =
     from materia_nb.agents.model_requests import ModelHandle
 
     if isinstance(model, Model):
-        return ModelHandle(model, model_name_of(model), _reports_finish(model))
+        return ModelHandle(model, display_name(model), _reports_finish(model))
     name = str(model)
     provider, _, rest = name.partition(":")
     if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
@@ -242,7 +242,7 @@ def _reports_finish(model: Model) -> bool:
 
 _ATTEMPTS: Final = 4
 _FIRST_PAUSE_S: Final = 1.0
-_MOST_ROUNDS: Final = 50
+_MAX_ROUNDS: Final = 50
 
 
 def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -302,7 +302,7 @@ class ModelAgent:
         name: str | None = None,
     ) -> None:
         with HeldInterrupts():
-            name_of_it = "model" if model is None else model_name_of(model)
+            name_of_it = "model" if model is None else display_name(model)
             if model is not None:
                 check_model(model, base_url)
         if key_env:
@@ -323,7 +323,7 @@ class ModelAgent:
         self.timeout_s = timeout_s
         self.attempts = attempts
         self.first_pause_s = first_pause_s
-        self.most_rounds = _MOST_ROUNDS
+        self.most_rounds = _MAX_ROUNDS
         self._handles: dict[str, ModelHandle] = {}
         self.name = name or name_of_it
 
@@ -341,11 +341,11 @@ class ModelAgent:
             KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
         """
         with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
-            from materia_nb.agents.model_turn import Talk
+            from materia_nb.agents.model_turn import ModelTurn
 
             model = self._model_of(turn)
         try:
-            return Talk(self, model, turn).answer()
+            return ModelTurn(self, model, turn).answer()
         except AgentError as error:
             if error.kind in ("bad_key", "denied"):
                 self._handles.clear()  # the next try reads the environment again
@@ -355,7 +355,7 @@ class ModelAgent:
         """Return why no model could be asked: none is named, a key is not set, a package is missing; else None."""
         chosen = self.model if self.model is not None else model
         if not chosen:
-            return _no_model("The materia")
+            return _no_model_error("The materia")
         try:
             with HeldInterrupts():
                 make_model(chosen, self.base_url, self.key_env)
@@ -380,8 +380,8 @@ class ModelAgent:
     def _model_of(self, turn: Turn) -> ModelHandle:
         chosen = self.model if self.model is not None else turn.model
         if not chosen:
-            raise _no_model(f"The materia {turn.materia_id}", turn.socket_id)
-        name = model_name_of(chosen)
+            raise _no_model_error(f"The materia {turn.materia_id}", turn.socket_id)
+        name = display_name(chosen)
         if name not in self._handles:
             self._handles[name] = make_model(chosen, self.base_url, self.key_env)
         return self._handles[name]
@@ -391,7 +391,7 @@ class ModelAgent:
         return f"ModelAgent({self.name!r}{where})"
 
 
-def _no_model(who: str, where: str | None = None) -> AgentError:
+def _no_model_error(who: str, where: str | None = None) -> AgentError:
     return AgentError(
         f"{who} names no model, and the agent has none of its own",
         where=where,

@@ -51,7 +51,7 @@ _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
 _NO_TOOLS: Final = (
     "if the model takes no tools, set the agent again with --no-tools (tools=False), then retry --turn"
 )
-_AGAIN: Final = (
+_TRANSIENT: Final = (
     ai.ModelRateLimitError,
     ai.ModelUnavailableError,
     ai.ModelServerError,
@@ -68,7 +68,7 @@ _KINDS: Final = {name: (row["kind"], row["what"], row["hint"]) for name, row in 
 """The kind of each error, what is said of it with the model's name, and the way on."""
 
 
-def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
+def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
     """Turn what the library raised into an error that a person can act on; keys are cut out of it.
 
     Args:
@@ -78,7 +78,7 @@ def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
     """
     if isinstance(error, AgentError):
         return error
-    name, detail = _name_of_failure(error), _said(error)
+    name, detail = _failure_name(error), _provider_message(error)
     kind, sentence, hint = _KINDS[name]
     sentence = sentence.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
     if name == "request" and _TOOLS.search(detail):
@@ -88,27 +88,27 @@ def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
     return AgentError(sentence + (f": {detail}" if detail else ""), hint=hint, kind=kind)
 
 
-def refused(model: str, why: object) -> AgentError:
+def refusal_error(model: str, why: object) -> AgentError:
     """Return the error for an answer that was refused, or held back by a filter."""
-    detail = f": {_short(why)}" if isinstance(why, str) and why else ""
+    detail = f": {_one_short_line(why)}" if isinstance(why, str) and why else ""
     kind, sentence, hint = _KINDS["refused"]
     return AgentError(sentence.format(model=model) + detail, hint=hint, kind=kind)
 
 
-def empty(model: str) -> AgentError:
+def empty_answer_error(model: str) -> AgentError:
     """Return the error for an answer without text and without calls."""
     kind, _, hint = _KINDS["malformed"]
     return AgentError(f"The answer of {model} is empty", hint=hint, kind=kind)
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, ai.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
-    return isinstance(error, (*_AGAIN, CutOff))
+    return isinstance(error, (*_TRANSIENT, CutOff))
 
 
-def briefly(error: BaseException, model: str) -> str:
+def short_reason(error: BaseException, model: str) -> str:
     """Say in a few words what went wrong, for a note that it is tried again."""
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
@@ -117,7 +117,7 @@ def briefly(error: BaseException, model: str) -> str:
     return f"no connection to {model}"
 
 
-def _name_of_failure(error: Exception) -> str:
+def _failure_name(error: Exception) -> str:
     kinds: dict[str, tuple[type[Exception], ...]] = {
         "quota": (ai.ModelQuotaExceededError,),
         "rate": (ai.ModelRateLimitError,),
@@ -135,36 +135,42 @@ def _name_of_failure(error: Exception) -> str:
     if name is None:
         # The transport libraries have errors of their own, where a provider's client lets them through.
         name = "line" if type(error).__module__.startswith("httpx") else "other"
-    if name == "key" and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_said(error)):
+    if (
+        name == "key"
+        and getattr(error, "status_code", 401) == 403
+        and not _ABOUT_KEY.search(_provider_message(error))
+    ):
         return "denied"
-    if name == "request" and _REFUSALS.search(f"{getattr(error, 'provider_error_code', '')} {_said(error)}"):
+    if name == "request" and _REFUSALS.search(
+        f"{getattr(error, 'provider_error_code', '')} {_provider_message(error)}"
+    ):
         return "refused"
     if name == "malformed" and getattr(error, "in_stream", False):
         return "down"
     return name
 
 
-def _said(error: Exception) -> str:
+def _provider_message(error: Exception) -> str:
     """Return what the provider, or else the innermost cause, said of it; on one line, bounded, without keys."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
         body = inner.get("message") if isinstance(inner, dict) else inner
     if isinstance(body, str) and body.strip():
-        return _short(body)
+        return _one_short_line(body)
     if isinstance(error, ai.ModelHTTPError):
         return f"status {error.status_code}"
     innermost: BaseException = error
     while innermost.__cause__ is not None:
         innermost = innermost.__cause__
-    return _short(named_error(innermost))
+    return _one_short_line(named_error(innermost))
 
 
-def _short(text: str) -> str:
+def _one_short_line(text: str) -> str:
     return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
-class Spending:
+class UsageLog:
     """Adds up the tokens of answers, also of those that broke off."""
 
     def __init__(self) -> None:
@@ -204,7 +210,7 @@ def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
 
 _LONGEST_PAUSE_S: Final = 60.0
 
-LONGEST_ANSWER: Final = 8 * 1024 * 1024
+MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
 """The longest answer that is taken, in characters, with its thoughts and the arguments of its calls."""
 
 LOOP: Final = BackgroundLoop()
@@ -254,7 +260,7 @@ class Requests:
     handle: ModelHandle
     tell: Callable[[Telling], None]
     stop: threading.Event
-    spending: Spending
+    spending: UsageLog
     retries: int = field(default=0, init=False)
 
     def ask(
@@ -272,10 +278,10 @@ class Requests:
             nonlocal tries
             tries += 1
             left = max(self.options.timeout_s - (time.monotonic() - started), 0.001)
-            return self._once(messages, {**settings, "request_timeout": left}, parameters)
+            return self._try_once(messages, {**settings, "request_timeout": left}, parameters)
 
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_may_pass),
+            retry=tenacity.retry_if_exception(_is_transient),
             stop=tenacity.stop_any(
                 tenacity.stop_after_attempt(self.options.attempts),
                 tenacity.stop_before_delay(self.options.timeout_s),
@@ -288,9 +294,9 @@ class Requests:
         try:
             return retrying(once)
         except Exception as error:  # noqa: BLE001 - the libraries of many providers raise what they like
-            raise failure(error, self.handle.name, tries) from None
+            raise request_error(error, self.handle.name, tries) from None
 
-    def _once(
+    def _try_once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
         inbox: LoopInbox[Telling] = LoopInbox(self.tell)
@@ -331,9 +337,9 @@ class Requests:
             size = 0
             async for event in stream:
                 size += _size(event)
-                if size > LONGEST_ANSWER:
+                if size > MAX_ANSWER_CHARS:
                     raise AgentError(
-                        f"{self.handle.name} answered with more than {LONGEST_ANSWER:,} characters",
+                        f"{self.handle.name} answered with more than {MAX_ANSWER_CHARS:,} characters",
                         hint="retry --turn, or give the agent fewer max_tokens in its settings",
                         kind="agent_reply_too_long",
                     )
@@ -355,7 +361,7 @@ class Requests:
     def _note(self, state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         self.retries += 1
-        reason = briefly(error, self.handle.name) if error else "nothing"
+        reason = short_reason(error, self.handle.name) if error else "nothing"
         number = f"{state.attempt_number + 1} of {self.options.attempts}"
         self.tell(Noted(f"{reason}; trying again in {state.upcoming_sleep:.2g} s ({number})"))
 

@@ -28,23 +28,30 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
 from materia_nb.agents.interface import (
-    ENDLESS,
     TAGS,
+    UNENDED_THINKING,
     AgentError,
     Asking,
     Called,
     Noted,
-    Parted,
     Reply,
     Spent,
+    SplitReply,
     Turn,
-    joined_thinking,
-    part_thinking,
+    join_thinking,
+    split_thinking,
 )
-from materia_nb.agents.model_requests import ModelHandle, ModelOptions, Requests, Spending, empty, refused
+from materia_nb.agents.model_requests import (
+    ModelHandle,
+    ModelOptions,
+    Requests,
+    UsageLog,
+    empty_answer_error,
+    refusal_error,
+)
 from materia_nb.agents.tools import Tool, choose_tools
 from materia_nb.agents.tools.file_tools import Toolbox
-from materia_nb.agents.tools.more_tools import Finder
+from materia_nb.agents.tools.more_tools import ToolFinder
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import deceptive_signs, did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
@@ -81,15 +88,15 @@ def conversation(turn: Turn) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
     for message in turn.conversation:
         if message.role == "user":
-            messages.append(_asked(message.text))
+            messages.append(_user_message(message.text))
         else:
-            messages += rounds(message.calls)
+            messages += tool_rounds(message.calls)
             if message.text:
                 messages.append(ModelResponse([TextPart(message.text)]))
-    return [*messages, _asked(turn.prompt)]
+    return [*messages, _user_message(turn.prompt)]
 
 
-def rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
+def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
     """Yield for each answer that asked for calls that answer and what the calls gave."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
         together = list(group)
@@ -138,7 +145,7 @@ def parameters(
         plain,
         output_mode="native",
         output_object=OutputObjectDefinition(
-            json_schema=dict(schema), name="handoff", strict=False if leaves_open(schema) else None
+            json_schema=dict(schema), name="handoff", strict=False if is_open_schema(schema) else None
         ),
     )
     try:
@@ -172,7 +179,7 @@ def _settings_for(
     return cast("ModelSettings", merged)
 
 
-def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
+def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply:
     """Return the answer and the thinking of a model, however both were cut into pieces (R49).
 
     The library takes a tag for one only where it came as a piece of its own, so the text is put together again.
@@ -181,7 +188,7 @@ def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
     written = [isinstance(part, TextPart) or _from_text(part) for part in own]
     thought = [part.content for part, in_text in zip(own, written, strict=True) if not in_text]
     if not any(isinstance(part, ThinkingPart) and _from_text(part) for part in own):
-        split = part_thinking(response.text or "", tags)
+        split = split_thinking(response.text or "", tags)
     else:
         pieces = [part for part, in_text in zip(own, written, strict=True) if in_text]
         text = [
@@ -190,20 +197,20 @@ def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
             else tags[0] + part.content + tags[1] * (part is not pieces[-1])
             for part in pieces
         ]
-        split = part_thinking("".join(text), tags)
+        split = split_thinking("".join(text), tags)
     ended = split.ended and bool(split.text or not thought or response.finish_reason != "length")
-    return Parted(split.text, joined_thinking([*thought, split.thinking]), ended)
+    return SplitReply(split.text, join_thinking([*thought, split.thinking]), ended)
 
 
 def _from_text(part: ThinkingPart) -> bool:
     return part.signature is None and part.id in (None, "content")
 
 
-def _asked(text: str) -> ModelRequest:
+def _user_message(text: str) -> ModelRequest:
     return ModelRequest([UserPromptPart(text)])
 
 
-def leaves_open(schema: JSON) -> bool:
+def is_open_schema(schema: JSON) -> bool:
     """Whether a schema leaves something open: a value, a field that may be missing, or one of any name.
 
     A provider that holds its model to a strict schema takes none of these.
@@ -215,21 +222,21 @@ def leaves_open(schema: JSON) -> bool:
     optional = set(fields).difference(required)
     free = schema.get("additionalProperties", False) is not False
     return bool(
-        not schema or optional or free or any(map(leaves_open, [*fields.values(), schema.get("items")]))
+        not schema or optional or free or any(map(is_open_schema, [*fields.values(), schema.get("items")]))
     )
 
 
 INVALID: Final = "INVALID_JSON"
 """The name under which arguments are kept that are not a JSON object, or too long: then their beginning."""
 
-LONGEST_ARGUMENTS: Final = 1024 * 1024
+MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
 """The longest arguments of a call that are taken, in characters."""
 
 _DENIED: Final = "A person decided that this must not be done."
 _INTERRUPTED: Final = "This was interrupted; a part of it may have been done."
 
 
-class Calls:
+class ToolCalls:
     """The tool calls of one turn.
 
     Args:
@@ -242,7 +249,7 @@ class Calls:
         self._turn = turn
         self._tools = tools
         self._stop = stop
-        self._grant = _unused(turn)
+        self._grant = _unused_grant(turn)
         # A clock that goes back prolongs no grant: from here on, it is the monotonic one that counts at least.
         granted_at = self._grant.given_at if self._grant is not None else 0.0
         self._ahead = max(time.time(), granted_at) - time.monotonic()
@@ -261,7 +268,7 @@ class Calls:
 
     def not_run(self, call: ToolCall, why: str) -> ToolCall:
         """Tell a call that is not even tried, and return it with this result."""
-        return self._told(call, why, ok=False, started=time.perf_counter())
+        return self._record(call, why, ok=False, started=time.perf_counter())
 
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run what may run and return the calls that have a result, and those that need leave first.
@@ -276,13 +283,13 @@ class Calls:
         for call in calls:
             if call.result is not None:
                 done.append(call)
-            elif self._may(call):
+            elif self._is_allowed(call):
                 done.append(self._run(call))
             else:
                 pending.append(call)
         return done, pending
 
-    def _may(self, call: ToolCall) -> bool:
+    def _is_allowed(self, call: ToolCall) -> bool:
         if not self._changes(call):
             return True
         if call.decided is not None or self._tools[call.tool].free:
@@ -299,16 +306,16 @@ class Calls:
         started = time.perf_counter()
         if call.decided != "denied" and self._changes(call):
             # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
-            self._told(call, _INTERRUPTED, ok=False, started=started)
+            self._record(call, _INTERRUPTED, ok=False, started=started)
         try:
             text, ok = self._result(call)
         except KeyboardInterrupt:
-            self._told(call, _INTERRUPTED, ok=False, started=started)
+            self._record(call, _INTERRUPTED, ok=False, started=started)
             raise
         if self._stop.is_set():
-            self._told(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, started=started)
+            self._record(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, started=started)
             raise AgentError("The agent was interrupted", kind="interrupted")
-        return self._told(call, text, ok=ok, started=started)
+        return self._record(call, text, ok=ok, started=started)
 
     def _changes(self, call: ToolCall) -> bool:
         """Whether it would change something if it ran; one of no tool, or without arguments, does nothing."""
@@ -322,7 +329,7 @@ class Calls:
             meant = did_you_mean(call.tool, self._tools)
             return f"There is no tool {call.tool!r}: {meant}", False
         if INVALID in call.args:
-            limit = f"{LONGEST_ARGUMENTS:,}"
+            limit = f"{MAX_ARGUMENTS_CHARS:,}"
             return (
                 f"The arguments are not a JSON object of at most {limit} characters; send the call again.",
                 False,
@@ -330,7 +337,7 @@ class Calls:
         result = self._box.call(call.tool, call.args)
         return result.text, result.ok
 
-    def _told(self, call: ToolCall, text: str, *, ok: bool, started: float) -> ToolCall:
+    def _record(self, call: ToolCall, text: str, *, ok: bool, started: float) -> ToolCall:
         call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - started, 6))
         self._turn.tell(Called(call))
         return call
@@ -341,20 +348,20 @@ def _is_deceptive(call: ToolCall) -> bool:
     return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 
-def _unused(turn: Turn) -> Grant | None:
+def _unused_grant(turn: Turn) -> Grant | None:
     """Return the grant of a turn, unless its command ran before the turn was cut off."""
     grant = turn.grant
     ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
     return None if grant is None or grant.exact_content in ran else grant
 
 
-MOST_CALLS: Final = 64
+MAX_CALLS: Final = 64
 """How many calls of one answer are taken."""
 
 _ARGUMENTS_SHOWN: Final = 1_000
 
 
-class Talk:
+class ModelTurn:
     """One turn; :meth:`answer` is called once, in the thread that asked the agent."""
 
     def __init__(self, options: ModelOptions, model: ModelHandle, turn: Turn) -> None:
@@ -362,10 +369,10 @@ class Talk:
         self._handle = model
         self._turn = turn
         self._begun = time.monotonic()
-        self._spending = Spending()
+        self._spending = UsageLog()
         self._stop = turn.stop or Stop()
         self._requests = Requests(options, model, turn.tell, self._stop, self._spending)
-        self._finder = Finder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
+        self._finder = ToolFinder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
         self._left_out = not options.tools and turn.tools not in ("none", ())
         tools, self._unknown = choose_tools(() if self._left_out else turn.tools, self._finder)
         self._tools = {tool.name: tool for tool in tools}
@@ -378,7 +385,7 @@ class Talk:
                     hint="leave one of them out of its tools, or rename the function or the server",
                     kind="bad_tool",
                 )
-        self._calls = Calls(turn, self._tools, self._stop)
+        self._calls = ToolCalls(turn, self._tools, self._stop)
         self._round = max((call.round for call in turn.calls), default=0)
         self._tags: tuple[str, str] = model.model.profile.get("thinking_tags", TAGS)
         self._thoughts: list[str] = []
@@ -386,7 +393,7 @@ class Talk:
     def answer(self) -> Reply | Asking:
         """Go on with the turn until it is answered, or a person must decide about tool calls."""
         try:
-            outcome = self._go_on()
+            outcome = self._run_rounds()
         except BaseException:
             self._tell_spent()
             raise
@@ -401,21 +408,21 @@ class Talk:
             answer.text,
             None if used.input is None else used,
             self._meta(response),
-            thinking=joined_thinking([*self._thoughts, answer.thinking]),
+            thinking=join_thinking([*self._thoughts, answer.thinking]),
             cut=self._cut(response, answer),
         )
 
-    def _cut(self, response: ModelResponse, answer: Parted) -> str:
+    def _cut(self, response: ModelResponse, answer: SplitReply) -> str:
         """Say by what an answer was cut off (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
         limit = f"max_tokens {max_tokens}" if max_tokens else "the most tokens that it may have"
         if answer.ended:
             return limit if response.finish_reason == "length" else ""
-        return f"{limit}: {ENDLESS}" if response.finish_reason == "length" else ENDLESS
+        return f"{limit}: {UNENDED_THINKING}" if response.finish_reason == "length" else UNENDED_THINKING
 
-    def _go_on(self) -> tuple[ModelResponse, Parted] | Asking:
+    def _run_rounds(self) -> tuple[ModelResponse, SplitReply] | Asking:
         turn = self._turn
-        self._note_oddities()
+        self._note_problems()
         model = self._handle.model
         settings = _settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
         form = parameters(model, self._tools.values(), turn.schema, settings)
@@ -423,11 +430,11 @@ class Talk:
         earlier, pending = self._calls.settle(turn.calls)
         if pending:
             return Asking(tuple(pending))
-        messages += rounds(earlier)
+        messages += tool_rounds(earlier)
         first_round = self._round
         while True:
             response = self._requests.ask(messages, settings, form)
-            split = parted(response, self._tags)
+            split = split_response(response, self._tags)
             self._check(response, split)
             if not response.tool_calls:
                 return response, split
@@ -441,13 +448,13 @@ class Talk:
                     hint="is the task too large for one socket? retry --turn to let it go on, or set the most_rounds of the agent",
                     kind="too_many_calls",
                 )
-            response, calls = self._asked_for(response, split.text)
+            response, calls = self._read_calls(response, split.text)
             done, pending = self._calls.settle(calls)
             if pending:
                 return Asking(tuple(pending))
             messages += [response, results(done)]
 
-    def _asked_for(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
+    def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
         """Return the calls of an answer, and the answer with ids that are unique within the turn.
 
         Of the thinking it keeps only what the provider sent as such and wants back with the results.
@@ -462,7 +469,7 @@ class Talk:
             if not isinstance(part, ToolCallPart):
                 parts.append(part)
                 continue
-            if len(calls) > MOST_CALLS:
+            if len(calls) > MAX_CALLS:
                 continue  # the one before says that it is not run either
             name, args = self._calls.new_id(part.tool_call_id), _args(part)
             call_text = "" if calls else text
@@ -471,24 +478,24 @@ class Talk:
             parts.append(replace(part, tool_call_id=name))
             tool = self._by_wire.get(part.tool_name, part.tool_name)
             calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=call_text))
-        if len(calls) > MOST_CALLS:
+        if len(calls) > MAX_CALLS:
             calls[-1] = self._calls.not_run(
                 calls[-1],
-                f"Not run: too many at once. Of {len(response.tool_calls)} calls the first {MOST_CALLS} "
+                f"Not run: too many at once. Of {len(response.tool_calls)} calls the first {MAX_CALLS} "
                 "were taken, and the others, from this one on, were not.",
             )
         return replace(response, parts=parts), calls
 
-    def _check(self, response: ModelResponse, split: Parted) -> None:
+    def _check(self, response: ModelResponse, split: SplitReply) -> None:
         name = self._handle.name
         if response.finish_reason == "content_filter":
-            raise refused(name, (response.provider_details or {}).get("refusal") or response.text)
+            raise refusal_error(name, (response.provider_details or {}).get("refusal") or response.text)
         if not response.tool_calls and not split.text.strip() and not self._cut(response, split):
-            raise empty(name)
+            raise empty_answer_error(name)
         if response.finish_reason == "length":
             self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
 
-    def _note_oddities(self) -> None:
+    def _note_problems(self) -> None:
         turn = self._turn
         if turn.calls:
             return  # was said when the turn began
@@ -525,7 +532,7 @@ class Talk:
 def _args(part: ToolCallPart) -> dict[str, JSON]:
     """Return the arguments of a call, read strictly: what is kept must be JSON."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
-    if len(text) > LONGEST_ARGUMENTS:
+    if len(text) > MAX_ARGUMENTS_CHARS:
         return {INVALID: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}
     try:
         value, _ = strict_json(text or "{}")

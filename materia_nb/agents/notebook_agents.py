@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLERS, LoopInbox, can_leave, leavable
+from materia_nb.agents.background import CALLERS, LoopInbox, can_abandon, run_abandonable
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
     TURN_FIELDS,
@@ -31,7 +31,7 @@ from materia_nb.agents.interface import (
     reply_from,
     turn_has,
 )
-from materia_nb.agents.model_agent import ModelAgent, meant
+from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.tools import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
@@ -109,8 +109,8 @@ class FunctionAgent:
         """
         if self._awaited:  # it is cancelled when the cast is to stop
             inbox = LoopInbox(turn.tell)
-            return self._answer(turn.heard_by(inbox.tell), inbox)
-        if self._executor is not None or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
+            return self._answer(turn.telling_to(inbox.tell), inbox)
+        if self._executor is not None or not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
             return self._answer(turn)
         abandoned = False
 
@@ -119,7 +119,7 @@ class FunctionAgent:
                 turn.tell(telling)
 
         try:
-            return leavable(lambda: self._answer(turn.heard_by(tell)), turn.stop)
+            return run_abandonable(lambda: self._answer(turn.telling_to(tell)), turn.stop)
         finally:
             abandoned = True  # a function that was left behind may tell more later
 
@@ -171,7 +171,7 @@ class _Awaited:
     def answer(self, turn: Turn) -> Any:
         """Wait for its answer, and pass on what it tells meanwhile in this thread."""
         inbox = LoopInbox(turn.tell)
-        answer: Any = self._agent.answer(turn.heard_by(inbox.tell))
+        answer: Any = self._agent.answer(turn.telling_to(inbox.tell))
         return CALLERS.get().run(answer, turn.stop, inbox)
 
     def __repr__(self) -> str:
@@ -280,7 +280,7 @@ class RecordedTurn:
     spent: tuple[Usage, ...] = ()
 
 
-def lane_key(socket: str, lane: str) -> str:
+def recording_key(socket: str, lane: str) -> str:
     """Return by what name a recording has the answers of a socket in a lane."""
     return f"{lane}/{socket}" if lane else socket
 
@@ -292,7 +292,7 @@ class RecordedAgent:
     spent is told again too, so that a budget lasts as long as it did.
 
     Args:
-        replies: by (socket id, visit), the replies of that visit in turn order; see ``lane_key`` for those of lanes.
+        replies: by (socket id, visit), the replies of that visit in turn order; see ``recording_key`` for those of lanes.
         name: what the agent is called where it is shown.
     """
 
@@ -318,7 +318,7 @@ class RecordedAgent:
         Raises:
             AgentError: kind ``recorded_exhausted``: nothing was said then.
         """
-        socket_id = lane_key(turn.socket_id, turn.lane)
+        socket_id = recording_key(turn.socket_id, turn.lane)
         turns = self._replies.get((socket_id, turn.visit), ())
         recorded = _same_turn(turns, turn)
         if recorded is not None:
@@ -555,7 +555,7 @@ def _named(value: str) -> Agent:
     raise AgentError(
         f"{value!r} is not an agent",
         hint=f"did you mean {likely!r}?"
-        if (likely := f"{COMMAND_PREFIX}{value}" if value in PRESETS else meant(value))
+        if (likely := f"{COMMAND_PREFIX}{value}" if value in PRESETS else suggest_model(value))
         else f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
     )
 

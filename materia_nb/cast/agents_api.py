@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Agent, Asking, can_think, name_of, nobody, sound
+from materia_nb.agents.interface import Agent, Asking, can_think, ignore_telling, name_of, validate_reply
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
@@ -416,12 +416,12 @@ def asked_alone(
         )
     prompt = session.prompt
     assert prompt is not None  # noqa: S101 - an agent's socket was entered
-    turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=nobody)
+    turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=ignore_telling)
     answer = agent.answer(turn)
     if answer is None or isinstance(answer, Asking):
         return Asked(socket, name_of(agent), prompt, None, session)
     free = visit.mode in here.any_text
     who = f"The agent {name_of(agent)}"
-    text = redacted(sound(answer, who, here.write, free=free, thinks=can_think(agent)).text)
+    text = redacted(validate_reply(answer, who, here.write, free=free, thinks=can_think(agent)).text)
     events = decide.answer(rules, session, Answer(text), now())
     return Asked(socket, name_of(agent), prompt, text, fold(rules, session, events))

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from materia_nb.agents.background import in_thread
-from materia_nb.agents.interface import sound
+from materia_nb.agents.background import run_in_thread
+from materia_nb.agents.interface import validate_reply
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import runner_factory
 from materia_nb.cast.attempt import Attempts, Wording
@@ -78,7 +78,7 @@ class Cast:
 
     async def __aexit__(self, *_: object) -> None:
         """Close it."""
-        await in_thread(self.close, self.runner.stop)
+        await run_in_thread(self.close, self.runner.stop)
 
     # -- what a person does with it ---------------------------------------------------
 
@@ -344,7 +344,7 @@ class Cast:
         Cancelling it stops the cast as an interrupt does: its journal is whole, and it can be gone on with. A function
         that is not a coroutine cannot be ended: it is left behind, and what it answers later is thrown away.
         """
-        return await in_thread(partial(self.run, until, steps=steps), self.runner.stop)
+        return await run_in_thread(partial(self.run, until, steps=steps), self.runner.stop)
 
     async def astream(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
@@ -355,10 +355,10 @@ class Cast:
         """
         running = self._running(until, steps)
         try:
-            while (step := await in_thread(partial(next, running, None), self.runner.stop)) is not None:
+            while (step := await run_in_thread(partial(next, running, None), self.runner.stop)) is not None:
                 yield step
         finally:
-            await in_thread(running.close, self.runner.stop)
+            await run_in_thread(running.close, self.runner.stop)
 
     def _running(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, *, alone: bool = False
@@ -489,7 +489,7 @@ class Cast:
                 hint="step runs it",
                 kind="not_an_agent",
             )
-        reply = sound(given(answer), "The reply", None if here is None else here.write)
+        reply = validate_reply(given(answer), "The reply", None if here is None else here.write)
         if stopped:
             return self.runner.by_hand(work, reply, clean(reply.text))
         decide.check_reply(work.rules, work.session, clean(reply.text))

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any, Final, NamedTuple
 
-from materia_nb.agents.interface import Agent, name_of, sound
+from materia_nb.agents.interface import Agent, name_of, validate_reply
 from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent, needs_name
 from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.repairs import REDEFINED, redefinition
@@ -265,7 +265,7 @@ class Edits:
         """
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
-        text = clean(sound(given(output), "The corrected output", write).text)
+        text = clean(validate_reply(given(output), "The corrected output", write).text)
         self._runner.edit(partial(decide.recommit, discard_edits=discard_edits), text)
         self._runner.write_now()
         return self._runner.session.steps[-1]
@@ -605,7 +605,7 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
         return Chosen(_said_in(cast, name, visit))
     if visit is None and isinstance(to, str | Mapping):
         given = dict(to) if isinstance(to, Mapping) else to
-        return Chosen(Pin("text", "a text", to_bytes(sound(given, "The pin").text).decode()))
+        return Chosen(Pin("text", "a text", to_bytes(validate_reply(given, "The pin").text).decode()))
     if visit is None and callable(to) and not isinstance(to, type):
         function = FunctionAgent(to)
         return Chosen(Pin("function", f"the function {function.name}"), function)

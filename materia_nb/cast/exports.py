@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
-from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, lane_key
+from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, recording_key
 from materia_nb.cast.cases import case_of, relative_to, write_case, write_export
 from materia_nb.cast.runner import Runner
 from materia_nb.engine.conversation import call_from
@@ -177,7 +177,7 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
             raise _RECORDING.bad(
                 where, f"turns[{number}] does not say which visit of which socket it answers"
             )
-        so_far = found.setdefault((lane_key(socket, str(turn.get("lane", ""))), visit), [])
+        so_far = found.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(found, name=name)
 

@@ -25,11 +25,11 @@ from materia_nb.agents.interface import (
     Telling,
     agent_failure,
     can_think,
-    kept_thinking,
     name_of,
     price_names,
-    sound,
-    sound_usage,
+    truncate_thinking,
+    validate_reply,
+    validate_usage,
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
 from materia_nb.cast.turns import make_turn, utility_input
@@ -424,7 +424,7 @@ class Work(ABC):
             here = self.rules.sockets[visit.socket]
             try:
                 free, thinks = visit.mode in here.any_text, can_think(agent)
-                reply = sound(answer, _TheAgent(agent), here.write, free=free, thinks=thinks)
+                reply = validate_reply(answer, _TheAgent(agent), here.write, free=free, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
             except Exception as unsound:  # noqa: BLE001 - agents are other people's code
@@ -465,7 +465,7 @@ class Work(ABC):
             case Noted(text):
                 self.run_command(decide.noted, redacted(text))
             case Spent(usage):
-                used = sound_usage(usage, f"The agent of {visit.socket}")
+                used = validate_usage(usage, f"The agent of {visit.socket}")
                 self.run_command(decide.spent, self._priced(agent, visit, used))
 
     def handle_reply(self, given: Answer) -> None:
@@ -479,7 +479,7 @@ class Work(ABC):
             text=redacted(given.text),
             meta=scrubbed_json(dict(given.meta)) if given.meta else NOTHING,
             changed=changed_files(self._seen, files) if here.sees_changes else (),
-            thinking=kept_thinking(redacted(thought)) if thought else "",
+            thinking=truncate_thinking(redacted(thought)) if thought else "",
             cut=redacted(given.cut) if given.cut else "",
             worked=self.took(),
         )

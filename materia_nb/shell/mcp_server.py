@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb import __version__
-from materia_nb.agents.tools import Refused, Tool, ToolResult, readable, within_most
-from materia_nb.agents.tools.more_tools import arguments_of, function_tool
+from materia_nb.agents.tools import Refused, Tool, ToolResult, cut_middle, readable
+from materia_nb.agents.tools.more_tools import describe_arguments, function_tool
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block
 from materia_nb.errors import MateriaError, counted, outgoing_line
@@ -72,12 +72,12 @@ class DesignServer:
             result = tool.run(args, None)
         except (Refused, MateriaError) as error:
             result = ToolResult(str(error), ok=False)
-        return ToolResult(within_most(result.text), ok=result.ok)
+        return ToolResult(cut_middle(result.text), ok=result.ok)
 
     def _operation_tool(self, operation: Operation) -> Tool:
         """Make a tool from an operation of the designer, with the arguments of its function."""
         skip = 2 if operation.on_materia else 1
-        model = arguments_of(operation.function, operation.name, skip, lambda name: name.strip("_"))
+        model = describe_arguments(operation.function, operation.name, skip, lambda name: name.strip("_"))
 
         def run(args: Any, _stop: object) -> ToolResult:
             step = do(operation.name, **model.read(args))

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
+from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, validate_reply
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.formatting import data_frame
@@ -362,7 +362,7 @@ class Judge:
             reply = self.agent.answer(turn)
             if reply is None:
                 raise AgentError("A judge cannot be a person", hint="use a function, a command or a model")
-            answer = sound(reply, f"The judge {name_of(self.agent)}")
+            answer = validate_reply(reply, f"The judge {name_of(self.agent)}")
             usage = usage.plus(answer.usage or UNREPORTED)
             reading = _SPARSE.read(answer.text, _REQUIREMENTS)
             if reading.error is None:

@@ -14,7 +14,7 @@ import pytest
 from materia_nb.agents.background import BackgroundLoop
 from materia_nb.agents.library_logs import LIBRARIES, redact_library_logs
 from materia_nb.agents.tools import MoreTools
-from materia_nb.agents.tools.more_tools import Finder, close_servers
+from materia_nb.agents.tools.more_tools import ToolFinder, close_servers
 from model_helpers import agent, failed, turn
 from model_server import refuses, serving
 
@@ -123,7 +123,7 @@ def test_a_server_that_prints_other_than_messages_is_reported_in_one_line(tmp_pa
     variable = {"CANARY_API_KEY": "${CANARY_API_KEY}"}
     spec = {"command": sys.executable, "args": ["-S", "-c", LEAKY], "env": variable}
     try:
-        tools = list(Finder(MoreTools(servers={"own": spec}), tmp_path, "cast", None)("own.*"))
+        tools = list(ToolFinder(MoreTools(servers={"own": spec}), tmp_path, "cast", None)("own.*"))
     finally:
         close_servers()
     assert [tool.name for tool in tools] == ["own.now"]

@@ -19,7 +19,7 @@ from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents import model_requests as requests
 from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
 from materia_nb.agents.model_agent import ready_models
-from materia_nb.agents.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS, Calls
+from materia_nb.agents.model_turn import INVALID, MAX_ARGUMENTS_CHARS, MAX_CALLS, ToolCalls
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast import open_cast
 from materia_nb.handoff.runtime_rules import Grant
@@ -394,7 +394,7 @@ def _thinks(exchange):
 
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
 def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(requests, "LONGEST_ANSWER", 1_000)
+    monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
     heard = Heard()
     with serving(answer, says("x" * 1_000)) as server:
         made = agent(server)
@@ -408,8 +408,8 @@ def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
 
 def test_of_too_many_calls_at_once_the_first_are_run(tmp_path):
     heard = Heard()
-    many = calls(*[("ls", {})] * (MOST_CALLS + 20))
-    with serving(many, says("x"), calls(*[("ls", {})] * MOST_CALLS), says("x")) as server:
+    many = calls(*[("ls", {})] * (MAX_CALLS + 20))
+    with serving(many, says("x"), calls(*[("ls", {})] * MAX_CALLS), says("x")) as server:
         agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
         last = heard.calls[0]
         assert (last.ok, "too many at once" in last.result, "Of 84 calls" in last.result) == (
@@ -417,18 +417,18 @@ def test_of_too_many_calls_at_once_the_first_are_run(tmp_path):
             True,
             True,
         )
-        assert [one.ok for one in heard.calls[1:]] == [True] * MOST_CALLS
+        assert [one.ok for one in heard.calls[1:]] == [True] * MAX_CALLS
         told = server.messages()
-        assert len(told[-MOST_CALLS - 2]["tool_calls"]) == MOST_CALLS + 1
+        assert len(told[-MAX_CALLS - 2]["tool_calls"]) == MAX_CALLS + 1
         assert last.result in told[-1]["content"]
         just = Heard()
         agent(server).answer(turn(just, tools="readOnly", project=tmp_path))
-    assert [one.ok for one in just.calls] == [True] * MOST_CALLS
+    assert [one.ok for one in just.calls] == [True] * MAX_CALLS
 
 
 def test_arguments_that_are_too_long_are_neither_run_nor_kept(tmp_path):
     heard = Heard()
-    content = "z" * LONGEST_ARGUMENTS
+    content = "z" * MAX_ARGUMENTS_CHARS
     with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
         agent(server).answer(turn(heard, tools="coding", project=tmp_path, allowed=frozenset({"write"})))
         assert len(json.dumps(server.asked[-1])) < 10_000
@@ -549,7 +549,7 @@ def test_a_clock_that_goes_back_prolongs_no_grant(tmp_path, monkeypatch, set_bac
     call = ToolCall(id="1", tool="bash", args={"command": "touch made"})
     fields = {"tools": "coding", "project": tmp_path, "grant": grant}
     for seconds, may_run in ((3599.0, True), (3600.0, False)):
-        calls_of_turn = Calls(
+        calls_of_turn = ToolCalls(
             turn(Heard(), **fields), {tool.name: tool for tool in choose_tools("coding")[0]}, Stop()
         )
         wall[0] -= set_back

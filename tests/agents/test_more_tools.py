@@ -14,8 +14,8 @@ from pydantic import Field
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, AgentTable, Asking
-from materia_nb.agents.tools import MOST_TEXT, MoreTools, Toolbox, choose_tools, more_tools
-from materia_nb.agents.tools.more_tools import Finder, close_servers, function_tool
+from materia_nb.agents.tools import MAX_RESULT_CHARS, MoreTools, Toolbox, choose_tools, more_tools
+from materia_nb.agents.tools.more_tools import ToolFinder, close_servers, function_tool
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import check_config
@@ -39,7 +39,7 @@ def _ended():
 
 
 def found(tmp_path, spec, *names, stop=None):
-    finder = Finder(MoreTools(servers={"own": spec}), tmp_path, "cast", stop)
+    finder = ToolFinder(MoreTools(servers={"own": spec}), tmp_path, "cast", stop)
     tools, unknown = choose_tools(names or ("own.*",), finder)
     assert not unknown
     return Toolbox(tmp_path, stop, tools), {one.name: one for one in tools}
@@ -195,7 +195,7 @@ def test_results_are_bounded_harmless_and_named(tmp_path):
     box, tools = found(tmp_path, SPEC)
     assert len(tools) == 8
     much = box.call("own.much", {})
-    assert len(much.text) <= MOST_TEXT
+    assert len(much.text) <= MAX_RESULT_CHARS
     assert much.text.startswith("\\x1b[31mxxx")
     assert "left out" in much.text
     assert much.text.endswith("end")

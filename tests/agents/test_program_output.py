@@ -100,7 +100,7 @@ class TestEachPreset:
         stand_in(name, printed(f"{name}-failed"), code)
         heard = []
         with pytest.raises(AgentError, match=message) as caught:
-            preset_agent(f"command:{name}").answer(turn.heard_by(heard.append))
+            preset_agent(f"command:{name}").answer(turn.telling_to(heard.append))
         assert caught.value.kind == "agent_exit"
         assert heard == [Spent(Usage(9, 0, 0.001, 0) if name == "claude" else Usage(None, None))]
 
@@ -120,7 +120,7 @@ class TestEachPreset:
         stand_in("claude", printed)
         heard = []
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
-            preset_agent("command:claude").answer(turn.heard_by(heard.append))
+            preset_agent("command:claude").answer(turn.telling_to(heard.append))
         assert caught.value.kind == "malformed"
         assert heard == [Spent(used)]
 

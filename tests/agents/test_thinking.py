@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.agents import CommandAgent, FunctionAgent, Reply
-from materia_nb.agents.interface import LONGEST_THINKING, part_thinking
+from materia_nb.agents.interface import MAX_THINKING_BYTES, split_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.display.blocks import blocks_as_json
@@ -111,7 +111,7 @@ def test_what_is_kept_has_no_keys_in_it_and_a_bound(tmp_path, monkeypatch):
     cast.run()
     kept = cast.steps.at(1).thinking
     assert "canary" not in kept
-    assert len(kept.encode()) <= LONGEST_THINKING
+    assert len(kept.encode()) <= MAX_THINKING_BYTES
     assert kept.endswith("characters in all]")
 
 
@@ -163,14 +163,14 @@ def test_a_program_thinks_too(tmp_path):
     ],
 )
 def test_other_text_stays_as_it_is(text):
-    assert part_thinking(text) == (text, "", True)
+    assert split_thinking(text) == (text, "", True)
 
 
 def test_the_tags_of_a_models_profile():
     tags = ("<|start|>", "<|end|>")
-    assert part_thinking("\ufeff<|start|>a<|end|>b", tags) == ("b", "a", True)
-    assert part_thinking("<think>a</think>b", tags) == ("b", "a", True)
-    assert part_thinking("<think>a", tags) == ("", "a", False)
+    assert split_thinking("\ufeff<|start|>a<|end|>b", tags) == ("b", "a", True)
+    assert split_thinking("<think>a</think>b", tags) == ("b", "a", True)
+    assert split_thinking("<think>a", tags) == ("", "a", False)
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def test_the_tags_of_a_models_profile():
     ],
 )  # fmt: skip
 def test_thinking_is_separated_from_the_answer(text, thinking, answer):
-    assert part_thinking(text) == (answer, thinking, True)
+    assert split_thinking(text) == (answer, thinking, True)
 
 
 @pytest.mark.parametrize("text", ["<reasoning>a", "<THINK>a</reasoning>", "<|channel|>analysis<|message|>a"])
 def test_thinking_without_an_end_leaves_no_answer(text):
-    parted = part_thinking(text)
-    assert (parted.text, parted.ended) == ("", False)
+    split_response = split_thinking(text)
+    assert (split_response.text, split_response.ended) == ("", False)
 
 
 @given(
@@ -204,11 +204,11 @@ def test_thinking_without_an_end_leaves_no_answer(text):
     )
 )
 def test_answer_and_thinking_are_pieces_of_the_text(text):
-    parted = part_thinking(text)
-    assert parted.text in text
-    assert parted.thinking in text
-    if not parted.thinking and parted.ended and "<" not in text:
-        assert parted.text == text
+    split_response = split_thinking(text)
+    assert split_response.text in text
+    assert split_response.thinking in text
+    if not split_response.thinking and split_response.ended and "<" not in text:
+        assert split_response.text == text
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_answer_and_thinking_are_pieces_of_the_text(text):
 )
 def test_a_long_text_takes_no_time_to_separate(unit):
     """A quadratic search would not end within the time that a test has."""
-    part_thinking(unit * (400_000 // len(unit)) + "</think>x")
+    split_thinking(unit * (400_000 // len(unit)) + "</think>x")
 
 
 def test_a_function_that_calls_a_model_hands_on_no_thinking(tmp_path):

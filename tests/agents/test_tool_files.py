@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, file_tools
+from materia_nb.agents.tools import MAX_RESULT_CHARS, Toolbox, file_tools
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_parts_of_long_lines_fit_together(box, project):
     whole, offset = [], 1
     while offset:
         text = box.call("read", {"path": "a.txt", "offset": offset}).text
-        assert len(text) <= MOST_TEXT
+        assert len(text) <= MAX_RESULT_CHARS
         *part, note = text.split("\n")
         whole += part
         offset = int(note.partition("go on with offset ")[2].rstrip(")") or 0)
@@ -87,7 +87,7 @@ def test_a_huge_file_is_not_read_to_its_end(box, project):
 
 
 def test_a_line_far_into_a_huge_file(box, project, monkeypatch):
-    monkeypatch.setattr(file_tools, "MOST_SCANNED", 1_000)
+    monkeypatch.setattr(file_tools, "MAX_SCANNED_BYTES", 1_000)
     (project / "a.txt").write_text("line\n" * 10_000)
     assert (
         "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
@@ -148,9 +148,9 @@ def test_a_long_listing_says_how_many_more(box, project, monkeypatch):
         (project / f"{n:04} a file with a name that takes some room").touch()
     text = box.call("ls", {}).text
     *shown, note = text.split("\n")
-    assert len(text) <= MOST_TEXT
+    assert len(text) <= MAX_RESULT_CHARS
     assert note == f"(and {1_000 - len(shown)} more; find lists those whose names match a pattern)"
-    monkeypatch.setattr(file_tools, "_MOST_ENTRIES", 10)
+    monkeypatch.setattr(file_tools, "_MAX_ENTRIES", 10)
     assert box.call("ls", {}).text.split("\n")[10:] == [
         "(and many more; find lists those whose names match a pattern)"
     ]
@@ -185,7 +185,7 @@ def test_a_hard_link_is_not_written_through(box, project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["\ud800", "x" * (file_tools.MOST_WRITTEN + 1)], ids=["half a pair", "too long"]
+    "content", ["\ud800", "x" * (file_tools.MAX_WRITTEN_BYTES + 1)], ids=["half a pair", "too long"]
 )
 def test_what_cannot_be_written_makes_nothing(box, project, content):
     assert not box.call("write", {"path": "a/b.txt", "content": content}).ok

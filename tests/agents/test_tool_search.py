@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, file_tools, search
+from materia_nb.agents.tools import MAX_RESULT_CHARS, Toolbox, file_tools, search
 from process_helpers import assert_gone, wait_for
 
 CATASTROPHE = {"pattern": "(x+x+)+y"}
@@ -144,7 +144,7 @@ def test_more_than_there_is_room_for(box, project):
     assert (len(lines), lines[-1]) == (501, "(there is more: narrow the pattern or the path)")
     (project / "many.txt").write_text(f"needle {'x' * 250}\n" * 400)
     text = "\n".join(found(box, "grep", "needle"))
-    assert len(text) <= MOST_TEXT
+    assert len(text) <= MAX_RESULT_CHARS
     assert text.endswith("(there is more: narrow the pattern or the path)")
 
 

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, file_tools
+from materia_nb.agents.tools import MAX_RESULT_CHARS, Toolbox, file_tools
 from process_helpers import STUBBORN_PAIR, assert_gone, pids_in
 
 PAIR = shlex.join([sys.executable, "-S", "-E", "-c", textwrap.dedent(STUBBORN_PAIR)])
@@ -72,7 +72,7 @@ def test_a_command_that_cannot_be_started(box, command):
 def test_of_a_long_output_both_ends_are_kept_and_the_rest_is_counted(box):
     ok, text = run(box, "seq 1000000; seq 1000000 >&2")
     assert ok
-    assert len(text) <= MOST_TEXT
+    assert len(text) <= MAX_RESULT_CHARS
     for part in text.partition("stdout:\n")[2].split("\nstderr:\n"):
         start, _, rest = part.partition("\n[... ")
         left, _, end = rest.partition(" bytes left out ...]\n")
@@ -88,7 +88,7 @@ def test_output_without_end_is_ended(box):
     assert text.startswith(
         "The command took longer than 0.5 s and was ended, with all that it had started.\nstdout:\ny"
     )
-    assert len(text) <= MOST_TEXT
+    assert len(text) <= MAX_RESULT_CHARS
 
 
 def test_a_stubborn_tree_of_processes_ends_with_its_time(box, project):

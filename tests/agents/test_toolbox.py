@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MOST_TEXT, TOOLS, Toolbox, choose_tools, named, readable, within_most
+from materia_nb.agents.tools import (
+    MAX_RESULT_CHARS,
+    TOOLS,
+    Toolbox,
+    choose_tools,
+    cut_middle,
+    named,
+    readable,
+)
 from materia_nb.loadout.materia import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]
@@ -126,13 +134,13 @@ def test_no_text_keeps_a_control_character(text):
 
 def test_a_text_that_is_too_long_keeps_both_ends_and_says_what_is_gone():
     text = "first " + "x" * 100_000 + " last"
-    short = within_most(text)
-    assert len(short) <= MOST_TEXT
+    short = cut_middle(text)
+    assert len(short) <= MAX_RESULT_CHARS
     assert short.startswith("first x")
     assert short.endswith("x last")
     left = int(short.partition("[... ")[2].partition(" ")[0].replace(",", ""))
     assert left + len(short.replace(f"\n[... {left:,} characters left out ...]\n", "")) == len(text)
-    assert within_most("x" * MOST_TEXT) == "x" * MOST_TEXT
+    assert cut_middle("x" * MAX_RESULT_CHARS) == "x" * MAX_RESULT_CHARS
 
 
 def test_a_huge_name_does_not_make_a_huge_answer(box):
@@ -204,5 +212,5 @@ def test_no_call_raises(tmp_path_factory, call):
     folder = tmp_path_factory.mktemp("any")
     (folder / "a.txt").write_text("one\n")
     result = Toolbox(folder).call(*call)
-    assert len(result.text) <= MOST_TEXT
+    assert len(result.text) <= MAX_RESULT_CHARS
     assert readable(result.text) == result.text

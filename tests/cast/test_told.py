@@ -111,7 +111,7 @@ def test_prompt_parts_and_handoffs_are_made_only_when_an_agent_reads_them():
         parts=lambda: made.append("parts") or (),
         handoffs=lambda: made.append("handoffs") or (),
     )
-    heard = turn.heard_by(print)
+    heard = turn.telling_to(print)
     assert made == []
     assert [heard.prompt, heard.prompt, heard.tell] == ["the prompt", "the prompt", print]
     assert [turn.parts, turn.handoffs] == [(), ()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.model_turn import leaves_open
+from materia_nb.agents.model_turn import is_open_schema
 from materia_nb.engine.rules import Rules
 from materia_nb.handoff import protocol
 from materia_nb.loadout import build_graph
@@ -47,7 +47,7 @@ def test_the_sparse_schema_has_the_fields_that_are_asked_for(fields, names, is_o
     here = socket(**fields)
     assert list(here.schema["properties"]) == here.schema["required"] == names
     assert here.schema["additionalProperties"] is False
-    assert leaves_open(here.schema) is is_open
+    assert is_open_schema(here.schema) is is_open
     value = example(here.schema)
     if "plan" in value:
         value["plan"] = {"name": "x"}
@@ -63,7 +63,7 @@ def test_an_envelope_that_fits_is_accepted():
     here = socket(assign={"plan": "$.plan"})
     schema = protocol("envelope").schema(here.wanted)
     assert schema["required"] == ["plan", "status", "summary", "concerns", "assumptions", "routing"]
-    assert leaves_open(schema)
+    assert is_open_schema(schema)
     value = example({**schema, "properties": {**schema["properties"], "plan": {}}})
     value["summary"]["evidence"]["measurements"] = {"n": 1}
     reading = protocol("envelope").read(h.json.dumps(value), here.wanted)

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 
-__all__ = ["MOST_TEXT", "MoreTools", "Tool", "ToolResult", "Toolbox", "choose_tools"]
+__all__ = ["MAX_RESULT_CHARS", "MoreTools", "Tool", "ToolResult", "Toolbox", "choose_tools"]
 
-MOST_TEXT: Final = 32_000
+MAX_RESULT_CHARS: Final = 32_000
 """The longest result that a model is told, in characters."""
 
 _NAME_SHOWN: Final = 200
@@ -48,7 +48,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a model is told of a call: ``text``, at most ``MOST_TEXT`` characters, and whether it worked."""
+    """What a model is told of a call: ``text``, at most ``MAX_RESULT_CHARS`` characters, and whether it worked."""
 
     text: str
     ok: bool
@@ -87,11 +87,11 @@ def named(text: str) -> str:
     return line + "…" if len(text) > _NAME_SHOWN else line
 
 
-def within_most(text: str) -> str:
-    """Return text in at most :data:`MOST_TEXT` characters: its beginning, how much is left out, its end."""
-    if len(text) <= MOST_TEXT:
+def cut_middle(text: str) -> str:
+    """Return text in at most :data:`MAX_RESULT_CHARS` characters: its beginning, how much is left out, its end."""
+    if len(text) <= MAX_RESULT_CHARS:
         return text
-    room = MOST_TEXT - 60
+    room = MAX_RESULT_CHARS - 60
     tail = room // _TAIL_SHARE
     gap = f"\n[... {len(text) - room:,} characters left out ...]\n"
     return text[: room - tail] + gap + text[-tail:]

@@ -28,18 +28,18 @@ from typing import BinaryIO, Final, NamedTuple
 
 from materia_nb.agents.tools import (
     LINES,
-    MOST_TEXT,
+    MAX_RESULT_CHARS,
     SHELL_SECONDS,
     TOOLS,
     Refused,
     Tool,
     ToolResult,
+    cut_middle,
     named,
     readable,
     search,
-    within_most,
 )
-from materia_nb.agents.tools.sandbox import HeldPlace, Root, Workspace, reach
+from materia_nb.agents.tools.sandbox import OpenPath, Root, Workspace, open_path
 from materia_nb.agents.tools.search import BLOCK
 from materia_nb.errors import alike, did_you_mean, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
@@ -47,18 +47,18 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.platform import HeldInterrupts
 from materia_nb.utilities.process import ProcessResult, run_process
 
-MOST_SCANNED: Final = 64 * 1024 * 1024
+MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
 """How far into a file lines are looked for and counted, in bytes."""
 
 _LINE_SHOWN: Final = 2_000
-_MOST_ENTRIES: Final = 20_000
-_ROOM: Final = MOST_TEXT - 500  # leaves room for the notes
+_MAX_ENTRIES: Final = 20_000
+_ROOM: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
 
 
 def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Read lines of a text file: as many as were asked for and as there is room for."""
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
-    with reach(work.root, args["path"]) as target, target.open_file() as file:
+    with open_path(work.root, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
         room, scanned, number, endings = _ROOM, 0, 0, set()
         for head, size in _lines(file):
@@ -69,13 +69,13 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
                 raise binary(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
                 endings.add(_ending(head))
-                lines.append(_shown(head, size))
+                lines.append(_line_shown(head, size))
                 room -= len(lines[-1]) + 1
-            if len(lines) == limit or room < 0 or scanned >= MOST_SCANNED:
+            if len(lines) == limit or room < 0 or scanned >= MAX_SCANNED_BYTES:
                 break
         if room < 0 and len(lines) > 1:
             lines.pop()
-        total = number + _lines_left(file, MOST_SCANNED - scanned)
+        total = number + _lines_left(file, MAX_SCANNED_BYTES - scanned)
         more = bool(file.read(1))
     if not lines:
         raise Refused(_too_far(target, offset, total, more=more))
@@ -86,21 +86,21 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List a directory in the order of the names."""
     with (
-        reach(work.root, args.get("path") or ".") as target,
+        open_path(work.root, args.get("path") or ".") as target,
         target.opened_folder() as folder,
         os.scandir(folder) as entries,
     ):
-        listed = sorted(islice(entries, _MOST_ENTRIES + 1), key=lambda entry: entry.name)
-        lines = [_entry(entry, folder) for entry in listed[:_MOST_ENTRIES]]
-    fitting = _fitting(lines)
-    left = f"{len(listed) - fitting:,}" if len(listed) <= _MOST_ENTRIES else "many"
+        listed = sorted(islice(entries, _MAX_ENTRIES + 1), key=lambda entry: entry.name)
+        lines = [_entry_line(entry, folder) for entry in listed[:_MAX_ENTRIES]]
+    fitting = _count_fitting(lines)
+    left = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
     note = (
         [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(listed) else []
     )
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
-def binary(target: HeldPlace, size: int) -> Refused:
+def binary(target: OpenPath, size: int) -> Refused:
     """Say that a file is not text."""
     return Refused(f"{target.shown} is binary ({size:,} bytes): it holds NUL bytes.")
 
@@ -109,7 +109,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """Read lines: the first block of each, and how long it is."""
     while head := file.readline(BLOCK):
         size, last = len(head), head
-        while not last.endswith(b"\n") and size < MOST_SCANNED and (last := file.readline(BLOCK)):
+        while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
             size += len(last)
         yield head, size
 
@@ -128,7 +128,7 @@ def _ending(line: bytes) -> bytes:
     return b"\r\n" if line.endswith(b"\r\n") else line[-1:] if line.endswith(b"\n") else b""
 
 
-def _shown(head: bytes, size: int) -> str:
+def _line_shown(head: bytes, size: int) -> str:
     line = readable(head[: len(head) - len(_ending(head))].decode(errors="surrogateescape"))
     if len(line) <= _LINE_SHOWN and size == len(head):
         return line
@@ -147,15 +147,15 @@ def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes
         yield "(some lines end with CR LF)" if b"\n" in endings else "(lines end with CR LF)"
 
 
-def _too_far(target: HeldPlace, offset: int, total: int, *, more: bool) -> str:
+def _too_far(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
     if not total:
         return f"{target.shown} is empty."
     if more:
-        return f"Line {offset:,} of {target.shown} lies more than {MOST_SCANNED:,} bytes into the file; grep looks there, too."
+        return f"Line {offset:,} of {target.shown} lies more than {MAX_SCANNED_BYTES:,} bytes into the file; grep looks there, too."
     return f"{target.shown} has {total:,} lines, so there is no line {offset:,}."
 
 
-def _entry(entry: os.DirEntry[str], folder: int) -> str:
+def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
@@ -168,7 +168,7 @@ def _entry(entry: os.DirEntry[str], folder: int) -> str:
     return f"{named(entry.name)} ({kind})"
 
 
-def _fitting(lines: list[str]) -> int:
+def _count_fitting(lines: list[str]) -> int:
     """Say how many of the lines there is room for."""
     room = _ROOM
     for count, line in enumerate(lines):
@@ -205,7 +205,7 @@ def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 def _search(
     work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None
 ) -> ToolResult:
-    with reach(work.root, args.get("path") or ".") as target:
+    with open_path(work.root, args.get("path") or ".") as target:
         if target.is_folder:
             parts, only, status = target.parts, None, target.status
         else:
@@ -260,7 +260,7 @@ def _problem(ended: ProcessResult) -> str:
     return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {message}")
 
 
-MOST_WRITTEN: Final = 8 * 1024 * 1024
+MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
 """The largest file that is written or edited."""
 
 _DIFF_LINES: Final = 400  # comparing takes the square of it
@@ -274,7 +274,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     data = _encoded(text, "content")
     if args["path"].endswith("/"):
         raise Refused("The path ends with a slash: name the file; directories on the way to it are made.")
-    with reach(work.root, args["path"], "make") as target:
+    with open_path(work.root, args["path"], "make") as target:
         _check_target(target)
         before = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
         if target.status is not None:
@@ -283,10 +283,10 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         return ToolResult(f"{target.shown} is written: {len(data):,} bytes ({before}).", ok=True)
 
 
-def _in_form_of(target: HeldPlace, text: str) -> str:
+def _in_form_of(target: OpenPath, text: str) -> str:
     """Return text with the byte order mark and the CR LF line ends of the file that it replaces."""
     with target.open_file() as file:
-        old = file.read(MOST_WRITTEN)
+        old = file.read(MAX_WRITTEN_BYTES)
     if b"\0" in old:
         return text
     if old.startswith(codecs.BOM_UTF8) and not text.startswith("\ufeff"):
@@ -297,7 +297,7 @@ def _in_form_of(target: HeldPlace, text: str) -> str:
 
 def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text in a file that must occur once, or with ``all`` wherever it occurs."""
-    with reach(work.root, args["path"], "change") as target:
+    with open_path(work.root, args["path"], "change") as target:
         _check_target(target)
         text = _TextLines.of(_text_of(target))
         old, new = _TextLines.of(args["old"]), _TextLines.of(args["new"])
@@ -308,8 +308,8 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
                 "or all: true."
             )
         occurrences = text.text.count(old.text)
-        if len(text.text) + occurrences * (len(new.text) - len(old.text)) > MOST_WRITTEN:
-            raise Refused(f"The file would have more than {MOST_WRITTEN:,} characters.")
+        if len(text.text) + occurrences * (len(new.text) - len(old.text)) > MAX_WRITTEN_BYTES:
+            raise Refused(f"The file would have more than {MAX_WRITTEN_BYTES:,} characters.")
         changed = text.replace(old.text, new)
         if changed == text:
             raise Refused("old and new are the same: nothing to change.")
@@ -352,7 +352,7 @@ class _TextLines(NamedTuple):
         return _TextLines(new.text.join([first, *others]), tuple(ends))
 
 
-def _check_target(target: HeldPlace) -> None:
+def _check_target(target: OpenPath) -> None:
     """Refuse what must not, or cannot, be replaced by a file."""
     if target.name == "." or target.is_folder:
         raise Refused(f"{target.shown} is a directory, not a file.")
@@ -365,12 +365,12 @@ def _check_target(target: HeldPlace) -> None:
         raise Refused(f"{target.shown} is write-protected.")
 
 
-def _text_of(target: HeldPlace) -> str:
+def _text_of(target: OpenPath) -> str:
     with target.open_file() as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(MOST_WRITTEN + 1)
-    if len(data) > MOST_WRITTEN:
-        raise Refused(f"{target.shown} has {size:,} bytes; files up to {MOST_WRITTEN:,} can be edited.")
+        data = file.read(MAX_WRITTEN_BYTES + 1)
+    if len(data) > MAX_WRITTEN_BYTES:
+        raise Refused(f"{target.shown} has {size:,} bytes; files up to {MAX_WRITTEN_BYTES:,} can be edited.")
     if b"\0" in data:
         raise binary(target, size)
     try:
@@ -381,7 +381,7 @@ def _text_of(target: HeldPlace) -> str:
         ) from None
 
 
-def _count(text: str, old: str, target: HeldPlace) -> int:
+def _count(text: str, old: str, target: OpenPath) -> int:
     """Count where ``old`` begins, also inside another occurrence; from the second on the count may be a few less."""
     if not old:
         raise Refused("old is empty: give the text to replace; write makes a new file.")
@@ -401,8 +401,8 @@ def _encoded(text: str, name: str) -> bytes:
         raise Refused(
             f"{name} has half of a surrogate pair (character {error.start:,}), which UTF-8 has not."
         ) from None
-    if len(data) > MOST_WRITTEN:
-        raise Refused(f"The file would have {len(data):,} bytes; at most {MOST_WRITTEN:,} are written.")
+    if len(data) > MAX_WRITTEN_BYTES:
+        raise Refused(f"The file would have {len(data):,} bytes; at most {MAX_WRITTEN_BYTES:,} are written.")
     return data
 
 
@@ -419,7 +419,7 @@ def _difference(before: str, after: str) -> str:
     if max(len(old), len(new)) > _DIFF_LINES:
         return f"(the difference is left out: {len(old):,} lines before, {len(new):,} after)"
     _, _, *lines = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
-    lines = [_moved(line, first) if line.startswith("@@") else line for line in lines]
+    lines = [_shift_hunk(line, first) if line.startswith("@@") else line for line in lines]
     text = scrubbed(readable("\n".join(lines)))
     return (
         text
@@ -428,12 +428,12 @@ def _difference(before: str, after: str) -> str:
     )
 
 
-def _moved(header: str, lines: int) -> str:
+def _shift_hunk(header: str, lines: int) -> str:
     """Count the lines that a ``@@`` header names from the beginning of the file."""
     return re.sub(r"([-+])(\d+)", lambda match: f"{match[1]}{int(match[2]) + lines}", header)
 
 
-SHELL_KEPT: Final = MOST_TEXT // 4 - 100
+SHELL_KEPT: Final = MAX_RESULT_CHARS // 4 - 100
 """How much is kept of the beginning and of the end of each output, in bytes."""
 
 
@@ -490,7 +490,7 @@ _WORDS: Final = {
 }
 
 
-def checked_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
+def check_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
     """Return the arguments of a call as its tool wants them.
 
     An optional argument that is null counts as left out, a whole number may be written as 3.0.
@@ -499,10 +499,10 @@ def checked_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
         Refused: naming everything that is wrong, and what to give instead.
     """
     if not isinstance(arguments, Mapping):
-        raise Refused(f"The arguments of {tool.name} must be an object with {_listed(tool)}.")
+        raise Refused(f"The arguments of {tool.name} must be an object with {_argument_names(tool)}.")
     problems = list(_problems(tool, arguments))
     if problems:
-        raise Refused(f"{tool.name} was not run: {'; '.join(problems)}. It takes {_listed(tool)}.")
+        raise Refused(f"{tool.name} was not run: {'; '.join(problems)}. It takes {_argument_names(tool)}.")
     properties = tool.parameters["properties"]
     return {
         name: int(value) if properties[name]["type"] == "integer" else value
@@ -521,8 +521,8 @@ def _problems(tool: Tool, arguments: Mapping[object, JSON]) -> Iterator[str]:
         if value is None:
             if name in required:
                 yield f"{name} is missing: give {_WORDS[schema['type']]}, {schema['description']}"
-        elif not _is(schema["type"], value):
-            yield f"{name} must be {_WORDS[schema['type']]}, not {_kind(value)}"
+        elif not _has_type(schema["type"], value):
+            yield f"{name} must be {_WORDS[schema['type']]}, not {_type_words(value)}"
         elif not isinstance(value, str) and (bound := _out_of_bounds(schema, value)):
             yield f"{name} must be {bound}"
 
@@ -538,7 +538,7 @@ def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
     return None
 
 
-def _is(type_name: str, value: JSON) -> bool:
+def _has_type(type_name: str, value: JSON) -> bool:
     if type_name == "string":
         return isinstance(value, str)
     if type_name == "boolean" or isinstance(value, bool):
@@ -548,7 +548,7 @@ def _is(type_name: str, value: JSON) -> bool:
     return isinstance(value, int)
 
 
-def _kind(value: JSON) -> str:
+def _type_words(value: JSON) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, str):
@@ -558,7 +558,7 @@ def _kind(value: JSON) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def _listed(tool: Tool) -> str:
+def _argument_names(tool: Tool) -> str:
     required = tool.parameters["required"]
     return ", ".join(
         name if name in required else f"{name} (optional)" for name in tool.parameters["properties"]
@@ -601,7 +601,7 @@ class Toolbox:
                 result = more.run(args, self._work.stop)
             except Refused as error:
                 result = ToolResult(str(error), ok=False)
-            return ToolResult(within_most(scrubbed(readable(result.text))), ok=result.ok)
+            return ToolResult(cut_middle(scrubbed(readable(result.text))), ok=result.ok)
         # Nothing that a tool has opened may stay open; one that runs a process ends it.
         with HeldInterrupts():
             try:
@@ -609,12 +609,12 @@ class Toolbox:
             except (Refused, OSError) as error:
                 result = ToolResult(readable(str(error)), ok=False)
             # Before it is cut: of a key that was cut in two a half would stay.
-            return ToolResult(within_most(scrubbed(result.text)), ok=result.ok)
+            return ToolResult(cut_middle(scrubbed(result.text)), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
             raise Refused(f"There is no tool {named(name)!r}: {did_you_mean(name, TOOLS)}")
-        arguments = checked_arguments(TOOLS[name], args)
+        arguments = check_arguments(TOOLS[name], args)
         self._work.go_on()
         with self._files if name in ("edit", "write") else nullcontext():
             return _RUN[name](self._work, arguments)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 
 from materia_nb import platform
-from materia_nb.agents.background import CALLERS, BackgroundLoop, can_leave, leavable
+from materia_nb.agents.background import CALLERS, BackgroundLoop, can_abandon, run_abandonable
 from materia_nb.agents.interface import AgentError
 from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.agents.tools import (
@@ -51,16 +51,16 @@ CONNECT_S: Final = 30.0
 """How long a server may take until it has told its tools."""
 _CALL_S: Final = 120.0
 """How long a call may take where the config does not say."""
-_MOST_TOOLS: Final = 128
+_MAX_TOOLS: Final = 128
 """How many tools of one server are taken."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_OFFERED: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
-_LONGEST_ABOUT: Final = 4_000
-_LONGEST_SCHEMA: Final = 50_000
+_MAX_DESCRIPTION_CHARS: Final = 4_000
+_MAX_SCHEMA_CHARS: Final = 50_000
 _END_S: Final = 8.0  # a server that hears nothing is ended after four
-_TOLD: Final = 500
+_STDERR_CHARS: Final = 500
 
 # -- functions ---------------------------------------------------------------------------------
 
@@ -85,12 +85,12 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
         )
         hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
         raise AgentError(f"{called!r:.80} {reason}", hint=hint, kind="bad_tool")
-    model = arguments_of(function, called)
+    model = describe_arguments(function, called)
 
     def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
         arguments = model.read(args)
         try:
-            return ToolResult(_told(_called(function, arguments, stop)), ok=True)
+            return ToolResult(_result_text(_call_function(function, arguments, stop)), ok=True)
         except MateriaError as error:
             if error.kind == "interrupted":  # left behind
                 raise
@@ -99,7 +99,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
             return ToolResult(f"{called} failed with {named_error(error)}", ok=False)
 
     about = inspect.getdoc(function) or f"Call {called}."
-    return Tool(called, about[:_LONGEST_ABOUT], model.schema, changes=True, free=not ask, run=run)
+    return Tool(called, about[:_MAX_DESCRIPTION_CHARS], model.schema, changes=True, free=not ask, run=run)
 
 
 class Arguments(NamedTuple):
@@ -109,7 +109,7 @@ class Arguments(NamedTuple):
     read: Callable[[Mapping[str, JSON]], dict[str, Any]]
 
 
-def arguments_of(
+def describe_arguments(
     function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
 ) -> Arguments:
     """Return the arguments of a function but for the first ``skip``; ``spelt`` gives the name that a model is told of each.
@@ -149,7 +149,7 @@ def arguments_of(
         try:
             checked = model.model_validate(dict(args))
         except ValidationError as error:
-            raise Refused(f"{called} was not run: {_faults(error)}") from None
+            raise Refused(f"{called} was not run: {_argument_problems(error)}") from None
         fields_set = checked.model_fields_set
         pairs = zip(parameters, fields, strict=True)
         return {parameter.name: getattr(checked, field) for parameter, field in pairs if field in fields_set}
@@ -157,26 +157,26 @@ def arguments_of(
     return Arguments({key: value for key, value in schema.items() if key != "title"}, read)
 
 
-def _faults(error: ValidationError) -> str:
+def _argument_problems(error: ValidationError) -> str:
     return "; ".join(
         f"{named('.'.join(map(str, problem['loc'])) or 'the arguments')}: {named(problem['msg'])}"
         for problem in error.errors(include_url=False, include_input=False)[:10]
     )
 
 
-def _called(
+def _call_function(
     function: Callable[..., Any], arguments: Mapping[str, Any], stop: threading.Event | None
 ) -> object:
     def work() -> object:
         value = function(**arguments)
         return CALLERS.get().run(value, stop) if inspect.isawaitable(value) else value
 
-    if inspect.iscoroutinefunction(function) or not isinstance(stop, Stop) or not can_leave(stop):
+    if inspect.iscoroutinefunction(function) or not isinstance(stop, Stop) or not can_abandon(stop):
         return work()
-    return leavable(work, stop)
+    return run_abandonable(work, stop)
 
 
-def _told(value: object) -> str:
+def _result_text(value: object) -> str:
     from pydantic_core import to_jsonable_python
 
     if isinstance(value, str):
@@ -192,7 +192,7 @@ def is_known(name: str, more: MoreTools) -> bool:
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
-class Finder:
+class ToolFinder:
     """Finds tools from elsewhere by the names that a materia has for them; a server is asked once, when it is first named.
 
     Attributes:
@@ -222,20 +222,20 @@ class Finder:
 
     def _offered(self, server: str) -> Iterator[Tool]:
         spec = as_object(self._more.servers[server])
-        held = _held(server, spec, self._project, self._cast, self._stop)
+        held = _open_server(server, spec, self._project, self._cast, self._stop)
         allowed = as_list(spec.get("allow"))
         for number, offered_tool in enumerate(held.offered):
-            if number == _MOST_TOOLS:
+            if number == _MAX_TOOLS:
                 self.notes.append(
-                    f"{server} offers {len(held.offered)} tools; the first {_MOST_TOOLS} are taken"
+                    f"{server} offers {len(held.offered)} tools; the first {_MAX_TOOLS} are taken"
                 )
                 return
-            if why := _unfit(offered_tool):
+            if why := _reason_to_skip(offered_tool):
                 self.notes.append(f"a tool of {server} is left out, {named(offered_tool.name)}: {why}")
                 continue
             yield Tool(
                 f"{server}.{offered_tool.name}",
-                readable(offered_tool.description or offered_tool.name)[:_LONGEST_ABOUT],
+                readable(offered_tool.description or offered_tool.name)[:_MAX_DESCRIPTION_CHARS],
                 dict(offered_tool.input_schema),
                 changes=True,
                 free=offered_tool.name in allowed or "*" in allowed,
@@ -244,19 +244,21 @@ class Finder:
 
     def _run_of(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
         def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-            held = _held(server, spec, self._project, self._cast, stop)  # another one where it has ended
+            held = _open_server(
+                server, spec, self._project, self._cast, stop
+            )  # another one where it has ended
             return _LOOP.run(held.call(tool, dict(args)), stop)
 
         return run
 
 
-def _unfit(tool: Offered) -> str:
-    if not _OFFERED.fullmatch(tool.name):
+def _reason_to_skip(tool: Offered) -> str:
+    if not _TOOL_NAME.fullmatch(tool.name):
         return "its name cannot be one"
     if tool.input_schema.get("type") != "object":
         return "its arguments are not an object"
     size = len(compact(tool.input_schema))
-    return f"the description of its arguments has {size:,} characters" if size > _LONGEST_SCHEMA else ""
+    return f"the description of its arguments has {size:,} characters" if size > _MAX_SCHEMA_CHARS else ""
 
 
 # -- servers -------------------------------------------------------------------------------------
@@ -268,17 +270,17 @@ _OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
 def close_servers(cast: str | None = None) -> None:
     """End the servers of the cast with a run directory, or all servers; equal ids of casts do not matter (R69)."""
     if any(cast in (None, key[0]) for key in tuple(_OPEN)):
-        _LOOP.run(_ended(cast))
+        _LOOP.run(_end_servers(cast))
 
 
-async def _ended(cast: str | None) -> None:
+async def _end_servers(cast: str | None) -> None:
     mine = [_OPEN.pop(key) for key in tuple(_OPEN) if cast in (None, key[0])]
     tasks = [server.end() for server in mine]
     if tasks:
         await asyncio.wait(tasks, timeout=_END_S)
 
 
-def _held(
+def _open_server(
     name: str, spec: Mapping[str, JSON], project: Path, cast: str, stop: threading.Event | None
 ) -> _Server:
     """Return the server of a cast, started or reached if it is not."""
@@ -291,15 +293,15 @@ def _held(
             kind="not_installed",
         )
     if not platform.PROCESSES or not platform.THREADS:
-        raise _failed(name, "where this kernel runs there are no processes")
+        raise _server_error(name, "where this kernel runs there are no processes")
     with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
         import mcp  # noqa: F401
 
     redact_library_logs()
-    return _LOOP.run(_opened((cast, name, str(project), compact(spec)), spec), stop)
+    return _LOOP.run(_open_on_loop((cast, name, str(project), compact(spec)), spec), stop)
 
 
-async def _opened(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Server:
+async def _open_on_loop(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Server:
     held = _OPEN.get(key)
     if held is None or not held.works():
         if not _OPEN:
@@ -341,18 +343,18 @@ class _Server:
             try:
                 async with AsyncExitStack() as stack:
                     async with asyncio.timeout(CONNECT_S):
-                        self._client = await stack.enter_async_context(await self._made(stack, stderr))
-                        self.offered = await _listed(self._client)
+                        self._client = await stack.enter_async_context(await self._make_client(stack, stderr))
+                        self.offered = await _list_tools(self._client)
                     self.ready.set_result(None)
                     await self._over.wait()
             except Exception as error:  # noqa: BLE001 - what servers, transports and the library raise
                 if not self.ready.done():
-                    self.ready.set_exception(_failed(self._name, _cause(error), _last(stderr)))
+                    self.ready.set_exception(_server_error(self._name, _cause(error), _stderr_tail(stderr)))
                     self.ready.exception()  # looked at, where nobody waits for it any more
             finally:
                 self._over.set()
 
-    async def _made(self, stack: AsyncExitStack, stderr: TextIO) -> Client:
+    async def _make_client(self, stack: AsyncExitStack, stderr: TextIO) -> Client:
         import httpx2
         from mcp import Client, StdioServerParameters
         from mcp.client.stdio import stdio_client
@@ -361,16 +363,18 @@ class _Server:
         seconds = (self._spec.get("timeoutMs") or _CALL_S * 1000) / 1000
         if (url := self._spec.get("url")) is not None:
             waits = httpx2.Timeout(CONNECT_S, read=_STREAM_S)
-            http = httpx2.AsyncClient(headers=_filled(self._name, self._spec.get("headers")), timeout=waits)
+            http = httpx2.AsyncClient(
+                headers=_fill_variables(self._name, self._spec.get("headers")), timeout=waits
+            )
             await stack.enter_async_context(http)
             return Client(
-                streamable_http_client(_value(self._name, url), http_client=http),
+                streamable_http_client(_fill_text(self._name, url), http_client=http),
                 read_timeout_seconds=seconds,
             )
         start = StdioServerParameters(
-            command=_value(self._name, self._spec["command"]),
-            args=[_value(self._name, argument) for argument in as_list(self._spec.get("args"))],
-            env=_filled(self._name, self._spec.get("env")),
+            command=_fill_text(self._name, self._spec["command"]),
+            args=[_fill_text(self._name, argument) for argument in as_list(self._spec.get("args"))],
+            env=_fill_variables(self._name, self._spec.get("env")),
             cwd=self._project,
             encoding_error_handler="replace",
         )
@@ -396,10 +400,10 @@ class _Server:
         return ToolResult(_text_of(result), ok=not result.is_error)
 
 
-async def _listed(client: Client) -> list[Offered]:
+async def _list_tools(client: Client) -> list[Offered]:
     listed = await client.list_tools()
     tools = list(listed.tools)
-    while listed.next_cursor and len(tools) <= _MOST_TOOLS:
+    while listed.next_cursor and len(tools) <= _MAX_TOOLS:
         listed = await client.list_tools(cursor=listed.next_cursor)
         tools += listed.tools
     return tools
@@ -423,17 +427,17 @@ def _text_of(result: CallToolResult) -> str:
     return "\n".join(parts) or "(it gave nothing)"
 
 
-def _filled(server: str, variables: JSON) -> dict[str, str]:
-    return {key: _value(server, value) for key, value in as_object(variables).items()}
+def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
+    return {key: _fill_text(server, value) for key, value in as_object(variables).items()}
 
 
-def _value(server: str, text: JSON) -> str:
+def _fill_text(server: str, text: JSON) -> str:
     """Put the environment's values in for ``${NAME}``; they are taken for keys, and kept nowhere."""
 
     def put(match: re.Match[str]) -> str:
         holds_key(match[1])
         if match[1] not in os.environ:
-            raise _failed(server, f"the environment has no {match[1]}")
+            raise _server_error(server, f"the environment has no {match[1]}")
         return os.environ[match[1]]
 
     return _VARIABLE.sub(put, str(text))
@@ -449,13 +453,13 @@ def _cause(error: BaseException) -> str:
     return named_error(error) if isinstance(error, Exception) else type(error).__name__
 
 
-def _last(stderr: TextIO) -> str:
+def _stderr_tail(stderr: TextIO) -> str:
     """Return the end of what a server wrote to stderr."""
     stderr.seek(0)
-    return scrubbed_part(readable(stderr.read()[-_TOLD:]), start=True).strip()
+    return scrubbed_part(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
 
 
-def _failed(server: str, why: str, stderr: str = "") -> AgentError:
+def _server_error(server: str, why: str, stderr: str = "") -> AgentError:
     output = f"; it said: {stderr}" if stderr else ""
     return AgentError(
         f"The MCP server {server} cannot be used: {why}{output}",

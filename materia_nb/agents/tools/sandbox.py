@@ -23,12 +23,12 @@ _Purpose: TypeAlias = Literal["look", "change", "make"]
 """To look at what is there, to change it, or to make it and the folders that are missing."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LONGEST: Final = 4_096  # bytes of a path on Linux
-_DEEPEST: Final = 100  # each folder on the way is held open
-_MOST_LINKS: Final = 40
+_MAX_PATH_BYTES: Final = 4_096  # bytes of a path on Linux
+_MAX_DEPTH: Final = 100  # each folder on the way is held open
+_MAX_LINKS: Final = 40
 _NAMES_COMPARED: Final = 2_000
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_KEPT: Final = {
+_PROTECTED: Final = {
     **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "holds the scripts that utilities run",
@@ -63,15 +63,15 @@ class Root:
         for spelling in self._spellings:
             if names[: len(spelling)] == spelling:
                 return names[len(spelling) :]
-        raise _outside(path)
+        raise _outside_error(path)
 
 
 @dataclass(frozen=True, slots=True)
-class HeldPlace:
+class OpenPath:
     """Something in the project, or a name where it may be made.
 
     Attributes:
-        folder: a handle of the folder that it is in, open as long as :func:`reach` is.
+        folder: a handle of the folder that it is in, open as long as :func:`open_path` is.
         name: its name there; ``.`` for the folder itself.
         parts: the names that lead to it from the project, without links.
         status: what it is; None when there is nothing.
@@ -121,7 +121,7 @@ class HeldPlace:
 
 
 @contextmanager
-def reach(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[HeldPlace]:
+def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
     """Follow a path from the project on, and hold what it leads to.
 
     Args:
@@ -136,7 +136,7 @@ def reach(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[HeldPla
     _check_text(path)
     trail = None
     try:
-        trail = _Trail(root, purpose)
+        trail = _PathWalker(root, purpose)
         yield trail.follow(path)
     except BaseException as error:
         if trail is not None:
@@ -150,7 +150,7 @@ def reach(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[HeldPla
             trail.close()
 
 
-class _Trail:
+class _PathWalker:
     """The folders from the project to where a path has led so far, each held open."""
 
     def __init__(self, root: Root, purpose: _Purpose) -> None:
@@ -160,21 +160,21 @@ class _Trail:
         self._made: list[bool] = []
         self._handles = [os.open(root.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
-    def follow(self, path: str) -> HeldPlace:
+    def follow(self, path: str) -> OpenPath:
         links = 0
         todo = deque(self._parts(path))
         while todo:
             name = todo.popleft()
             if name == "..":
                 if not self._names:
-                    raise _outside(path)
+                    raise _outside_error(path)
                 self._leave()
                 continue
             status = self._status(name)
             if status is not None and stat.S_ISLNK(status.st_mode):
                 links += 1
-                if links > _MOST_LINKS:
-                    raise Refused(f"{named(path)} leads through more than {_MOST_LINKS} links.")
+                if links > _MAX_LINKS:
+                    raise Refused(f"{named(path)} leads through more than {_MAX_LINKS} links.")
                 target = os.readlink(name, dir_fd=self._handles[-1])
                 if target.startswith("/"):
                     self.go_back()
@@ -182,8 +182,8 @@ class _Trail:
             elif todo:
                 self._enter(name, status)
             else:
-                return HeldPlace(self._handles[-1], name, (*self._names, name), status)
-        return HeldPlace(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
+                return OpenPath(self._handles[-1], name, (*self._names, name), status)
+        return OpenPath(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
 
     def go_back(self) -> None:
         """Go back to the project, and remove the directories that were made on the way."""
@@ -198,8 +198,8 @@ class _Trail:
         try:
             names = self._root.parts(path)
         except Refused:
-            raise _outside(path if link is None else link) from None
-        why = next((_KEPT[folded] for name in names if (folded := _folded(name)) in _KEPT), None)
+            raise _outside_error(path if link is None else link) from None
+        why = next((_PROTECTED[folded] for name in names if (folded := _fold_name(name)) in _PROTECTED), None)
         if self._purpose != "look" and why is not None:
             raise Refused(f"{named(path)} {why}, which the tools for files do not change.")
         return names
@@ -210,15 +210,15 @@ class _Trail:
         except FileNotFoundError:
             if self._purpose == "make":
                 return None
-            near = _near(name, self._handles[-1])
+            near = _suggest_name(name, self._handles[-1])
             raise Refused(
                 f"{named('/'.join([*self._names, name]))} is not there"
                 + (f": did you mean {near}?" if near else ".")
             ) from None
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
-        if len(self._names) >= _DEEPEST:
-            raise Refused(f"The path has more than {_DEEPEST} directories one in the other.")
+        if len(self._names) >= _MAX_DEPTH:
+            raise Refused(f"The path has more than {_MAX_DEPTH} directories one in the other.")
         if status is None:
             os.mkdir(name, dir_fd=self._handles[-1])
         elif not stat.S_ISDIR(status.st_mode):
@@ -263,8 +263,8 @@ def _check_text(path: str) -> None:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
         raise Refused(f"{named(path)} has half of a surrogate pair, which no path has.") from None
-    if size > _LONGEST:
-        raise Refused(f"The path has {size:,} bytes; at most {_LONGEST:,} are possible.")
+    if size > _MAX_PATH_BYTES:
+        raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are possible.")
     if path.startswith("~"):
         raise Refused(
             f"{named(path)}: ~ has no meaning here; paths start from the project (./~ for such a name)."
@@ -273,16 +273,16 @@ def _check_text(path: str) -> None:
         raise Refused(f"{named(path)} is an address; give a path in the project.")
 
 
-def _outside(path: str) -> Refused:
+def _outside_error(path: str) -> Refused:
     return Refused(f"{named(path)} leads out of the project; the tools for files stay inside it.")
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Return a name as disks may take it that ignore case or signs without width."""
     return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
 
 
-def _near(name: str, folder: int) -> str | None:
+def _suggest_name(name: str, folder: int) -> str | None:
     """Find the name in a folder that was probably meant."""
     with os.scandir(folder) as entries:
         names = [entry.name for _, entry in zip(range(_NAMES_COMPARED), entries, strict=False)]

@@ -48,8 +48,8 @@ MOVED, BAD_PATTERN = 3, 4
 """Exit codes: the directory is another one than was meant; the pattern is not a regular expression."""
 
 BLOCK: Final = 65_536
-_MOST_RESULTS: Final = 500
-_DEEPEST: Final = 60
+_MAX_RESULTS: Final = 500
+_MAX_DEPTH: Final = 60
 _LINE_SHOWN: Final = 300
 _BEFORE_MATCH: Final = 100
 
@@ -106,12 +106,12 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
     globs = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(globs) == 1:
         return lambda names: fnmatch.fnmatchcase(names[-1], globs[0])
-    return lambda names: _fits(names, globs)
+    return lambda names: _matches(names, globs)
 
 
-def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
+def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
     """Whether globs match names one by one; ``**`` takes any number. Follows all ways at once, so it is fast."""
-    states = _past_stars({0}, globs)
+    states = _skip_globstars({0}, globs)
     for name in names:
         after = set()
         for state in states:
@@ -119,11 +119,11 @@ def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
                 after.add(state)
             elif state < len(globs) and fnmatch.fnmatchcase(name, globs[state]):
                 after.add(state + 1)
-        states = _past_stars(after, globs)
+        states = _skip_globstars(after, globs)
     return len(globs) in states
 
 
-def _past_stars(starts: Iterable[int], globs: Sequence[str]) -> set[int]:
+def _skip_globstars(starts: Iterable[int], globs: Sequence[str]) -> set[int]:
     reached = set()
     for state in starts:
         reached.add(state)
@@ -143,14 +143,16 @@ class Search:
         self._results = 0
         self._binary = 0
         self._unread = 0
-        self._fits = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
+        self._matches = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
         """Write every path that fits, directories with a slash at the end."""
         for parts, _, folders, files in self._walk():
             named = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
             for name in sorted(named):
-                if self._fits([*parts, name]) and not self._write(self._path([*parts, name]) + named[name]):
+                if self._matches([*parts, name]) and not self._write(
+                    self._path([*parts, name]) + named[name]
+                ):
                     return
         self._notes()
 
@@ -158,7 +160,7 @@ class Search:
         """Write every line that matches, with path and number."""
         for parts, folder, _, files in self._walk():
             for name in files:
-                if self._fits([*parts, name]) and not self._grep_file([*parts, name], folder, pattern):
+                if self._matches([*parts, name]) and not self._grep_file([*parts, name], folder, pattern):
                     return
         self._notes()
 
@@ -175,7 +177,7 @@ class Search:
                     line = piece.rstrip(b"\r\n").decode(errors="surrogateescape")
                     if number != done and (match := pattern.search(line)):
                         done = number
-                        if not self._write(f"{self._path(parts)}:{number}: {_around(line, match)}"):
+                        if not self._write(f"{self._path(parts)}:{number}: {_excerpt(line, match)}"):
                             return False
         except NotPlain:
             pass
@@ -195,7 +197,7 @@ class Search:
                 folders.clear()
                 continue
             links = {name for name in folders if _is_link(name, handle)}
-            folders[:] = sorted({*folders} - links - SKIPPED) if len(parts) < _DEEPEST else []
+            folders[:] = sorted({*folders} - links - SKIPPED) if len(parts) < _MAX_DEPTH else []
             yield parts, handle, folders, sorted({*files} | links)
 
     def _note_unread(self, _: OSError) -> None:
@@ -208,7 +210,7 @@ class Search:
         """Write a result; False when it is one too many."""
         self._results += 1
         self._room -= len(line) + 1
-        if self._results > _MOST_RESULTS or self._room < 0:
+        if self._results > _MAX_RESULTS or self._room < 0:
             _write("(there is more: narrow the pattern or the path)")
             return False
         _write(line)
@@ -230,7 +232,7 @@ def _is_link(name: str, folder: int) -> bool:
         return True  # gone again: not to be entered
 
 
-def _around(line: str, match: re.Match[str]) -> str:
+def _excerpt(line: str, match: re.Match[str]) -> str:
     """Return a line, or of a long one the part with the match."""
     if len(line) <= _LINE_SHOWN:
         return line

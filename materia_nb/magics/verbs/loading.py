@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from materia_nb import lessons
 from materia_nb.agents.command_agent import COMMAND_PREFIX
 from materia_nb.agents.interface import AGENT_CELL
-from materia_nb.agents.model_agent import ModelAgent, meant
+from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import most_of
@@ -246,7 +246,7 @@ def _agent(
         raise MateriaError(
             f"{who!r} is not an agent.",
             hint=f"did you mean {model!r}?"
-            if (model := meant(who))
+            if (model := suggest_model(who))
             else "write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
             "a $variable, or a cell with the body of a function",
             kind="bad_agent",
