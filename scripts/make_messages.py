@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.widgets import design_session as _design_session  # noqa: F401 - importing it registers the messages
-from materia_nb.widgets.cast_panel import cast_messages
+from materia_nb.widgets import cast_panel as _cast_panel  # noqa: F401 - importing it registers the messages
+from materia_nb.widgets import design_session as _design_session  # noqa: F401 - as above
+from materia_nb.widgets.cast_surface import cast_messages
 from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.explorer import casts_messages
 from materia_nb.widgets.graph_panel import canvas_messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt
@@ -12,29 +13,33 @@ from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of, condition_of
 from materia_nb.cast.cases import SUFFIX
 from materia_nb.cast.edits import Approvals
-from materia_nb.cast.formatting import nth
 from materia_nb.cast.repairs import changed_definition, folders_asked
-from materia_nb.cast.views.compare_view import CompareView, StepCompareView
+from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
-from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.diff import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_of_buttons, checked, correction, parse_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
-from materia_nb.widgets.cast_slices import StepRows
-from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
+from materia_nb.widgets.cast_slices import StepRows, step_compare_blocks
+from materia_nb.widgets.cast_surface import (
+    HEIGHT,
+    CastSurface,
+    apply_typed,
+    cast_messages,
+    require_current,
+    require_idle,
+    require_same_cast,
+)
 from materia_nb.widgets.inspector_tabs import TABS, Element, possible_breakpoints, require_element
 from materia_nb.widgets.messages import (
     ItemRow,
     ItemRows,
     LongText,
-    MessageRegistry,
     ShortText,
-    Token,
     WholeNumber,
 )
 from materia_nb.widgets.state_tree import diff_blocks
@@ -53,9 +58,6 @@ _MAX_CASTS: Final = 200
 """Maximum number of casts of the project that are offered for a comparison, latest first."""
 _MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
 
-TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
-"""Messages that apply typed text which has not been applied yet."""
-
 
 @dataclass(frozen=True, slots=True)
 class NamedElement:
@@ -65,45 +67,11 @@ class NamedElement:
     id: ShortText
 
 
-# -- guards: what a message needs before its function runs -----------------------------------
-
-
-def _require_current(panel: CastSurface, seen: Token) -> None:
-    """Refuse a message about something that has changed since the page showed it (R70)."""
-    if seen != panel.identity():
-        raise _outdated()
-
-
-def _require_same_cast(panel: CastSurface, seen: Token) -> None:
-    """Refuse a message about another cast; where the cast is by now does not matter."""
-    if seen.split(".")[0] != panel.identity().split(".")[0]:
-        raise _outdated()
-
-
-def _outdated() -> MateriaError:
-    return MateriaError(
-        "Nothing was done: the cast has moved on since this was shown.",
-        hint="look at the panel as it is now, then press again",
-        kind="outdated",
-    )
-
-
-def _require_idle(panel: CastSurface) -> None:
-    panel.runs.refuse_while_busy()
-
-
-def _apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
-    """Apply typed text first; if that is refused, the message itself is not handled."""
-    for message in first:
-        cast_messages.handle(panel, {**message, "seen": panel.identity()})
-
-
-cast_messages: Final = MessageRegistry("ToCast", "Messages to the panel of a cast.")
-_acts_on_cast: Final = cast_messages.guarded(_require_same_cast)
-_acts: Final = cast_messages.guarded(_require_current)
-_acts_when_idle: Final = cast_messages.guarded(_require_current, _require_idle)
-_starts: Final = cast_messages.guarded(_require_current, _apply_typed)
-_starts_when_idle: Final = cast_messages.guarded(_require_current, _require_idle, _apply_typed)
+_acts_on_cast: Final = cast_messages.guarded(require_same_cast)
+_acts: Final = cast_messages.guarded(require_current)
+_acts_when_idle: Final = cast_messages.guarded(require_current, require_idle)
+_starts: Final = cast_messages.guarded(require_current, apply_typed)
+_starts_when_idle: Final = cast_messages.guarded(require_current, require_idle, apply_typed)
 
 
 class CastPanel(CastSurface):
@@ -188,14 +156,12 @@ class CastPanel(CastSurface):
     @_starts
     def _resend(self) -> None:
         """Repeat the turn that failed."""
-        cast = self.cast
-        self.resolve(lambda: cast.retry(turn=True))
+        self.resolve(partial(self.cast.retry, turn=True))
 
     @_starts
     def _revive(self) -> None:
         """Continue with the limit that stopped the cast extended once."""
-        cast = self.cast
-        self.resolve(lambda: cast.retry(limit=True))
+        self.resolve(partial(self.cast.retry, limit=True))
 
     @_starts_when_idle
     def _ask_again(self, *, discard_edits: StrictBool = False) -> None:
@@ -211,8 +177,7 @@ class CastPanel(CastSurface):
     @_starts_when_idle
     def _take(self) -> None:
         """Adopt the workbench's changes to the materia where the cast failed, and run the socket again."""
-        changed = changed_definition(self.cast.now)
-        if changed is not None:
+        if (changed := changed_definition(self.cast.now)) is not None:
             self.cast.edit.redefine(changed.materia)
         self.resolve(self.cast.retry)
 
@@ -250,8 +215,7 @@ class CastPanel(CastSurface):
     def _raise_budget(self, budget: ShortText) -> None:
         """Change the budget that stopped the cast, and continue."""
         self.cast.edit.budget_in_words(budget)
-        cast = self.cast
-        self.resolve(lambda: cast.retry(limit=True))
+        self.resolve(partial(self.cast.retry, limit=True))
 
     @cast_messages.message
     def _pause(self) -> None:
@@ -425,8 +389,7 @@ class CastPanel(CastSurface):
     @_starts
     def _refine(self, text: LongText) -> None:
         """Ask for a changed draft."""
-        cast = self.cast
-        self.resolve(lambda: cast.refine(text))
+        self.resolve(partial(self.cast.refine, text))
 
     @_starts
     def _finalize(self) -> None:
@@ -540,7 +503,7 @@ class CastPanel(CastSurface):
         self.show_new_cast(self.cast.fork(step))
         self.dock = "compare"
 
-    @cast_messages.guarded(_require_same_cast, _require_idle)
+    @cast_messages.guarded(require_same_cast, require_idle)
     def _again(self) -> None:
         """Start the same cast again, from the beginning."""
         self.show_new_cast(self.cast.fork(0))
@@ -557,7 +520,11 @@ class CastPanel(CastSurface):
 
         With a socket, its latest step is compared; with a cast, that cast with this one.
         """
-        self.compares = self._comparison(socket, row, other) if cast is None else self._compare_cast(cast)
+        if cast is None:
+            blocks = step_compare_blocks(self.cast.now, self.rows, socket=socket, row=row, other_row=other)
+            self.compares = lambda _: blocks
+        else:
+            self.compares = self._compare_cast(cast)
         self.dock = "compare"
 
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
@@ -567,31 +534,6 @@ class CastPanel(CastSurface):
             Line(f"A is {own}, B is {other.name}."),
             *CompareView(now.side, other).in_words(now.names),
         ]
-
-    def _comparison(
-        self, socket: str | None, row: int | None, other_row: int | None
-    ) -> Callable[[Snapshot], Sequence[Block]]:
-        now = self.cast.now
-        steps = self.rows.steps(now)
-        row = row or len(steps)
-        if socket is not None:
-            rows = [number for number, step in enumerate(steps, start=1) if step.socket == socket]
-            if not rows:
-                raise MateriaError("No step was at that socket yet.", hint="run it first", kind="no_step")
-            row = rows[-1]
-        step = nth(steps, row)
-        if other_row is not None:
-            other = nth(steps, other_row)
-        else:  # in its own lane
-            line = now.maker_of(step).steps if step.lane else now.line(self.rows.line)
-            other = previous_visit(line, step.number)
-        names = [
-            f"step {compared.number}{f' of lane {part(compared.lane, 60)}' if compared.lane else ''}"
-            for compared in (other, step)
-        ]
-        view = StepCompareView(other, step)
-        blocks = [Line(f"A is {names[0]}, B is {names[1]}."), *view.all_words(now.names)]
-        return lambda _: blocks
 
     def _side_of(self, id_: str) -> ComparedCast:
         own = {cast.id: cast for cast in self.casts}

@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.formatting import how_it_came, output_words, way_words
+from materia_nb.cast.formatting import how_it_came, nth, output_words, way_words
 from materia_nb.cast.repairs import changed_definition
-from materia_nb.cast.views.compare_view import CompareView
+from materia_nb.cast.views.compare_view import CompareView, StepCompareView
 from materia_nb.cast.views.status import axis_of, lanes_blocks, steps_words, where_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
@@ -18,9 +18,10 @@ from materia_nb.display.sections import call_words
 from materia_nb.engine.limits import nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
-from materia_nb.errors import counted, plain, with_visible_signs
+from materia_nb.errors import MateriaError, counted, plain, with_visible_signs
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.handoff.runtime_rules import request_of
+from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.usage import format_seconds, format_work_time, step_time, step_usage, work_time
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.work_items import json_digest
@@ -520,3 +521,39 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
     index = index or len(casts) - 1
     compared = CompareView(casts[0].side, casts[index].side)
     return [Line(f"A is the original, B is fork {index}."), *compared.in_words(casts[0].names)]
+
+
+def step_compare_blocks(
+    now: Snapshot, rows: StepRows, *, socket: str | None, row: int | None, other_row: int | None
+) -> list[Block]:
+    """Return the differences between two steps.
+
+    Args:
+        now: the cast at present.
+        rows: the rows of the timeline.
+        socket: compares the latest step at this socket.
+        row: the row of the step, if no socket is given; the latest step by default.
+        other_row: the row of the other step; by default the previous visit of the same socket.
+
+    Raises:
+        MateriaError: there is no such step, or no previous visit (``no_step``).
+    """
+    steps = rows.steps(now)
+    row = row or len(steps)
+    if socket is not None:
+        at_socket = [number for number, step in enumerate(steps, start=1) if step.socket == socket]
+        if not at_socket:
+            raise MateriaError("No step was at that socket yet.", hint="run it first", kind="no_step")
+        row = at_socket[-1]
+    step = nth(steps, row)
+    if other_row is not None:
+        other = nth(steps, other_row)
+    else:  # in its own lane
+        line = now.maker_of(step).steps if step.lane else now.line(rows.line)
+        other = previous_visit(line, step.number)
+    names = [
+        f"step {compared.number}{f' of lane {part(compared.lane, 60)}' if compared.lane else ''}"
+        for compared in (other, step)
+    ]
+    view = StepCompareView(other, step)
+    return [Line(f"A is {names[0]}, B is {names[1]}."), *view.all_words(now.names)]

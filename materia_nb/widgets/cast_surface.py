@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import ipywidgets as ui
+from pydantic import Field
 
 from materia_nb.cast.formatting import nth
 from materia_nb.cast.views.status import marks_of
@@ -33,6 +34,7 @@ from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_tabs import Element
+from materia_nb.widgets.messages import MessageRegistry, Token
 from materia_nb.widgets.state_tree import WatchList
 
 if TYPE_CHECKING:
@@ -417,6 +419,45 @@ class CastSurface(Panel):
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return cast_fallback(self.cast.now)
+
+
+cast_messages: Final = MessageRegistry("ToCast", "Messages to the panel of a cast.")
+TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
+"""Messages that apply typed text which has not been applied yet."""
+
+
+# -- guards: what a message needs before its function runs -----------------------------------
+
+
+def require_current(panel: CastSurface, seen: Token) -> None:
+    """Refuse a message about something that has changed since the page showed it (R70)."""
+    if seen != panel.identity():
+        raise _outdated()
+
+
+def require_same_cast(panel: CastSurface, seen: Token) -> None:
+    """Refuse a message about another cast; where the cast is by now does not matter."""
+    if seen.split(".")[0] != panel.identity().split(".")[0]:
+        raise _outdated()
+
+
+def _outdated() -> MateriaError:
+    return MateriaError(
+        "Nothing was done: the cast has moved on since this was shown.",
+        hint="look at the panel as it is now, then press again",
+        kind="outdated",
+    )
+
+
+def require_idle(panel: CastSurface) -> None:
+    """Refuse a message while a step runs."""
+    panel.runs.refuse_while_busy()
+
+
+def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
+    """Apply typed text first; if that is refused, the message itself is not handled."""
+    for message in first:
+        cast_messages.handle(panel, {**message, "seen": panel.identity()})
 
 
 def _request_of(cast: Cast) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.cast_panel import NamedElement, cast_messages
+from materia_nb.widgets.cast_panel import NamedElement
+from materia_nb.widgets.cast_surface import cast_messages
 from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.explorer import casts_messages
 from materia_nb.widgets.graph_panel import canvas_messages

@@ -9,8 +9,9 @@ import cast_scenes
 from materia_nb.agents.interface import Asking, Called, Reply, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.cast_panel import CastPanel, cast_messages
+from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_slices import identity
+from materia_nb.widgets.cast_surface import cast_messages
 from materia_nb.widgets.messages import parameters_of
 from panel_helpers import from_page
 
