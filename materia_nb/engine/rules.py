@@ -12,7 +12,7 @@ from materia_nb.engine.followup import cut_to
 from materia_nb.engine.items import Source, Template, compile_source, state_path, template, walk_of
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
-from materia_nb.handoff.checks import requirements
+from materia_nb.handoff.checks import requirements_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import CastContext, ExitRoute, Graph, PromptForm, Socket
 from materia_nb.loadout.materia import variables
@@ -278,7 +278,7 @@ def _names(graph: Graph) -> dict[str, str]:
 
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
-    needed = requirements(socket)
+    needed = requirements_of(socket)
     spoken = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())

@@ -7,7 +7,7 @@ from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import HandoffProtocol, Issue, Reading, Requirements, SimpleAnswer, TurnFacts
-from materia_nb.handoff.checks import requirements
+from materia_nb.handoff.checks import requirements_of
 from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, protocol_names
@@ -25,7 +25,7 @@ __all__ = [
     "item_issues",
     "protocol",
     "protocol_names",
-    "requirements",
+    "requirements_of",
     "strict_json",
     "utility_object",
 ]

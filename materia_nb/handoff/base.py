@@ -152,9 +152,9 @@ class TurnFacts:
     Attributes:
         meta: the runtime's own step_id, flow_key, agent_key and timestamp.
         agent_id: the runtime's id of the agent, for routing a repair.
-        given: the assignment that the agent received before the turn.
+        assignment: the assignment that the agent received before the turn.
         rounds: number of times that the loop was taken.
-        most_rounds: maximum number of times that it may be taken.
+        max_rounds: maximum number of times that it may be taken.
         refused: number of refused outputs in this turn.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
         sockets: ids that a detour may name; None if not known.
@@ -165,9 +165,9 @@ class TurnFacts:
 
     meta: Mapping[str, str] = field(default_factory=dict)
     agent_id: str = ""
-    given: Mapping[str, JSON] = field(default_factory=dict)
+    assignment: Mapping[str, JSON] = field(default_factory=dict)
     rounds: int = 0
-    most_rounds: int = 3
+    max_rounds: int = 3
     refused: int = 0
     memory: JSON = None
     sockets: frozenset[str] | None = None
@@ -325,14 +325,14 @@ class HandoffProtocol(ABC):
     # Outputs
 
     @abstractmethod
-    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
+    def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Find, parse and validate an output; never raises, whatever the text."""
 
-    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
+    def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
         """Return the JSON Schema that models are held to, which may be narrower than ``read``; None for a text socket."""
         return None
 
-    def fields(self, wanted: Requirements) -> Mapping[str, str]:
+    def fields(self, requirements: Requirements) -> Mapping[str, str]:
         """Return the fields that a socket requires, each with a description; empty for a text socket."""
         return {}
 
@@ -343,10 +343,10 @@ class HandoffProtocol(ABC):
     def learn(
         self,
         value: Mapping[str, JSON],
-        given: Mapping[str, JSON],
+        assignment: Mapping[str, JSON],
         knowledge: Mapping[str, JSON],
     ) -> KnowledgeUpdate:
-        """Return the project's knowledge after an accepted output; ``given`` is the assignment of its agent."""
+        """Return the project's knowledge after an accepted output; ``assignment`` is that of its agent."""
         return KnowledgeUpdate(knowledge)
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
@@ -360,12 +360,12 @@ class HandoffProtocol(ABC):
     # Prompts
 
     @abstractmethod
-    def ask(self, wanted: Requirements) -> str:
+    def ask(self, requirements: Requirements) -> str:
         """Return the instruction that describes the output; empty for a text socket."""
 
-    def form(self, wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+    def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
         """Return the instruction for one turn, at most 600 characters, ``short`` 300; ``ask`` by default."""
-        return self.ask(wanted)
+        return self.ask(requirements)
 
     def assignment(self, task: Task) -> Mapping[str, JSON]:
         """Return the assignment that an agent's prompt contains."""

@@ -57,7 +57,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
     return read
 
 
-def requirements(socket: Socket) -> Requirements:
+def requirements_of(socket: Socket) -> Requirements:
     """Derive what ``socket`` must return from its edges, advance, assignments and materia."""
     followed = [edge.when for edge in socket.edges if edge.when in OF_OUTPUTS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
@@ -91,13 +91,15 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
     return None
 
 
-def missing_sources(value: JSON, wanted: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
+def missing_sources(
+    value: JSON, requirements: Requirements, reported: Collection[str] = ()
+) -> Iterator[Issue]:
     """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``reported``.
 
     The work items of a generator are always assigned, and its protocol reports them (R4).
     """
-    checked = {*reported, *(("$.workItems",) if wanted.work_items else ())}
-    for target, source in wanted.sources:
+    checked = {*reported, *(("$.workItems",) if requirements.work_items else ())}
+    for target, source in requirements.sources:
         if source not in checked and reader(source)(value) is MISSING:
             checked.add(source)
             yield Issue(

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from materia_nb.handoff.base import (
     UNKNOWN,
-    AgentReport,
     FindFile,
     Issue,
     Outcome,
@@ -345,18 +344,18 @@ def _texts(value: JSON) -> list[str]:
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
-def consolidation_required(given: Mapping[str, JSON]) -> bool:
+def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
     """Return True if an assignment demands a consolidation report; any truthy flag counts."""
-    briefs = (section_of(given, "agent_contract_handoff"), section_of(given, "investigation_brief"))
+    briefs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
     flags = [
         brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")
     ]
-    return any(flags) or bool(section_of(given, "surface_routing").get("multi_surface"))
+    return any(flags) or bool(section_of(assignment, "surface_routing").get("multi_surface"))
 
 
-def writable_sections(given: Mapping[str, JSON]) -> list[str] | None:
+def writable_sections(assignment: Mapping[str, JSON]) -> list[str] | None:
     """Return the sections that the agent may update; None if the assignment does not list them."""
-    names = section_of(given, "write_permissions").get("writable_sections")
+    names = section_of(assignment, "write_permissions").get("writable_sections")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
 
 
@@ -417,9 +416,9 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
     return f"```{TAG}\n{compact(shape)}\n```"
 
 
-def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
     """Return a block to copy, with the agent's id and the statuses that are allowed now (R51)."""
-    if wanted.parse == "text":
+    if requirements.parse == "text":
         return ""
     legal = legal_next(remembered(facts.memory).status)
     name = facts.agent_id or _ID
@@ -428,7 +427,7 @@ def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
             f"End with one ```{TAG} block, one JSON object: agent_status (plan_status {' or '.join(legal)}; agent_id {name}; "
             "pending_steps; next_action), evidence_report (seven lists, verification), consolidation_report, approval_request."
         )
-    consolidate = consolidation_required(facts.given)
+    consolidate = consolidation_required(facts.assignment)
     status = legal[0] if len(legal) == 1 else _COMMON_STATUSES if consolidate else _STATUS
     lines = [f"End with this block:\n{skeleton(name, status, consolidate=consolidate)}"]
     if consolidate:
@@ -437,44 +436,15 @@ def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
         lines.append(
             "APPROVAL_REQUEST: add approval_request: operation, exact_content, rollback, verification."
         )
-    if wanted.work_items:
+    if requirements.work_items:
         lines.insert(1, "Each open gap becomes a work item.")
-    if writable_sections(facts.given):
+    if writable_sections(facts.assignment):
         lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": the changes}.')
     return join_within_limit(lines, LONGEST_FORM)
 
 
-def conclusion(reports: Sequence[AgentReport]) -> list[str]:
-    """Return the summary of a single agent, or each agent's key outputs; then verification, impacts and open gaps."""
-    read = [(agent, Contract(value)) for agent, value in reports]
-    complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
-    if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
-        lines = summary.splitlines()
-    else:
-        lines = [line for agent, contract in complete for line in labelled(agent, _results(contract))]
-    contracts = [contract for _, contract in complete]
-    return [
-        *lines,
-        *labelled("Verified by", dict.fromkeys(map(_verification_text, contracts))),
-        *labelled("Impacts elsewhere", _all(contracts, "cross_layer_impacts")),
-        *labelled("Still open", _all(contracts, "open_gaps")),
-    ]
-
-
-def _results(contract: Contract) -> list[str]:
-    return _texts_of(contract.evidence["key_outputs"]) or [contract.user_facing_summary or "done"]
-
-
-def _verification_text(contract: Contract) -> str:
-    texts = (as_text(contract.verification.get(name) or "") for name in ("method", "details"))
-    return next(filter(None, texts), "")
-
-
-def _all(contracts: Sequence[Contract], name: str) -> list[str]:
-    return list(dict.fromkeys(text for contract in contracts for text in _texts_of(contract.evidence[name])))
-
-
-def _texts_of(entries: Sequence[JSON]) -> list[str]:
+def texts_of(entries: Sequence[JSON]) -> list[str]:
+    """Return the entries of a list as texts, without nulls."""
     return [as_text(entry) for entry in entries if entry is not None]
 
 
@@ -513,8 +483,8 @@ def _lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
     yield contract.plan_status
     if contract.user_facing_summary:
         yield f"Summary: {contract.user_facing_summary}"
-    yield from labelled("Key outputs", _texts_of(contract.evidence["key_outputs"]))
-    yield from labelled("Impacts elsewhere", _texts_of(contract.evidence["cross_layer_impacts"]))
+    yield from labelled("Key outputs", texts_of(contract.evidence["key_outputs"]))
+    yield from labelled("Impacts elsewhere", texts_of(contract.evidence["cross_layer_impacts"]))
     yield from labelled("Open gaps", _gaps(contract))
     if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
         yield f"Ownership: {_ownership(contract)}"
@@ -549,7 +519,7 @@ def _next_action(contract: Contract) -> str:
 def _gaps(contract: Contract) -> list[str]:
     """Return the open gaps of both reports, each once, without blank ones."""
     others = as_entries(contract.consolidation_report.get("open_gaps"))
-    gaps = _texts_of([*contract.evidence["open_gaps"], *others])
+    gaps = texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
 
 

@@ -15,6 +15,7 @@ from materia_nb.handoff import contract_fields
 from materia_nb.handoff.base import (
     SAMPLE,
     UNKNOWN,
+    AgentReport,
     HandoffProtocol,
     Issue,
     KnowledgeUpdate,
@@ -39,7 +40,7 @@ from materia_nb.handoff.checks import (
     issue_of,
     missing_sources,
 )
-from materia_nb.handoff.jsontext import too_deep, without_backticks, without_infinities
+from materia_nb.handoff.jsontext import as_text, labelled, too_deep, without_backticks, without_infinities
 from materia_nb.handoff.runtime_rules import apply_updates, can_be_granted, is_approval_id, rejected
 from materia_nb.jsonvalue import JSON, set_path
 
@@ -80,7 +81,7 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
         issues += [
             *(_evidence(parsed) if status in contract_fields.PLAN_STATUSES else ()),
             *(_verification(parsed) if status == "COMPLETE" else ()),
-            *_consolidation(parsed, demanded=contract_fields.consolidation_required(facts.given)),
+            *_consolidation(parsed, demanded=contract_fields.consolidation_required(facts.assignment)),
             *(
                 _issues_of({"approval_request": _REQUEST}, {"approval_request": request})
                 if asks_approval
@@ -253,7 +254,7 @@ def _is_output(text: str) -> bool:
 
 
 def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[Issue]:
-    writable = contract_fields.writable_sections(facts.given)
+    writable = contract_fields.writable_sections(facts.assignment)
     if writable is None:
         return
     for index, entry in enumerate(contract.update_contracts):
@@ -283,25 +284,40 @@ class ContractProtocol(HandoffProtocol):
     ask = staticmethod(contract_fields.contract_form)
     form = staticmethod(contract_fields.contract_form)
     after_answer = "Report IN_PROGRESS and continue."
-    conclusion = staticmethod(contract_fields.conclusion)
     assignment = staticmethod(contract_fields.assignment_of)
     layout = staticmethod(contract_fields.contract_layout)
 
-    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
+    def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; a text socket accepts anything."""
-        if wanted.parse == "text":
+        if requirements.parse == "text":
             return Reading(text.strip())
-        return examine(contract_fields.contract_in(text), wanted, facts).reading
+        return examine(contract_fields.contract_in(text), requirements, facts).reading
 
     def learn(
-        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
+        self, value: Mapping[str, JSON], assignment: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> KnowledgeUpdate:
         """Merge ``update_contracts`` into the project's knowledge (section 10)."""
-        writable = contract_fields.writable_sections(given)
+        writable = contract_fields.writable_sections(assignment)
         updates = apply_updates(knowledge, value.get("update_contracts"), writable or ())
         # If the assignment lists the sections, the reading already has the warnings, with the id of the agent.
         warnings = updates.warnings if writable is None else ()
         return KnowledgeUpdate(updates.document, (*warnings, *updates.issues))
+
+    def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
+        """Return the summary of a single agent, or each agent's key outputs; then verification, impacts and open gaps."""
+        read = [(agent, contract_fields.Contract(value)) for agent, value in reports]
+        complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
+        if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
+            lines = summary.splitlines()
+        else:
+            lines = [line for agent, contract in complete for line in labelled(agent, _results(contract))]
+        contracts = [contract for _, contract in complete]
+        return [
+            *lines,
+            *labelled("Verified by", dict.fromkeys(map(_verification_text, contracts))),
+            *labelled("Impacts elsewhere", _distinct_entries(contracts, "cross_layer_impacts")),
+            *labelled("Still open", _distinct_entries(contracts, "open_gaps")),
+        ]
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """Return an agent's suggestions for the project's memory (section 9)."""
@@ -355,10 +371,29 @@ class ContractProtocol(HandoffProtocol):
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "Checked by a person.")
-        if contract_fields.consolidation_required(facts.given):
+        if contract_fields.consolidation_required(facts.assignment):
             empty: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
             value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **empty}}
         return _fenced(value)
+
+
+def _results(contract: contract_fields.Contract) -> list[str]:
+    return contract_fields.texts_of(contract.evidence["key_outputs"]) or [
+        contract.user_facing_summary or "done"
+    ]
+
+
+def _verification_text(contract: contract_fields.Contract) -> str:
+    texts = (as_text(contract.verification.get(name) or "") for name in ("method", "details"))
+    return next(filter(None, texts), "")
+
+
+def _distinct_entries(contracts: Sequence[contract_fields.Contract], name: str) -> list[str]:
+    return list(
+        dict.fromkeys(
+            text for contract in contracts for text in contract_fields.texts_of(contract.evidence[name])
+        )
+    )
 
 
 def _fenced(value: Mapping[str, JSON]) -> str:
@@ -374,17 +409,20 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
                 yield status
 
 
-def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
+def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
     """Check a contract, None if there is none, and decide what happens next (section 14)."""
     readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = check_contract(readable, facts)
     value = without_infinities(readable)
     missing = (
-        (*missing_sources(value, wanted), *form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS))
+        (
+            *missing_sources(value, requirements),
+            *form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS),
+        )
         if readable is not None
         else ()
     )
-    reading = _reading(value, checked._replace(issues=checked.issues + missing), wanted, facts)
+    reading = _reading(value, checked._replace(issues=checked.issues + missing), requirements, facts)
     own_id = checked.contract.agent_id
     if reading.accepted and facts.agent_id not in ("", own_id):
         note = f"agent_status.agent_id is {own_id}, but the id of the agent is {facts.agent_id}"
@@ -392,11 +430,11 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     return Examined(reading, checked)
 
 
-def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts) -> Reading:
+def _reading(value: JSON, checked: CheckedContract, requirements: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
         route = Reading(satisfied=False, reason=checked.issues[0].message)
-        return _accepted(value, checked, route, wanted, facts.memory)
+        return _accepted(value, checked, route, requirements, facts.memory)
     step = contract_fields.report(contract_fields.remembered(facts.memory), status)
     if checked.issues:
         order_issues = (
@@ -416,21 +454,25 @@ def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts:
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     return _accepted(
-        value, checked, contract_fields.contract_verdict(contract, status), wanted, step.record.as_json()
+        value,
+        checked,
+        contract_fields.contract_verdict(contract, status),
+        requirements,
+        step.record.as_json(),
     )
 
 
 def _accepted(
-    value: JSON, checked: CheckedContract, route: Reading, wanted: Requirements, memory: JSON
+    value: JSON, checked: CheckedContract, route: Reading, requirements: Requirements, memory: JSON
 ) -> Reading:
     contract = checked.contract
     unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"
-    if route.action == "route" and route.satisfied is False and unfinished and not wanted.sends_back:
+    if route.action == "route" and route.satisfied is False and unfinished and not requirements.sends_back:
         route = route._replace(satisfied=None, action="reissue")  # run the node again (section 14)
     return route._replace(
         value=value,
         context=contract_fields.contract_context(contract, checked.warnings),
-        work_items=contract_fields.work_items_of_gaps(contract) if wanted.work_items else None,
+        work_items=contract_fields.work_items_of_gaps(contract) if requirements.work_items else None,
         issues=checked.issues,
         warnings=checked.warnings,
         memory=memory,

@@ -284,7 +284,7 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.can_help is False:
         return Reading(action="escalate", reason=f"Another round would not help: {envelope.reason}")
     if _at_cap(facts):
-        taken = f"The loop was taken {facts.rounds} of {facts.most_rounds} times"
+        taken = f"The loop was taken {facts.rounds} of {facts.max_rounds} times"
         return Reading(action="escalate", reason=f"{taken}: {envelope.reason}")
     return Reading(satisfied=False)
 
@@ -304,7 +304,7 @@ def _target(envelope: Envelope, facts: TurnFacts) -> str:
 
 
 def _at_cap(facts: TurnFacts) -> bool:
-    return facts.rounds >= facts.most_rounds
+    return facts.rounds >= facts.max_rounds
 
 
 def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
@@ -440,11 +440,11 @@ def _concern(item: WorkItem) -> JSON:
     return {**concern, **location, "recommendation": details["advice"]}
 
 
-def schema(wanted: Requirements) -> dict[str, JSON] | None:
+def schema(requirements: Requirements) -> dict[str, JSON] | None:
     """Return the schema of an envelope and of the fields that assignments read; None for a text socket."""
-    if wanted.parse == "text":
+    if requirements.parse == "text":
         return None
-    assigned = {name: ANYTHING for _, source in wanted.sources if (name := first_field(source))}
+    assigned = {name: ANYTHING for _, source in requirements.sources if (name := first_field(source))}
     assigned.pop("workItems", None)  # it follows from the concerns
     return closed_object({**assigned, **schema_of(_FIELDS)["properties"]})
 

@@ -153,9 +153,9 @@ _FORM_WORDS: Final = frozenset(
 )
 
 
-def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
     """Return an envelope as one line to copy, and the allowed words (R51)."""
-    if wanted.parse == "text":
+    if requirements.parse == "text":
         return ""
     if short:
         return (
@@ -166,7 +166,7 @@ def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
     lines = [
         f"Output only this JSON object:\n{compact(_SHAPE)}",
         "VERIFIED: all met. UNVERIFIED: has concerns. BLOCKED: needs a person.",
-        f"A concern{' (a work item)' * wanted.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
+        f"A concern{' (a work item)' * requirements.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
         "Evidence: a file, command or number.",
     ]
     room = LONGEST_FORM - len("\n".join(lines)) - 1
@@ -191,14 +191,14 @@ class EnvelopeProtocol(HandoffProtocol):
     layout = staticmethod(envelope_fields.envelope_layout)
     file_content = staticmethod(_with_meta)
 
-    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
+    def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; a text socket accepts anything."""
-        if wanted.parse == "text":
+        if requirements.parse == "text":
             return Reading(text.strip())
         value, issue = envelope_in(text)
         if issue:
             return _refused(None, (issue,), (), facts)
-        return read_object(value, wanted, facts)
+        return read_object(value, requirements, facts)
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
         """Return the files that the agent produced (section 3)."""
@@ -228,7 +228,7 @@ class EnvelopeProtocol(HandoffProtocol):
 
 def read_object(
     value: JSON,
-    wanted: Requirements,
+    requirements: Requirements,
     facts: TurnFacts = UNKNOWN,
     *,
     profile: envelope_fields.Profile = "final",
@@ -240,19 +240,21 @@ def read_object(
         return _refused(None, (issue,), (), facts)
     value = without_infinities(value)
     checked = envelope_fields.check_envelope(value, facts.meta, profile=profile, channel=channel)
-    issues = (*checked.issues, *missing_sources(value, wanted), *form_words(value, _FORM_WORDS))
+    issues = (*checked.issues, *missing_sources(value, requirements), *form_words(value, _FORM_WORDS))
     if checked.foreign:
         reason = "The envelope belongs to another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
         return _refused(value, issues, checked.warnings, facts)
     route = envelope_fields.envelope_verdict(checked.envelope, facts)
-    if route.satisfied is None and route.action == "route" and wanted.only_guarded:
+    if route.satisfied is None and route.action == "route" and requirements.only_guarded:
         route = route._replace(satisfied=False)  # all edges need a verdict: a review without one goes back
     return route._replace(
         value=finished(value, checked.envelope, facts.meta),
         context=envelope_fields.envelope_context(checked.envelope),
-        work_items=envelope_fields.work_items_of_concerns(checked.envelope) if wanted.work_items else None,
+        work_items=envelope_fields.work_items_of_concerns(checked.envelope)
+        if requirements.work_items
+        else None,
         warnings=checked.warnings + route.warnings,
     )
 

@@ -191,80 +191,80 @@ class SparseProtocol(HandoffProtocol):
     name = "sparse"
     needs_facts = False
 
-    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:  # noqa: ARG002
+    def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:  # noqa: ARG002
         """Read an agent's or a utility's output; a text socket accepts anything."""
-        if wanted.parse == "text":
-            return Reading(text if wanted.utility else text.strip())
+        if requirements.parse == "text":
+            return Reading(text if requirements.utility else text.strip())
         try:
-            found = utility_object(text) if wanted.utility else agent_object(text)
+            found = utility_object(text) if requirements.utility else agent_object(text)
         except NotJson as error:
             issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
             return Reading(None, "not_json", (issue,))
         value, events, issues = _split_events(found.value)
         scope = None
-        if wanted.utility:
+        if requirements.utility:
             value, scope, scope_issues = _split_scope(value)
             issues += scope_issues
-        issues += tuple(_issues(value, wanted))
-        if wanted.streams:
+        issues += tuple(_issues(value, requirements))
+        if requirements.streams:
             issues += tuple(schedule_issues(value))
-        if not wanted.utility:
+        if not requirements.utility:
             issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
             return Reading(value, "contract", issues, _notes(found), events=events)
         return accepted(value, _notes(found), events)._replace(scope=scope)
 
-    def fields(self, wanted: Requirements) -> dict[str, str]:
+    def fields(self, requirements: Requirements) -> dict[str, str]:
         """Return the fields that this socket requires, each with a description."""
-        if wanted.parse == "text":
+        if requirements.parse == "text":
             return {}
         fields: dict[str, str] = {}
-        if wanted.work_items:
+        if requirements.work_items:
             fields["workItems"] = _MEANINGS["workItems"]
-        if wanted.streams:
+        if requirements.streams:
             fields[SCHEDULE] = _MEANINGS[SCHEDULE]
-        if wanted.why_satisfied:
-            fields["satisfied"] = f"true or false, because {wanted.why_satisfied}"
-        for target, source in wanted.sources:
+        if requirements.why_satisfied:
+            fields["satisfied"] = f"true or false, because {requirements.why_satisfied}"
+        for target, source in requirements.sources:
             name = first_field(source)
             if name and name not in fields:
                 fields[name] = _MEANINGS.get(name, f"any JSON; {source} is stored as state.{target}")
         return fields
 
-    def ask(self, wanted: Requirements) -> str:
+    def ask(self, requirements: Requirements) -> str:
         """Return the instruction that names the fields which this socket requires, and no others."""
-        return self.form(wanted)
+        return self.form(requirements)
 
-    def form(self, wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:  # noqa: ARG002
+    def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:  # noqa: ARG002
         """Return one line to copy with the required fields, and a description of each (R51)."""
-        if wanted.parse == "text":
+        if requirements.parse == "text":
             return ""
-        names = dict.fromkeys((*self.fields(wanted), "context"))
+        names = dict.fromkeys((*self.fields(requirements), "context"))
         shape = ", ".join(f"{compact(name)}: {_PLACEHOLDERS.get(name, _ANY)}" for name in names)
         lines = ["Output only this JSON object: no other text, no code fence.\n{" + shape + "}"]
         if not short:
-            if wanted.streams:
+            if requirements.streams:
                 lines.append(SCHEDULE_ADVICE)
             if "workItems" in names:
                 lines.append("- workItems: one object for each work item, [] if there are none")
-            if wanted.why_satisfied:
-                lines.append(f"- satisfied: true or false; {wanted.why_satisfied}")
+            if requirements.why_satisfied:
+                lines.append(f"- satisfied: true or false; {requirements.why_satisfied}")
             lines.append("- context is optional; other fields are refused")
             lines += [
                 f"- {name}: {source} is stored as state.{target}"
-                for target, source in wanted.sources
+                for target, source in requirements.sources
                 if (name := first_field(source)) and name not in _PLACEHOLDERS
             ]
         return join_within_limit(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
 
-    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
+    def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
         """Return a schema with the required fields and context, which may be empty.
 
         Every field is required, since providers hold models only to schemas without optional fields.
         """
-        if wanted.parse == "text":
+        if requirements.parse == "text":
             return None
-        names = dict.fromkeys((*self.fields(wanted), "context"))
+        names = dict.fromkeys((*self.fields(requirements), "context"))
         return closed_object({name: _SHAPES.get(name, ANYTHING) for name in names})
 
 
@@ -325,10 +325,10 @@ def _short(name: str) -> str:
     return repr(name if len(name) <= 60 else f"{name[:59]}…")
 
 
-def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
-    if not wanted.utility:
+def _issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issue]:
+    if not requirements.utility:
         for name in value:
-            if name not in wanted.fields:
+            if name not in requirements.fields:
                 fix = _FIX_BY_NAME.get(name, "remove it, or put it into context")
                 yield Issue(f"$.{name}", f"The field {_short(name)} is not part of this handoff.", fix)
         if "context" in value and not isinstance(value["context"], str):
@@ -337,15 +337,17 @@ def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
         if not isinstance(value["satisfied"], bool):
             message = "satisfied must be true or false."
             yield Issue("$.satisfied", message, "write true or false, without quotes")
-    elif wanted.why_satisfied:
-        yield Issue("$.satisfied", f"satisfied is missing: {wanted.why_satisfied}.", "add true or false")
-    if wanted.check_items and "workItems" in value:
+    elif requirements.why_satisfied:
+        yield Issue(
+            "$.satisfied", f"satisfied is missing: {requirements.why_satisfied}.", "add true or false"
+        )
+    if requirements.check_items and "workItems" in value:
         yield from item_issues(value["workItems"])
-    elif wanted.work_items and "workItems" not in value:
+    elif requirements.work_items and "workItems" not in value:
         message = "workItems is missing: this socket generates work."
         yield Issue("$.workItems", message, "add an array, [] if there is no work")
-    is_checked = wanted.why_satisfied or "satisfied" in value
-    yield from missing_sources(value, wanted, ("$.satisfied",) if is_checked else ())
+    is_checked = requirements.why_satisfied or "satisfied" in value
+    yield from missing_sources(value, requirements, ("$.satisfied",) if is_checked else ())
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:

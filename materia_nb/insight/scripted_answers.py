@@ -167,7 +167,7 @@ def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[
     maker, actions = socket_rules.maker, set[Reaction]()
     if maker is None:
         return
-    facts = TurnFacts(given=given_to(rules, socket_rules, entering.begin(rules, SAMPLE)))
+    facts = TurnFacts(assignment=given_to(rules, socket_rules, entering.begin(rules, SAMPLE)))
     for value in maker.sample_stops():
         text = maker.write(value)
         reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
@@ -232,7 +232,7 @@ class PossibleAnswers:
         """Return the shortest accepted answer with this result, any if None, that follows the graph; None if there is none."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
-            given=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
+            assignment=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
             sockets=frozenset(self._rules.sockets),
         )
         for value in maker.sample_outputs("done" if result is None else _OUTCOMES[result], length):

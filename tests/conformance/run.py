@@ -29,7 +29,7 @@ from materia_nb.handoff import (
     contract_fields,
     contract_protocol,
     protocol,
-    requirements,
+    requirements_of,
     runtime_rules,
 )
 from materia_nb.handoff import envelope_protocol as handoff_envelope
@@ -90,7 +90,9 @@ def _run_output(vector: Mapping[str, Any]) -> list[str]:
     """Read one reply: what is wrong with it, who repairs it, and where it leads."""
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
-    facts = TurnFacts(agent_id=context.get("task_agent_id", ""), given=context.get("input_envelope") or {})
+    facts = TurnFacts(
+        agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {}
+    )
     seen = contract_protocol.examine(contract_fields.contract_in(text), _ANY_JSON, facts)
     found = {
         **_read(seen.reading),
@@ -112,7 +114,7 @@ def _parsed(output: contract_fields.Contract, facts: TurnFacts) -> dict[str, JSO
         "loop_state": None if loop is None else asdict(loop),
         "memorialize_suggestions": output.memorialize_suggestions._asdict(),
         "update_contracts": [entry._asdict() for entry in output.update_contracts],
-        "consolidation_required": contract_fields.consolidation_required(facts.given),
+        "consolidation_required": contract_fields.consolidation_required(facts.assignment),
     }
 
 
@@ -215,7 +217,7 @@ def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
     loop = context.get("loop") or {}
     facts = TurnFacts(
-        meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), most_rounds=loop.get("max", 3)
+        meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), max_rounds=loop.get("max", 3)
     )
     reading = handoff_envelope.read_object(
         value, _ANY_JSON, facts, profile=context["profile"], channel=context["channel"]
@@ -356,7 +358,7 @@ def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
         "materia": {"M": vector["materia"], "N": {"type": "agent", "prompt": "next", "tools": "none"}},
     }
     resolved = _socket_of(document)
-    reading = protocol(resolved.handoff).read(vector["text"], requirements(resolved))
+    reading = protocol(resolved.handoff).read(vector["text"], requirements_of(resolved))
     expect = vector["expect"]
     wrong = []
     if reading.accepted != expect["accepted"]:

@@ -53,7 +53,9 @@ TURNS = [
     for facts in (
         *(
             TurnFacts(
-                agent_id="a1b2c3d4e", memory=None if status is None else {"plan_status": status}, given=given
+                agent_id="a1b2c3d4e",
+                memory=None if status is None else {"plan_status": status},
+                assignment=given,
             )
             for status in MEMORIES
             for given in ({}, CONSOLIDATE, WRITES)

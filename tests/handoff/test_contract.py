@@ -204,8 +204,8 @@ def told(**assignment):
 )
 def test_6_when_findings_must_be_consolidated(given, demanded):
     assert contract_fields.consolidation_required(given) is demanded
-    assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, given=given)) is demanded
-    assert errors(contract(consolidation_report=FULL), given=given) == []
+    assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, assignment=given)) is demanded
+    assert errors(contract(consolidation_report=FULL), assignment=given) == []
 
 
 def test_6_a_report_that_is_there_is_checked_and_empty_is_missing():
@@ -284,7 +284,7 @@ def test_3_hostile_values_in_optional_fields(name):
             {"contract": value, "payload": value},
         ):
             reading = contract_protocol.examine(
-                {**CONTRACT, name: held}, FREE, TurnFacts(given=given)
+                {**CONTRACT, name: held}, FREE, TurnFacts(assignment=given)
             ).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
             contract_fields.Contract({name: held})
@@ -293,8 +293,8 @@ def test_3_hostile_values_in_optional_fields(name):
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
 def test_1_hostile_values_in_what_the_agent_was_given(given):
     for section in SECTIONS:
-        contract_protocol.examine(CONTRACT, FREE, TurnFacts(given={section: given}))
-    contract_protocol.examine(CONTRACT, FREE, TurnFacts(given=given))
+        contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment={section: given}))
+    contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment=given))
 
 
 def test_1_what_an_agent_is_given_has_five_sections():
@@ -308,7 +308,7 @@ def test_1_what_an_agent_is_given_has_five_sections():
 def test_10_updates_of_sections_that_may_not_be_written_are_warned_about():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
     given = told(writable_sections=["stack"])
-    assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
+    assert warnings(contract(update_contracts=update), assignment=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
 

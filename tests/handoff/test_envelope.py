@@ -229,8 +229,8 @@ def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
 
 def test_4_the_cap_of_the_loop_is_that_of_the_edge():
     loop = envelope(status="UNVERIFIED", routing__recommendation="LOOP")
-    assert read(loop, rounds=2, most_rounds=3).satisfied is False
-    capped = read(loop, rounds=1, most_rounds=1)
+    assert read(loop, rounds=2, max_rounds=3).satisfied is False
+    capped = read(loop, rounds=1, max_rounds=1)
     assert (capped.satisfied, capped.action) == (None, "escalate")
     assert "1 of 1" in capped.reason
     assert codes(capped.warnings) == ["CAN_FURTHER_ITERATION_HELP_MISSING", "LOOP_CAP_REACHED"]

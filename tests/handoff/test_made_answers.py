@@ -50,7 +50,7 @@ def test_what_is_made_up_to_stop_needs_a_person(name, actions):
 def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, satisfied):
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
-    facts = {"agent_id": "ab7e4d2", "given": given}
+    facts = {"agent_id": "ab7e4d2", "assignment": given}
     text = protocol(name).write_for_person(
         SimpleAnswer(outcome, findings="as it was seen", reason="why"), TurnFacts(**facts)
     )
@@ -100,7 +100,7 @@ def test_what_matters_most_stands_first_behind_the_block():
     assert behind(FREE) == ["APPROVAL_REQUEST:"]
     assert behind(WORK) == ["Each", "APPROVAL_REQUEST:"]
     sections = assignment_of(Task("g", "Socket-1", "T", {"writable_sections": ["stack"]}))
-    assert behind(WORK, given=sections) == ["update_contracts:", "Each"], "there is no more room"
+    assert behind(WORK, assignment=sections) == ["update_contracts:", "Each"], "there is no more room"
     asked = StatusRecord("APPROVAL_REQUEST", 0).as_json()
     assert behind(FREE, memory=asked) == [], "only IN_PROGRESS may follow"
 

@@ -42,7 +42,7 @@ FACTS = (
     TurnFacts(),
     TurnFacts(meta={"step_id": "s1", "agent_key": "me"}, agent_id="ab7e4d2", refused=1, rounds=2),
     TurnFacts(refused=2, rounds=3, sockets=frozenset({"Socket-1", "Socket-2"}), names={"Plan": "Socket-1"}),
-    TurnFacts(given={"write_permissions": {"writable_sections": ["notes"]}}, changed_files=("a.py",)),
+    TurnFacts(assignment={"write_permissions": {"writable_sections": ["notes"]}}, changed_files=("a.py",)),
 )
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from loadout_samples import AGENT, edge
-from materia_nb.handoff import protocol, requirements
+from materia_nb.handoff import protocol, requirements_of
 from materia_nb.handoff.checks import LONGEST_FORM, LONGEST_SHORT_FORM
 from materia_nb.handoff.runtime_rules import Stream, streams_of
 from materia_nb.loadout import build_graph
@@ -32,7 +32,7 @@ def wanted(**materia):
             "P": {**AGENT, "parallelSafe": True},
         },
     }
-    return requirements(build_graph(document).sockets["Socket-1"])
+    return requirements_of(build_graph(document).sockets["Socket-1"])
 
 
 def stream(name, *indexes):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.handoff import protocol, requirements
+from materia_nb.handoff import protocol, requirements_of
 from materia_nb.handoff.base import BASE, EVENT_SEVERITIES, Scope
 from materia_nb.handoff.sparse import MAX_EXPORT_BYTES, MAX_EXPORTS
 from materia_nb.loadout import build_graph
@@ -18,7 +18,7 @@ NOTE = {"type": "note", "severity": "warning", "message": "m", "source": "s", "p
 
 def read(answer, **socket):
     resolved = build_graph(h.one_config(parse="json", **socket)).sockets["Socket-1"]
-    return protocol("sparse").read(json.dumps(answer), requirements(resolved))
+    return protocol("sparse").read(json.dumps(answer), requirements_of(resolved))
 
 
 def paths(answer, **socket):
@@ -65,7 +65,7 @@ def test_r39_an_assignment_cannot_read_it():
 @pytest.mark.parametrize("name", OTHERS)
 def test_r39_in_other_protocols_it_is_a_field_like_any_other(name):
     resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
-    assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements(resolved)).events == ()
+    assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements_of(resolved)).events == ()
 
 
 # -- where to work ----------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def of_utility(output, kind="utility"):
     """How an output of a utility is read, or of an agent."""
     materia = h.python("pass", parse="json") if kind == "utility" else h.agent()
     socket = build_graph(h.one_config(materia, **({} if kind == "utility" else {"parse": "json"})))
-    return protocol("sparse").read(json.dumps(output), requirements(socket.sockets["Socket-1"]))
+    return protocol("sparse").read(json.dumps(output), requirements_of(socket.sockets["Socket-1"]))
 
 
 def refused(output, kind="utility"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import agent, at, config, edge, say, utility, wanted
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import protocol, requirements
+from materia_nb.handoff import protocol, requirements_of
 from materia_nb.loadout import build_graph
 
 ALWAYS, YES, NO = edge("end"), edge("end", "satisfied"), edge("end", "not_satisfied")
@@ -259,7 +259,7 @@ def test_r4_a_utilitys_own_parse_counts_and_a_generator_is_json():
     }
     materia = {"UG2": utility(generator=True, parse="text"), "P2": agent(parse="json")}
     graph = build_graph(config(sockets, materia=materia))
-    assert [requirements(s).parse for s in graph.sockets.values()] == ["text", "json", "text"]
+    assert [requirements_of(s).parse for s in graph.sockets.values()] == ["text", "json", "text"]
     assert graph.sockets["B"].assign == (("workItems", "$.workItems"),)
 
 

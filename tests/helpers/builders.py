@@ -11,7 +11,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import pending
 from materia_nb.engine.state import CastState, Usage
-from materia_nb.handoff import Requirements, requirements
+from materia_nb.handoff import Requirements, requirements_of
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Materia
 
@@ -142,7 +142,7 @@ def wanted(socket: JSONObject, **materia: Any) -> Requirements:
     one = materia.pop("materia", None) or agent(**materia)
     names = {e["to"] for e in socket.get("edges", []) if e["to"] != "end"} - {"Socket-1"}
     sockets = {"Socket-1": {"materia": "X", **socket}} | {name: at("P") for name in names}
-    return requirements(build_graph(config(sockets, materia={"X": one})).sockets["Socket-1"])
+    return requirements_of(build_graph(config(sockets, materia={"X": one})).sockets["Socket-1"])
 
 
 class Play:
