@@ -62,7 +62,7 @@ def test_an_unbalanced_isolate_is_not_let_through():
     assert "\u2068" not in plain("a\u2068b")
 
 
-def test_right_to_left_text_is_isolated_once_put_in():
+def test_right_to_left_text_is_isolated():
     word = "\u05e9\u05dc\u05dd"
     inner = plain(word)
     assert inner == f"\u2068{word}\u2069"
@@ -80,7 +80,7 @@ def test_right_to_left_text_is_isolated_once_put_in():
         ("abcd", 4, "abcd"),
     ],
 )
-def test_a_cut_falls_between_what_is_seen_as_characters(text, limit, kept):
+def test_a_cut_does_not_split_visible_characters(text, limit, kept):
     assert shorten(text, limit) == kept
 
 
@@ -88,6 +88,6 @@ def test_a_pile_of_accents_is_cut_down():
     assert len(plain("e" + "\u0301" * 5000)) == 5
 
 
-def test_a_cut_text_says_how_long_it_was():
+def test_a_cut_text_ends_with_its_length():
     assert clip("x" * 1_000_000, 10) == "xxxxxxxxxx… [1,000,000 characters in all]"
     assert clip("a\nb", 10) == "a\nb"

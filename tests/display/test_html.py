@@ -134,7 +134,7 @@ def test_any_json_becomes_a_tree(value):
     check(html_json(value, 3))
 
 
-def test_a_json_tree_is_bounded_and_says_what_it_cut():
+def test_a_json_tree_is_bounded_and_notes_its_cuts():
     html = html_json({"long": "x" * 1_000_000, "many": list(range(5000))})
     assert "1,000,000 characters" in html
     assert "4,800 more" in html
@@ -151,7 +151,7 @@ def test_open_depth():
     assert html_json([[1]], 2).count("<details open>") == 2
 
 
-def test_markup_is_only_trusted_while_it_is_markup():
+def test_only_html_objects_are_trusted_as_markup():
     safe = status_badge("ok")
     assert html_text(safe) is safe
     joined = safe + "<script>"
@@ -159,7 +159,7 @@ def test_markup_is_only_trusted_while_it_is_markup():
     assert "<script>" not in html_text(joined)
 
 
-def test_a_status_has_a_sign_beside_its_colour():
+def test_a_status_has_a_sign_and_a_colour():
     assert "✖" in status_badge("failed: timeout")
     assert "✓" in status_badge("complete")
     assert "●" in status_badge("anything else")
@@ -193,17 +193,17 @@ def every_block(text):
     ]
 
 
-def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
+def test_the_front_end_draws_every_kind_of_block():
     examples = every_block("x")
-    kinds = {one for one in vars(blocks).values() if isinstance(one, type) and issubclass(one, Block)}
-    assert {type(one) for one in examples} == (kinds | {TimeAxis}) - {Block, Shown}
+    kinds = {kind for kind in vars(blocks).values() if isinstance(kind, type) and issubclass(kind, Block)}
+    assert {type(kind) for kind in examples} == (kinds | {TimeAxis}) - {Block, Shown}
     drawn = set(
         re.findall(
             r'case "(\w+)":',
             Path(frontend.__file__).with_name("front").joinpath("blocks.js").read_text("utf-8"),
         )
     )
-    assert {one["is"] for one in blocks_as_json(examples)} == drawn
+    assert {kind["is"] for kind in blocks_as_json(examples)} == drawn
     json.dumps(blocks_as_json(examples))
 
 
@@ -216,7 +216,7 @@ def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
 
 
 @pytest.mark.parametrize("number", range(14))
-def test_text_html_and_panel_say_the_same_words(number):
+def test_text_html_and_panel_show_the_same_words(number):
     block = every_block("Plain words")[number]
     of_text, of_html = words(block.as_text()), words(" ".join(Reader(block.as_html()).words))
     of_json = words(" ".join(strings(block.as_json())))
@@ -225,7 +225,7 @@ def test_text_html_and_panel_say_the_same_words(number):
     assert of_text <= of_json
 
 
-def test_a_panel_is_told_the_sign_of_a_status_and_the_share_of_a_bar():
+def test_panel_json_has_the_sign_of_a_status_and_the_share_of_a_bar():
     drawn = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
     assert drawn["rows"] == [
         [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "share": 1.0}]
@@ -238,11 +238,11 @@ def words(text):
 
 def strings(value):
     if isinstance(value, dict):
-        return [one for name, child in value.items() if name != "svg" for one in strings(child)]
-    return [one for child in value for one in strings(child)] if isinstance(value, list) else [str(value)]
+        return [text for name, child in value.items() if name != "svg" for text in strings(child)]
+    return [text for child in value for text in strings(child)] if isinstance(value, list) else [str(value)]
 
 
-def test_the_page_loads_nothing_and_links_only_to_files_beside_it_and_to_its_steps():
+def test_the_page_loads_nothing_and_links_only_to_local_files_and_its_steps():
     files = [
         ("journal", Pointer("events.jsonl", "events.jsonl")),
         ("script", Pointer("x", "javascript:alert(1)")),
@@ -255,7 +255,7 @@ def test_the_page_loads_nothing_and_links_only_to_files_beside_it_and_to_its_ste
     assert "<title>Cast &lt;1&gt;</title>" in page
 
 
-def test_what_is_folded_is_told_briefly_as_text_and_whole_where_it_is_open():
+def test_text_shortens_closed_folds_and_shows_open_folds_in_full():
     inside = [Line("x" * 100) for _ in range(9)]
     assert blocks_as_text([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in all]"
     assert len(blocks_as_text([Fold("more", inside)]).splitlines()) == 5
@@ -263,7 +263,7 @@ def test_what_is_folded_is_told_briefly_as_text_and_whole_where_it_is_open():
     assert blocks_as_text([Fold("more", inside, brief=0)]) == "more"
 
 
-def test_columns_without_content_are_left_out_as_html_too():
+def test_html_leaves_out_empty_columns():
     assert Reader(Table(("a", "b"), [("1", ""), ("2", "")]).as_html()).words == ["a", "1", "2"]
 
 
@@ -282,30 +282,30 @@ class Unprintable(Exception):
 
 @pytest.mark.parametrize("error", [ValueError("bad"), Unprintable(), RecursionError()])
 def test_a_display_never_raises(error):
-    shown = Broken(error)._repr_mimebundle_()
-    assert shown.keys() == {"text/plain"}
-    assert "Broken" in shown["text/plain"]
+    bundle = Broken(error)._repr_mimebundle_()
+    assert bundle.keys() == {"text/plain"}
+    assert "Broken" in bundle["text/plain"]
 
 
-def test_a_graph_has_the_colours_of_the_page_around_it_and_light_ones_where_there_is_none():
-    shown = GraphPicture(graphs.hello())._repr_mimebundle_()
-    dark, light = drawn_in(shown["text/html"])
+def test_a_graph_follows_the_theme_of_its_page_and_is_light_by_default():
+    bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
+    dark, light = drawn_in(bundle["text/html"])
     assert 'fill="#1c1f24"' in light
     assert 'fill="#1c1f24"' not in dark
-    assert '[data-jp-theme-light="false"]' in shown["text/html"]
-    assert light == shown["image/svg+xml"]
+    assert '[data-jp-theme-light="false"]' in bundle["text/html"]
+    assert light == bundle["image/svg+xml"]
 
 
-def test_a_picture_is_a_picture_where_svg_and_style_sheets_are_removed():
+def test_a_sanitizer_leaves_pictures_intact():
     """A sanitizer keeps the words of elements that it removes, so no word may stand in an element of the picture."""
-    shown = GraphPicture(graphs.hello())._repr_mimebundle_()
-    rest = sanitized(shown["text/html"])
+    bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
+    rest = sanitized(bundle["text/html"])
     assert re.sub(r"<[^>]*>", "", rest).strip() == ""
     assert rest.count("<img ") == 1
     assert 'alt="' in rest
 
 
-def test_include_and_exclude_are_honoured():
+def test_a_bundle_respects_include_and_exclude():
     picture = GraphPicture(graphs.hello())
     assert picture._repr_mimebundle_().keys() - {"image/png"} == {"text/plain", "text/html", "image/svg+xml"}
     assert picture._repr_mimebundle_(include={"text/plain"}).keys() == {"text/plain"}
@@ -316,14 +316,14 @@ def test_include_and_exclude_are_honoured():
 
 def test_a_picture_shows_its_marks():
     picture = GraphPicture(graphs.hello(), Marks(current="Socket-2"))
-    shown = picture._repr_mimebundle_()
-    assert "▶ current" in shown["text/plain"]
-    assert "▶ current" in shown["image/svg+xml"]
+    bundle = picture._repr_mimebundle_()
+    assert "▶ current" in bundle["text/plain"]
+    assert "▶ current" in bundle["image/svg+xml"]
     assert picture.mermaid.startswith("flowchart")
     assert "hello-world" in repr(picture)
 
 
-def test_a_bundle_can_be_sent():
+def test_a_bundle_contains_no_lone_surrogates():
     bundle = mime_bundle("a\ud800", html="<b>\ud900</b>")
     json.dumps(bundle, ensure_ascii=False).encode()
     assert bundle["text/plain"] == "a\ufffd"
@@ -354,8 +354,8 @@ class GraphLike(Shown):
         Picture(path_svg(StatusPath(("A", "B"), ("B",), "B", ("A",))), dark=ON_DARK),
     ],
 )
-def test_a_panel_is_told_a_picture_for_dark_pages_too(picture):
-    told = picture.as_json()
-    there = {*re.findall(r'"(#[0-9a-f]{6})"', told["dark"])}
-    assert there <= set(DARK.values())
-    assert re.sub("#[0-9a-f]{6}", "", told["dark"]) == re.sub("#[0-9a-f]{6}", "", told["svg"])
+def test_panel_json_has_a_picture_for_dark_pages(picture):
+    panel_json = picture.as_json()
+    colours = {*re.findall(r'"(#[0-9a-f]{6})"', panel_json["dark"])}
+    assert colours <= set(DARK.values())
+    assert re.sub("#[0-9a-f]{6}", "", panel_json["dark"]) == re.sub("#[0-9a-f]{6}", "", panel_json["svg"])

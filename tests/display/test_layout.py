@@ -138,13 +138,13 @@ def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
     "seed, direction, level",
     [(86, "down", 3), (59, "down", 1), (97, "right", 1), (230, "right", 3), (434, "right", 3)],
 )
-def test_nor_where_chips_stand_close(seed, direction, level):
+def test_nothing_overlaps_where_chips_are_close(seed, direction, level):
     """Chips that face each other, one beside a card where lines arrive, a long one before a short one, too many for a side."""
     assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_nor_where_a_person_has_put_the_cards(seed):
+def test_nothing_overlaps_where_a_person_has_placed_the_cards(seed):
     graph = any_graph(seed)
     draw = random.Random(seed)
     cells = [(column, row) for column in range(0, 10, 2) for row in range(0, 10, 2)]
@@ -161,7 +161,7 @@ def test_nor_where_a_person_has_put_the_cards(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS[::2])
-def test_nor_after_edits_and_no_card_moves_but_the_one_that_was_moved(seed):
+def test_edits_move_only_the_edited_card(seed):
     """Sockets come and go, one is dragged: what had a place keeps it, and lines go round all of them."""
     draw, graph = random.Random(seed), replace(any_graph(seed), loops={})
     placed = layout_graph(graph, **options(seed))
@@ -190,10 +190,10 @@ def test_nor_after_edits_and_no_card_moves_but_the_one_that_was_moved(seed):
         }
 
 
-def test_a_new_card_stands_ahead_of_the_one_before_it_and_outside_of_loops_that_it_is_not_in():
+def test_a_new_card_follows_its_predecessor_outside_of_foreign_loops():
     make = graphs.socket
     names = ("A", "B", "C", "D")
-    graph = graphs.graph("new", [make(one, one) for one in names], [graphs.loop("one", ["A", "C"], None)])
+    graph = graphs.graph("new", [make(name, name) for name in names], [graphs.loop("one", ["A", "C"], None)])
     spots = layout_graph(graph, positions={"A": (0, 0), "B": (0, 2), "C": (2, 0)}).grid_positions()
     assert spots["D"] == (3, 0)
     spots = layout_graph(graph, positions={"A": (0, 0), "B": (1, -1), "C": (3, 0)}).grid_positions()
@@ -222,7 +222,7 @@ def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed)
             assert abs(ax - bx) < 0.1 or abs(ay - by) < 0.1
 
 
-def test_flow_runs_down_and_rework_runs_back_beside_it():
+def test_flow_runs_down_and_rework_returns_at_its_side():
     placed = layout_graph(graphs.rework())
     rows = [placed.nodes[f"Socket-{n}"].y for n in range(1, 7)]
     assert rows == sorted(rows)
@@ -240,7 +240,7 @@ def test_flow_runs_to_the_right():
     assert placed.size[1] < layout_graph(graphs.rework()).size[1]
 
 
-def test_a_card_stands_where_the_loadout_says_whatever_else_there_is():
+def test_positions_of_the_loadout_are_kept():
     graph = graphs.rework()
     at = {"Socket-1": (0.0, 0.0), "Socket-2": (1.25, 0.5)}
     placed = layout_graph(graph, direction="right", positions=at)
@@ -258,14 +258,14 @@ def test_a_card_stands_where_the_loadout_says_whatever_else_there_is():
     assert placed.grid_position(placed.nodes["Socket-3"].cx, placed.nodes["Socket-3"].cy) == (2.25, 0.5)
 
 
-def test_a_long_flow_goes_on_in_another_row_and_can_be_read():
+def test_a_long_flow_continues_in_another_row_and_is_readable():
     placed = best_layout(graphs.chain(12), (848.0, 500.0))
     assert placed.scale((848.0, 500.0)) >= least_zoom(placed.level)
     assert len({round(box.y) for box in placed.nodes.values()}) > 1
     assert len({round(box.x) for box in placed.nodes.values()}) > 1
 
 
-def test_all_that_is_bundled_can_be_read_as_a_whole():
+def test_every_bundled_loadout_is_readable_as_a_whole():
     room = (507.0, 476.0)  # what a cell of 848 pixels leaves beside the inspector and above the tools
     bench = Workbench()
     known = [bench.graph(name) for name in bench.loadouts]
@@ -284,7 +284,7 @@ def test_all_that_is_bundled_can_be_read_as_a_whole():
     assert set(aside) <= {"Mime-Aside", "Parallel-Build"}
 
 
-def test_cards_say_as_much_as_there_is_room_for():
+def test_cards_show_as_much_detail_as_fits():
     levels = [best_layout(graphs.rework(), room).level for room in ((1600, 1200), (700, 560), (420, 560))]
     assert levels == sorted(levels, reverse=True)
     assert levels[0] == 3
@@ -306,13 +306,13 @@ def test_exits_from_one_socket_to_another_share_a_line_and_a_chip():
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_a_folded_loop_is_one_card_that_its_lines_lead_to(seed):
+def test_lines_of_a_folded_loop_end_at_its_card(seed):
     graph = any_graph(seed)
     folded = frozenset(graph.loops)
     placed = layout_graph(graph, **options(seed), folded=folded)
     if overlaps(graph):
         return
-    inside_loops = {one for loop in graph.loops.values() for one in loop.sockets}
+    inside_loops = {socket_id for loop in graph.loops.values() for socket_id in loop.sockets}
     assert placed.nodes.keys() == graph.sockets.keys() - inside_loops
     assert not placed.titles
     assert faults(placed) == []
@@ -335,7 +335,7 @@ def test_parallel_edges_and_both_directions_are_apart():
     assert faults(placed) == []
 
 
-def test_sockets_that_nothing_leads_to_are_known_and_drawn_with_their_lines():
+def test_detached_sockets_are_drawn_with_their_lines():
     placed = layout_graph(nested())
     assert placed.detached == ("Socket-8", "Socket-9")
     assert {line.link.source for line in placed.edges} >= {"Socket-8", "Socket-9"}
@@ -348,7 +348,7 @@ def test_a_target_that_does_not_exist_is_left_out():
     assert {line.link.key for line in placed.edges} == {"start", "edge:0:Socket-1"}
 
 
-def test_an_entry_that_does_not_exist_is_no_error():
+def test_a_missing_entry_is_not_an_error():
     placed = layout_graph(replace(graphs.hello(), entry="nowhere"))
     assert set(placed.detached) == {"Socket-1", "Socket-2"}
 

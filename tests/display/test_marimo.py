@@ -35,7 +35,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_cast_is_its_picture_in_marimo_and_its_steps_are_their_table(tmp_path: Path):
+def test_marimo_shows_casts_as_pictures_and_steps_as_tables(tmp_path: Path):
     notebook, page = tmp_path / "guide.py", tmp_path / "guide.html"
     notebook.write_text(NOTEBOOK, encoding="utf-8")
     command = [

@@ -79,12 +79,12 @@ def test_any_text_in_every_field_is_well_formed(strings):
     parse(graph_svg(graph, hostile_marks(graph)))
 
 
-def test_it_needs_nothing_from_elsewhere():
+def test_a_picture_loads_nothing():
     svg = graph_svg(graphs.rework(), RUNNING)
     assert not re.search(r"url\(|href|@import|<script|<style|foreignObject|var\(", svg)
 
 
-def test_each_kind_has_a_word_and_an_icon():
+def test_each_kind_of_socket_has_a_word_and_an_icon():
     root = parse(graph_svg(graphs.rework()))
     cards = {group.get("data-socket"): group for group in root.iter("{http://www.w3.org/2000/svg}g")}
     titles = {key: card.findtext("{http://www.w3.org/2000/svg}title") for key, card in cards.items() if key}
@@ -103,7 +103,7 @@ def test_the_name_of_a_materia_comes_first_and_the_id_is_small():
     assert float(first.get("font-size")) > float(second.get("font-size"))
 
 
-def test_both_themes_can_be_read_and_differ_in_colours_alone():
+def test_both_themes_are_readable_and_differ_only_in_colours():
     light, dark = (graph_svg(graphs.rework(), RUNNING, theme=theme) for theme in ("light", "dark"))
     colour = re.compile("#[0-9a-f]{6}")
     assert light != dark
@@ -120,10 +120,10 @@ def test_both_themes_can_be_read_and_differ_in_colours_alone():
         assert [use for use in lines if contrast(colours[use], colours["ground"]) < 3] == []
 
 
-def test_edges_say_their_condition_order_and_budget_r3_r18():
-    found = texts(parse(graph_svg(graphs.rework())))
-    assert "✓" in found  # no visit matches both, so their order says nothing
-    assert "✗ max 3" in found
+def test_edges_show_condition_order_and_limit_r3_r18():
+    labels = texts(parse(graph_svg(graphs.rework())))
+    assert "✓" in labels  # no visit matches both, so their order says nothing
+    assert "✗ max 3" in labels
     make = graphs.socket
     ordered = graphs.graph("o", [make("A", "A", ("satisfied", "A"), ("always", "end"))])
     assert {"1 ✓", "2 always"} <= set(texts(parse(graph_svg(ordered))))
@@ -157,20 +157,20 @@ def test_a_derived_advance_is_shown_r15():
     assert "advance ▸ workItemIndex when satisfied (derived)</title>" in graph_svg(graphs.rework())
 
 
-def test_a_loop_says_what_it_consumes_and_its_progress():
+def test_a_loop_shows_its_list_and_its_progress():
     assert "items of Auto-Plan" in texts(parse(graph_svg(graphs.rework(), direction="right")))
     assert "2 of 5" in texts(parse(graph_svg(graphs.rework(), RUNNING)))
 
 
-def test_marks_are_told_in_words():
-    found = texts(parse(graph_svg(graphs.rework(), RUNNING)))
-    for words in ("waiting", "✖ failed", f"{TIMES_SIGN}3", "✗ 2/3"):
-        assert words in found
+def test_marks_are_shown_as_text():
+    labels = texts(parse(graph_svg(graphs.rework(), RUNNING)))
+    for label in ("waiting", "✖ failed", f"{TIMES_SIGN}3", "✗ 2/3"):
+        assert label in labels
     svg = graph_svg(graphs.rework(), RUNNING)
     assert "; breakpoint</title>" in svg
 
 
-def test_the_sign_of_a_failed_card_stands_beside_how_often_it_was_visited():
+def test_a_failed_card_shows_its_sign_next_to_its_visits():
     def moved(failed):
         once, often = (
             graph_svg(graphs.rework(), Marks(failed=failed, visits={"Socket-5": visits})) for visits in (1, 5)
@@ -186,7 +186,7 @@ def test_the_sign_of_a_failed_card_stands_beside_how_often_it_was_visited():
     assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
 
 
-def test_a_card_whose_last_verdict_was_not_satisfied_has_a_cross_and_a_warning_no_ring():
+def test_a_rejected_card_has_a_cross_and_a_warning_has_no_ring():
     graph = graphs.rework()
     marks = Marks(
         visits={"Socket-4": 1, "Socket-5": 1},
@@ -201,13 +201,13 @@ def test_a_card_whose_last_verdict_was_not_satisfied_has_a_cross_and_a_warning_n
     assert drawn.count('stroke-width="2.2"') == plain.count('stroke-width="2.2"')
 
 
-def test_who_is_asked_is_told_from_who_is_at_work():
-    asked = replace(RUNNING, answers={"Socket-5": "person"})
-    assert "wants you" in texts(parse(graph_svg(graphs.rework(), asked)))
+def test_waiting_for_a_person_differs_from_working():
+    waiting = replace(RUNNING, answers={"Socket-5": "person"})
+    assert "wants you" in texts(parse(graph_svg(graphs.rework(), waiting)))
     assert "working" in texts(parse(graph_svg(graphs.rework(), replace(RUNNING, working=True))))
 
 
-def test_the_route_taken_last_is_thicker():
+def test_the_last_route_is_thicker():
     def width(marks):
         root = parse(graph_svg(graphs.rework(), marks))
         line = next(p for p in root.iter() if p.get("data-edge") == "edge:1:Socket-5")
@@ -216,7 +216,7 @@ def test_the_route_taken_last_is_thicker():
     assert width(RUNNING) > width(Marks())
 
 
-def test_marks_move_nothing():
+def test_marks_do_not_move_anything():
     graph = graphs.rework()
     box = re.compile(r'viewBox="[^"]*"')
     bare, running = graph_svg(graph), graph_svg(graph, RUNNING)
@@ -225,38 +225,38 @@ def test_marks_move_nothing():
     assert lines.findall(bare) == lines.findall(running)
 
 
-def test_a_layout_may_be_given():
+def test_a_picture_accepts_a_layout():
     graph = graphs.rework()
     assert graph_svg(graph, RUNNING, placed=layout_graph(graph)) != graph_svg(
         graph, RUNNING, placed=layout_graph(graph, level=1)
     )
 
 
-def test_a_picture_fits_a_cell_and_its_text_can_be_read():
+def test_a_picture_fits_a_cell_and_is_readable():
     for graph in (graphs.rework(), graphs.hello(), graphs.chain(9)):
         width = float(parse(graph_svg(graph)).get("width"))
         assert min(1.0, 848 / width) * 11 >= 9
 
 
-def test_a_folded_loop_is_a_card_that_tells_where_the_cast_is():
+def test_the_card_of_a_folded_loop_shows_the_position_of_the_cast():
     graph = graphs.rework()
     placed = layout_graph(graph, folded=frozenset(graph.loops))
-    found = texts(parse(graph_svg(graph, RUNNING, placed=placed)))
-    assert "items of Auto-Plan" in found
-    assert "3 sockets" in found
-    assert "Build" not in found
+    labels = texts(parse(graph_svg(graph, RUNNING, placed=placed)))
+    assert "items of Auto-Plan" in labels
+    assert "3 sockets" in labels
+    assert "Build" not in labels
 
 
-def test_the_description_names_every_way_on():
+def test_the_description_names_every_edge():
     root = parse(graph_svg(graphs.rework(), RUNNING))
-    words = root.find("{http://www.w3.org/2000/svg}desc").text
+    description = root.find("{http://www.w3.org/2000/svg}desc").text
     assert (
         "Socket-5 (agent Auto-Eval, loop consumer, ▶ waiting): ✓ satisfied to Socket-6; ✗ not_satisfied"
-        in words
+        in description
     )
     assert (
         "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Socket-3 · 2/5 done"
-        in words
+        in description
     )
 
 
@@ -264,7 +264,7 @@ def test_marks_of_sockets_that_do_not_exist_are_ignored():
     graph_svg(graphs.hello(), Marks(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))
 
 
-def test_lanes_part_and_come_together_on_lines_that_are_dashed_and_barred():
+def test_lines_that_fork_or_join_lanes_are_dashed_and_barred():
     graph = build_graph(streams_config())
     lanes = {link.lanes: (link.source, link.target) for link in links(graph) if link.lanes}
     assert lanes == {"fork": ("Socket-1", "Socket-2"), "barrier": ("Socket-4", "Socket-5")}

@@ -30,18 +30,18 @@ def test_a_table_without_rows_has_its_headers():
 @given(
     st.lists(st.lists(st.text(st.characters(codec=None), max_size=20), min_size=1, max_size=3), max_size=5)
 )
-def test_a_row_is_one_line_whatever_is_in_it(rows):
+def test_hostile_cells_stay_on_one_line(rows):
     result = table(rows, ["a", "b", "c"])
     assert len(result.split("\n")) == 2 + len(rows)
     result.encode()
 
 
 @pytest.mark.parametrize("text, columns", [("abc", 3), ("漢字", 4), ("e\u0301", 1), ("\u2068x\u2069", 1)])
-def test_width_in_columns(text, columns):
+def test_display_width_counts_terminal_columns(text, columns):
     assert display_width(text) == columns
 
 
-def test_the_grid_has_a_line_a_socket_with_its_edges_in_order_under_it_r3_r18():
+def test_the_grid_lists_sockets_with_their_edges_in_order_r3_r18():
     text = graph_text(graphs.rework(), Marks(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
     assert re.search(
         r"Socket-5 +agent, loop consumer +Auto-Eval +json +2 +workItemIteration\n"
@@ -50,7 +50,7 @@ def test_the_grid_has_a_line_a_socket_with_its_edges_in_order_under_it_r3_r18():
     )
 
 
-def test_the_grid_tells_loops_exits_and_derived_facts_r15():
+def test_the_grid_lists_loops_exits_and_derived_facts_r15():
     text = graph_text(graphs.rework(), Marks(progress={"workItemIteration": (2, 5)}))
     assert "advance ▸ workItemIndex when satisfied (derived)" in text
     assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text
@@ -61,13 +61,13 @@ def test_the_grid_tells_loops_exits_and_derived_facts_r15():
     )
 
 
-def test_the_grid_says_where_the_cast_is():
+def test_the_grid_shows_the_position_of_the_cast():
     text = graph_text(graphs.rework(), Marks(current="Socket-4", last_route=("Socket-3", 0)))
     assert re.search(r"Socket-4 .*▶ current", text)
     assert "always → Socket-4 ◂ taken last" in text
 
 
-def test_a_guard_without_a_match_is_said_to_end_r3():
+def test_the_grid_notes_a_fall_through_to_the_end_r3():
     graph = graphs.graph("g", [graphs.socket("A", "A", ("satisfied", "A"))])
     assert "no match ▸ end" in graph_text(graph)
     covered = graphs.graph("g", [graphs.socket("A", "A", ("satisfied", "A"), ("not_satisfied", "A"))])
@@ -90,7 +90,7 @@ SAFE_LINE = re.compile(
 
 
 @pytest.mark.parametrize("start", range(len(HOSTILE)))
-def test_mermaid_source_is_ours_line_by_line(start):
+def test_mermaid_source_contains_only_our_syntax(start):
     graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
     source = graph_mermaid(graph, hostile_marks(graph))
     source.encode()

@@ -13,16 +13,16 @@ def widest(text):
 
 
 @pytest.mark.parametrize("word", ["word ", "wordwithoutend", "広い", "\u05d0\u05d1 "])
-def test_long_cells_are_folded(word):
-    shown = table([(1, word * 40, word * 9, "x")], ("n", "a", "b", "c"))
-    assert widest(shown) <= WIDTH
-    assert shown.splitlines()[2].startswith("1  ")
+def test_long_cells_are_wrapped(word):
+    written = table([(1, word * 40, word * 9, "x")], ("n", "a", "b", "c"))
+    assert widest(written) <= WIDTH
+    assert written.splitlines()[2].startswith("1  ")
 
 
-def test_nothing_of_a_folded_cell_is_lost():
-    words = [f"w{n}" for n in range(80)]
-    shown = table([("a", " ".join(words), "z")], ("k", "text", "end"))
-    assert [word for word in shown.split() if word in words] == words
+def test_wrapping_loses_no_text():
+    names = [f"w{n}" for n in range(80)]
+    written = table([("a", " ".join(names), "z")], ("k", "text", "end"))
+    assert [word for word in written.split() if word in names] == names
 
 
 def test_a_number_and_its_unit_stay_on_one_line():
@@ -30,7 +30,7 @@ def test_a_number_and_its_unit_stay_on_one_line():
     assert "0.01 s" in table(rows, ("a", "b", "c", "took", "pinned to"))
 
 
-def test_narrow_tables_stay_as_they_are():
+def test_narrow_tables_are_not_wrapped():
     assert table([("a", "b")], ("k", "v")) == "k  v\n─  ─\na  b"
 
 
@@ -40,9 +40,9 @@ def test_the_grid_of_every_shipped_loadout_fits(bench, loadout):
     assert widest(rows) <= WIDTH
 
 
-def test_the_steps_fit_and_say_how_long_each_took(cast):
+def test_the_table_of_steps_fits_and_shows_durations(cast):
     cast.run()
-    shown = steps_view(cast.now)
-    assert widest(repr(shown)) <= WIDTH
-    assert shown.rows[0][-1].endswith(" s")
-    assert len({len(row[-1]) for row in shown.rows}) == 1
+    view = steps_view(cast.now)
+    assert widest(repr(view)) <= WIDTH
+    assert view.rows[0][-1].endswith(" s")
+    assert len({len(row[-1]) for row in view.rows}) == 1

@@ -14,7 +14,7 @@ SHORT = st.text("ab \n,.é", max_size=60)
 
 
 @given(SHORT, SHORT)
-def test_both_texts_can_be_read_out_of_the_parts(a, b):
+def test_the_parts_contain_both_texts(a, b):
     parts = word_parts(a, b)
     assert "".join(text for sign, text in parts if sign in " -") == a
     assert "".join(text for sign, text in parts if sign in " +") == b
@@ -23,11 +23,11 @@ def test_both_texts_can_be_read_out_of_the_parts(a, b):
 
 
 @given(SHORT)
-def test_a_text_does_not_differ_from_itself(a):
+def test_equal_texts_have_no_differences(a):
     assert word_parts(a, a) == (((" ", a),) if a else ())
 
 
-def test_the_one_word_that_was_changed_is_the_only_one_marked():
+def test_only_the_changed_word_is_marked():
     before = "Draw the house.\nIt has four walls, and a door."
     assert WordDiff(before, before.replace("four", "three")).as_text().splitlines() == [
         "Draw the house.",
@@ -35,14 +35,14 @@ def test_the_one_word_that_was_changed_is_the_only_one_marked():
     ]
 
 
-def test_of_long_texts_only_what_stands_around_a_change_is_kept():
+def test_long_unchanged_text_is_shortened():
     same = "\n".join(f"line {number}" for number in range(500))
     parts = word_parts(f"{same}\nold\n{same}", f"{same}\nnew\n{same}")
     assert [sign for sign, _ in parts] == [" ", "-", "+", " "]
     assert max(len(text) for _, text in parts) < 200
 
 
-def test_a_tree_shows_only_what_differs_and_how_much_is_the_same():
+def test_a_tree_of_changes_shows_differences_and_counts_the_rest():
     was = {"done": 0, "items": [1, {"title": "four walls"}], "same": [1, 2]}
     now = {"done": 1, "items": [1, {"title": "three walls"}, 7], "same": [1, 2]}
     assert JsonTree(now, "state", was=was).as_text().splitlines() == [
