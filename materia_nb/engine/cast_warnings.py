@@ -150,7 +150,7 @@ def hollow_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     if last.reading is None or not last.reading.accepted:
         return ()
     needed = rules.sockets[step.socket].wants or [
-        name for name, one in value.items() if isinstance(one, dict)
+        name for name, value_ in value.items() if isinstance(value_, dict)
     ]
     refused = [
         turn.reading.value
@@ -160,7 +160,7 @@ def hollow_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     return [
         name
         for name in needed
-        if name in value and any(_size(value[name]) * FEWER < _size(one.get(name)) for one in refused)
+        if name in value and any(_size(value[name]) * FEWER < _size(value_.get(name)) for value_ in refused)
     ]
 
 
@@ -366,13 +366,13 @@ def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
 
 def _blind(state: CastState) -> tuple[CastWarning, ...]:
     """Say what the budget of a cast could not count (R56)."""
-    missing = {one.of: one.missing(state.usage) for one in BOUNDS}
+    missing = {bound.of: bound.missing(state.usage) for bound in BOUNDS}
     return tuple(
         CastWarning(
             "budget-blind",
-            f"nobody reported the {one.of} of {counted(missing[one.of], 'turn')}, so the budget could not count them",
-            one.socket,
-            one.step,
+            f"nobody reported the {bound.of} of {counted(missing[bound.of], 'turn')}, so the budget could not count them",
+            bound.socket,
+            bound.step,
         )
-        for one in state.blind
+        for bound in state.blind
     )

@@ -28,8 +28,8 @@ from materia_nb.engine.limits import (
     with_uses,
 )
 from materia_nb.engine.routing import (
+    NO_READING,
     NOTHING_APPLIED,
-    NOTHING_SAID,
     AdvanceFact,
     Applied,
     Assigned,
@@ -182,8 +182,8 @@ def _go_on(
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Number what the output tells beside its handoff (R39); that of a refused one is marked (R53)."""
-    before = draft.told
-    draft.told += len(reading.events)
+    before = draft.side_event_count
+    draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
     return tuple(
         ev.MateriaTold(about=of_visit, visit=visit.visit, refused=refused, sequence=number, event=dict(event))
@@ -322,9 +322,11 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 def _standing(draft: Draft) -> dict[str, Any]:
     """Return each maximum, and how much of it is used; tokens and cost are told without one too."""
     mosts = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
-    listed = [(bound, most) for bound, most in mosts if most is not None or bound.of in ("tokens", "cost")]
+    listed = [
+        (bound, maximum) for bound, maximum in mosts if maximum is not None or bound.of in ("tokens", "cost")
+    ]
     used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
-    return {**used, **{bound.field: most for bound, most in listed}}
+    return {**used, **{bound.field: maximum for bound, maximum in listed}}
 
 
 def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
@@ -370,7 +372,7 @@ def route(
         failure = count_exit(rules, draft, visit, choice.route)
     _keep_books(rules, socket_rules, draft, visit, unrouted, choice)
     draft.unrouted = None
-    known_reading = reading or NOTHING_SAID
+    known_reading = reading or NO_READING
     decision = Decision(
         visit.step,
         choice.by,

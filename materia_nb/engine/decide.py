@@ -561,17 +561,18 @@ def _edits_lost(description: str, count: int, why: str) -> MateriaError:
 def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Events:
     """Change the budget of this cast only (R20)."""
     for bound in BOUNDS:
-        most: object = bound.most(budget)  # what comes from a notebook need not be what the annotation says
-        if most is None or (type(most) in ((int,) if bound.whole else (int, float)) and 0 <= most < inf):  # type: ignore[operator]
+        maximum: Any = bound.most(budget)  # a notebook may pass a value of any type
+        types = (int,) if bound.whole else (int, float)
+        if maximum is None or (type(maximum) in types and 0 <= maximum < inf):
             continue
-        shown_value = f"{most!r:.40}" if isinstance(most, int | float | str) else type(most).__name__
+        shown_value = f"{maximum!r:.40}" if isinstance(maximum, int | float | str) else type(maximum).__name__
         raise MateriaError(
             f"A budget is a {'whole ' if bound.whole else ''}number of {bound.unit}, not {shown_value}.",
             hint="give a number from 0, or None for no limit",
             kind="bad_budget",
         )
-    most_of_each: dict[str, Any] = {bound.field: bound.most(budget) for bound in BOUNDS}
-    return (ev.BudgetSet(**most_of_each, ts=ts),)
+    maxima: dict[str, Any] = {bound.field: bound.most(budget) for bound in BOUNDS}
+    return (ev.BudgetSet(**maxima, ts=ts),)
 
 
 def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Events:

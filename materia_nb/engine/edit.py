@@ -84,7 +84,7 @@ def recommit(
         warned=latest.warned,
         blind=latest.blind,
         budget=latest.budget,
-        told=latest.told,
+        side_event_count=latest.side_event_count,
         at=visit._replace(mode=mode),
     )
     reading = socket_rules.protocol.read(text, socket_rules.wanted)
@@ -102,7 +102,11 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
             "The cast did not go on from that step.", hint="choose the step before it", kind="back"
         )
     return earlier._replace(
-        usage=latest.usage, warned=latest.warned, blind=latest.blind, budget=latest.budget, told=latest.told
+        usage=latest.usage,
+        warned=latest.warned,
+        blind=latest.blind,
+        budget=latest.budget,
+        side_event_count=latest.side_event_count,
     )
 
 
@@ -310,13 +314,13 @@ def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
 def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     key = (event.branch, event.step)
     if key != WHOLE_CAST and not any(
-        (one.branch, one.number) == key
+        (labelled.branch, labelled.number) == key
         for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
-        for one in line
+        for labelled in line
     ):
         raise Unfit(event, f"and there is no step {event.step}")
     label = Label(event.name, event.tags, event.note, event.verdict, event.by)
-    labels = {one: saved_label for one, saved_label in session.labels.items() if one != key}
+    labels = {labelled: saved_label for labelled, saved_label in session.labels.items() if labelled != key}
     if not label.empty:
         labels[key] = label
     before = session.labels_before

@@ -149,7 +149,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
         target = draft.next or END
         if draft.lane is not None and target not in draft.lane.sockets:
             return _end_of_lane(draft, draft.lane, passed)
-        if target == END or (passed and any(target == one.socket for one in passed)):
+        if target == END or (passed and any(target == skip.socket for skip in passed)):
             return _ended(draft, passed)
         if rules.graph.regions and (region := _without_items(rules, draft, target)) is not None:
             draft.next = region.exit

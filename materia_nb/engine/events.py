@@ -80,11 +80,11 @@ class _Recorded:
     __hash__ = None  # type: ignore[assignment]
 
     def _compared(self) -> dict[str, Any]:
-        return {name: one for name, one in self.__dict__.items() if name not in _NOT_COMPARED}
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_COMPARED}
 
     def __repr__(self) -> str:
-        fields = {name: one for name, one in self._compared().items() if one != self.defaults[name]}
-        return f"{type(self).__name__}({', '.join(f'{name}={one!r}' for name, one in fields.items())})"
+        fields = {name: value for name, value in self._compared().items() if value != self.defaults[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
 
 _NOT_COMPARED: Final = ("ts", "transition")
@@ -698,9 +698,9 @@ def _call(value: JSON) -> ToolCall:
     return call
 
 
-def _one_of(*words: str) -> _Form:
+def _one_of(*choices: str) -> _Form:
     def read(value: JSON) -> Any:
-        if value not in words:
+        if value not in choices:
             raise ValueError(value)
         return value
 

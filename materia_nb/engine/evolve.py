@@ -486,7 +486,7 @@ def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
 
 
 def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
-    maxima = {one.field: getattr(event, one.field) for one in BOUNDS}
+    maxima = {bound.field: getattr(event, bound.field) for bound in BOUNDS}
     return session._replace(state=recovery.set_budget(session.state, **maxima))
 
 
@@ -515,7 +515,9 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     )
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
-    edits = tuple(one for one in session.edits if one.step < record.number)  # applied again by later events
+    edits = tuple(
+        earlier_edit for earlier_edit in session.edits if earlier_edit.step < record.number
+    )  # applied again by later events
     return _moved(session, step, event.ts, turn, ending=None, edits=edits)
 
 
@@ -538,7 +540,7 @@ def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
 
 def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
     state = session.state
-    if any(one.of == event.of for one in state.blind):
+    if any(missed.of == event.of for missed in state.blind):
         return session
     met = Blind("cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps)
     return session._replace(state=state._replace(blind=(*state.blind, met)))

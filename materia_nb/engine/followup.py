@@ -137,7 +137,7 @@ def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) ->
 
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
     """Return the records that a context is made of; one that was set otherwise is a single record of unknown origin."""
-    if context == handoffs.made:
+    if context == handoffs.text:
         return handoffs.entries
     return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()
 

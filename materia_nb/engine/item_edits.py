@@ -140,8 +140,8 @@ class _Work:
         self.draft.data = set_path(self.draft.data, path, items)
         self._keep_in_outer(path, items)
         given_up = self._given_up(walk, list_edit)
-        for one in self.rules.lists[path]:
-            self._relocate(one, list_edit, kept_count if one == walk else None, given_up, items)
+        for other in self.rules.lists[path]:
+            self._relocate(other, list_edit, kept_count if other == walk else None, given_up, items)
         self._reshow(path)
         self._say(old, new, order, list_edit, given_up)
         if given_up is not None and inside:
@@ -186,12 +186,12 @@ class _Work:
         repeated = [
             index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON
         ]
-        for one in self.rules.lists[walk.list_path]:
+        for other in self.rules.lists[walk.list_path]:
             for index, item in enumerate(old):
                 if index in kept_origins and index not in repeated:
                     continue
-                how = standing(self.before, self._id(one, index))
-                busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(one, index)))
+                how = standing(self.before, self._id(other, index))
+                busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(other, index)))
                 if busy and not (list_edit.abandon and how == WORKED_ON):
                     doing = "begun anew" if index in kept_origins else "taken away"
                     hint = (
@@ -200,7 +200,7 @@ class _Work:
                     if how != WORKED_ON:
                         hint = "retry first, or leave it where it is"
                     raise MateriaError(
-                        f"{_title(item)!r} is being worked on{self._where(one)}, so it cannot be {doing}.",
+                        f"{_title(item)!r} is being worked on{self._where(other)}, so it cannot be {doing}.",
                         hint=hint,
                         kind="working",
                     )
@@ -237,13 +237,13 @@ class _Work:
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
             """Where the items at these places are now; None for what is gone or begins afresh."""
-            places_ = list(walked)
+            new_places = list(walked)
             for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
                     if index not in new_index or index in list_edit.again or index == given_up:
                         return None
-                    places_[depth] = (name, new_index[index])
-            return tuple(places_)
+                    new_places[depth] = (name, new_index[index])
+            return tuple(new_places)
 
         def moved_item(item: ItemId) -> ItemId | None:
             walked = moved(places(item))

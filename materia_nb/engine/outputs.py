@@ -451,7 +451,7 @@ class PastStates:
             last = following
         entries, context_text = last._start.handoffs  # noqa: SLF001 - its own class
         handed = Handoffs(entries[: self._handed[0]], context_text[: self._handed[1]])
-        return begin._replace(data=FrozenDict({**begin.data, "context": handed.made}), handoffs=handed)
+        return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Take a step that began where this ends, with the same rules; False when it did not."""

@@ -143,7 +143,7 @@ def work_prompt(
     def written(room: PromptBudget, note: str = "") -> Prompt:
         before, after = context.parts(room)
         task_part = PromptPart("task", task, note, quotes=task != instruction)
-        return Prompt((*before, task_part, *after, *closing), instruction, reasons, context.here.form)
+        return Prompt((*before, task_part, *after, *closing), instruction, reasons, context.socket.form)
 
     room = PromptBudget()
     prompt = written(room)

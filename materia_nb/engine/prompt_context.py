@@ -61,7 +61,7 @@ class PromptContext(NamedTuple):
     ``previous`` is the socket that was completed just before.
     """
 
-    here: SocketContext
+    socket: SocketContext
     visit: Visit
     state: CastState
     previous: Socket | None
@@ -75,7 +75,7 @@ class PromptContext(NamedTuple):
         shown_steps = {step for step in sent_back if self._entry_at(step) is not None}
         if before is not None:
             shown_steps.add(before.step)
-        if self.here.own.output:
+        if self.socket.own.output:
             shown_steps.add(self.state.last_step)
         return (
             [
@@ -91,9 +91,9 @@ class PromptContext(NamedTuple):
     # -- request and place
 
     def _request(self) -> PromptPart:
-        if not self.here.told.request:
+        if not self.socket.shown.request:
             return PromptPart("request", "", "castContext excludes it")
-        if self.here.own.request:
+        if self.socket.own.request:
             return PromptPart("request", "", "your prompt contains {{request}}")
         text = self.state.request
         if not text.strip():
@@ -101,19 +101,19 @@ class PromptContext(NamedTuple):
         return PromptPart("request", self.quoted(text), tells=(("request", ""),))
 
     def _where(self, room: PromptBudget) -> PromptPart:
-        context = self.here
-        if not context.told.place:
+        context = self.socket
+        if not context.shown.place:
             return PromptPart("place", "", "castContext excludes it")
-        if context.alone and self.visit.item is None:
+        if context.is_only_socket and self.visit.item is None:
             return PromptPart("place", "", "the loadout has one socket")
-        lines = [context.place]
+        lines = [context.introduction]
         item = self.visit.item
         if item is not None:
             lines += self._outer_lines()
             lines.append(
                 f"You are working on item {item.position + 1} of {len(self._own_list())} ({item.key})."
             )
-        if item is None or self.here.generator:
+        if item is None or self.socket.generator:
             more, note, values = self._list_outside(room)
         else:
             more, note, values = self._list_inside(item, room)
@@ -133,9 +133,9 @@ class PromptContext(NamedTuple):
         self, item: Item, room: PromptBudget
     ) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
-        if self.here.told.items == "none":
+        if self.socket.shown.items == "none":
             return lines, "castContext excludes the list", ()
-        if why := self.here.own.variable_of(self.here.list_path):
+        if why := self.socket.own.variable_of(self.socket.list_path):
             return lines, f"your prompt contains {why}", ()
         if room.titles is None:
             first = max(0, min(item.position - AROUND // 2, len(items) - AROUND - 1))
@@ -183,17 +183,17 @@ class PromptContext(NamedTuple):
         items = self.state.data.get("workItems")
         if not isinstance(items, list) or not items:
             return [], "", ()
-        if self.here.told.items == "none":
+        if self.socket.shown.items == "none":
             return [], "castContext excludes the list", ()
-        if why := self.here.own.variable_of(("workItems",)):
+        if why := self.socket.own.variable_of(("workItems",)):
             return [], f"your prompt contains {why}", ()
-        with_contexts = self.here.told.items == "whole"
+        with_contexts = self.socket.shown.items == "whole"
         share = room.contexts // len(items) if with_contexts else 0
         lines, values, short = [], [], 0
         for index, item in enumerate(items):
             if room.titles is not None and room.titles <= index < len(items) - room.titles:
                 continue
-            word = "" if self.here.cursor is None else standing(self.state, (self.here.cursor, index, ()))
+            word = "" if self.socket.cursor is None else standing(self.state, (self.socket.cursor, index, ()))
             head = f"{index + 1}. " + (f"({_STANDING[word]}) " if word in ("done", "skipped") else "")
             lines.append(head + _title(item, str(index)))
             values.append(("title", str(index)))
@@ -213,10 +213,10 @@ class PromptContext(NamedTuple):
     # -- state
 
     def _state(self, room: PromptBudget, before: Answered | None) -> PromptPart:
-        selected = self.here.told.state
+        selected = self.socket.shown.state
         if selected is False:
             return PromptPart("state", "", "castContext excludes it")
-        if () in self.here.own.paths:
+        if () in self.socket.own.paths:
             return PromptPart("state", "", "your prompt contains {{stateJson}}")
         data: JSON = dict(self.state.data)
         if isinstance(selected, tuple):
@@ -237,19 +237,24 @@ class PromptContext(NamedTuple):
         for shown_item in self.state.shown:
             yield from shown_item.walk.paths
             yield shown_item.walk.list_path
-        if self.visit.item is None and self.here.told.items != "none":
+        if self.visit.item is None and self.socket.shown.items != "none":
             yield ("workItems",)
-        yield from (path for path in self.here.own.paths if path)
+        yield from (path for path in self.socket.own.paths if path)
 
     def _copies(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
         """The paths under which an assignment keeps a whole output that is told as the one before, or as the answer."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
-        if last is not None and last.parse == "text" and self.here.told.previous and not self.here.own.output:
+        if (
+            last is not None
+            and last.parse == "text"
+            and self.socket.shown.previous
+            and not self.socket.own.output
+        ):
             shown_values.append((state.last_output or "").strip())
         if before is not None and before.step != state.last_step:
             shown_values += [before.text.strip(), before.value]
-        for path in self.here.kept:
+        for path in self.socket.output_paths:
             value = get_path(state.data, path)
             if (
                 value
@@ -264,10 +269,10 @@ class PromptContext(NamedTuple):
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
     def _handoffs(self, room: PromptBudget, shown_steps: set[int]) -> PromptPart:
-        limit = self.here.told.handoffs
+        limit = self.socket.shown.handoffs
         if limit is False:
             return PromptPart("handoffs", "", "castContext excludes them")
-        if why := self.here.own.variable_of(("context",)):
+        if why := self.socket.own.variable_of(("context",)):
             return PromptPart("handoffs", "", f"your prompt contains {why}")
         entries = [
             entry for entry in current_handoffs(self.state) if entry.step not in shown_steps or not entry.step
@@ -321,10 +326,10 @@ class PromptContext(NamedTuple):
     # -- the output just before
 
     def _output(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
-        state, context, last = self.state, self.here, self.previous
+        state, context, last = self.state, self.socket, self.previous
         why = (
             "castContext excludes it"
-            if not context.told.previous
+            if not context.shown.previous
             else "already in your prompt"
             if context.own.output
             else "no previous output"
@@ -368,10 +373,10 @@ class PromptContext(NamedTuple):
             "satisfied",
             "context",
             "workItems",
-            *self.here.own.fields,
+            *self.socket.own.fields,
             *(("state",) if last.is_utility else ()),
         }
-        if self.here.told.state is True:
+        if self.socket.shown.state is True:
             excluded |= {text[2:] for _, text in last.assign if text.startswith("$.")}
             if any(text in ("$", "lastOutput") for _, text in last.assign):
                 return {}
@@ -380,7 +385,7 @@ class PromptContext(NamedTuple):
     # -- the item, and what was done with it before
 
     def _item(self) -> PromptPart:
-        item, own = self.visit.item, self.here.own.item
+        item, own = self.visit.item, self.socket.own.item
         if item is None:
             return PromptPart("item", "", "no work item")
         if () in own:
@@ -413,7 +418,7 @@ class PromptContext(NamedTuple):
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
         """What the socket answered last for this item, where the visit comes by an edge that sends work back."""
-        if not reasons or not self.here.told.previous or reasons[-1].step != self.state.last_step:
+        if not reasons or not self.socket.shown.previous or reasons[-1].step != self.state.last_step:
             return None
         item = self.visit.item
         return self.state.answers.get((self.visit.socket, item.id if item else None))
@@ -464,7 +469,7 @@ class PromptContext(NamedTuple):
         return f"item {item[1] + 1}"
 
     def _changed(self) -> PromptPart:
-        if not self.state.changed or not self.here.told.place:
+        if not self.state.changed or not self.socket.shown.place:
             return PromptPart("changed", "", "no changes since the previous step")
         changes = ", ".join(self.state.changed)
         text = f"After the previous step, a person changed {changes}. This prompt shows the current values."
@@ -472,7 +477,7 @@ class PromptContext(NamedTuple):
 
     def quoted(self, text: str) -> str:
         """Quote a text that others wrote."""
-        return text if self.here.form == "plain" else quoted(text)
+        return text if self.socket.form == "plain" else quoted(text)
 
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:

@@ -153,7 +153,7 @@ class Applied(NamedTuple):
 
 
 NOTHING_APPLIED: Final = Applied()
-NOTHING_SAID: Final = Reading(None)
+NO_READING: Final = Reading(None)
 
 
 class Passed(NamedTuple):
@@ -181,7 +181,7 @@ class Decision(NamedTuple):
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
     loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
     escalate) or who has chosen, a detour and its way back, the recording of a cast that is not rebuilt, or a failure. ``at`` is the visit that ended, None on the
-    way in, ``said`` what was made of its output, and ``result`` what happened to it. ``done`` tells whether its item advanced, and ``exhausted``
+    way in, ``reading`` the reading of its outputs output, and ``result`` what happened to it. ``done`` tells whether its item advanced, and ``exhausted``
     whether its list came to its end.
     """
 
@@ -189,7 +189,7 @@ class Decision(NamedTuple):
     by: By
     target: str | None
     at: Visit | None = None
-    said: Reading = NOTHING_SAID
+    reading: Reading = NO_READING
     result: Result = Result.NOTHING
     applied: Applied = NOTHING_APPLIED
     looks: tuple[Look, ...] = ()
@@ -231,22 +231,22 @@ class Decision(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the output, such as prose around its object."""
-        return self.said.notes
+        return self.reading.notes
 
     @property
     def issues(self) -> tuple[Issue, ...]:
         """Why the output was refused."""
-        return self.said.issues
+        return self.reading.issues
 
     @property
     def reason(self) -> str:
         """Why the output asked for something else than a route."""
-        return self.said.reason
+        return self.reading.reason
 
     @property
     def warnings(self) -> tuple[Issue, ...]:
         """What was odd about the output, and about what it taught."""
-        return self.said.warnings + self.applied.warnings
+        return self.reading.warnings + self.applied.warnings
 
     @property
     def assigned(self) -> tuple[Assigned, ...]:
@@ -279,7 +279,7 @@ def decision_of(
     result: Result | None = None,
 ) -> Decision:
     """Record how a visit ended without a way on; ``result`` is what happened where that is not what its output says."""
-    known_reading = reading or NOTHING_SAID
+    known_reading = reading or NO_READING
     step = 0 if visit is None else visit.step
     if result is None:
         result = Result.FAILED if reading is None and by == "failure" else known_reading.result

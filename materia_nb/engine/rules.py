@@ -90,18 +90,18 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 class SocketContext(NamedTuple):
     """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
 
-    ``kept`` are the paths in the state at which an assignment of any socket keeps a whole output.
+    ``output_paths`` are the paths in the state at which an assignment of any socket keeps a whole output.
     """
 
-    place: str
-    alone: bool
+    introduction: str
+    is_only_socket: bool
     generator: bool
-    told: CastContext
+    shown: CastContext
     own: PromptVariables
     list_path: tuple[str, ...]
     cursor: str | None
     form: PromptForm
-    kept: tuple[tuple[str, ...], ...]
+    output_paths: tuple[tuple[str, ...], ...]
 
 
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:

@@ -78,11 +78,11 @@ class Walk(NamedTuple):
 
 
 class ShownItem(NamedTuple):
-    """An item that the data shows, and which objects were made to hold its paths (R12)."""
+    """An item that the data shows, and the objects that were created to hold its paths (R12)."""
 
     walk: Walk
     item: Item
-    made: tuple[tuple[str, ...], ...] = ()
+    created: tuple[tuple[str, ...], ...] = ()
 
 
 class ItemRecord(NamedTuple):
@@ -157,10 +157,10 @@ class Handoff(NamedTuple):
 
 
 class Handoffs(NamedTuple):
-    """The records of what was handed on, and the ``state.context`` that they made (R50)."""
+    """The records of what was handed on, and the text of ``state.context`` that they give (R50)."""
 
     entries: tuple[Handoff, ...] = ()
-    made: str = ""
+    text: str = ""
 
 
 class Answered(NamedTuple):
@@ -462,7 +462,7 @@ class CastState(NamedTuple):
         within: for the cursor of a nested list, the outer items that it was last walked for (R34).
         trail: the sockets entered last, in order.
         blind: what the budget could not count, each told once (R56).
-        told: how many events the outputs told so far (R39).
+        side_event_count: number of side events of the outputs so far (R39).
         handoffs: the records behind ``data["context"]``; ``answers`` the last ones of sockets that work is sent back to.
         changed: what a person changed since the last output, in words.
         last_step: the step that ``last_output`` is of; ``last_result`` what it said.
@@ -502,7 +502,7 @@ class CastState(NamedTuple):
     shown: tuple[ShownItem, ...] = ()
     within: Mapping[str, tuple[Place, ...]] = NOTHING
     trail: tuple[str, ...] = ()
-    told: int = 0
+    side_event_count: int = 0
     unrouted: Unrouted | None = None
     failure: Failure | None = None
     hold: Hold | None = None
@@ -608,7 +608,7 @@ class Draft:
     shown: tuple[ShownItem, ...]
     within: Mapping[str, tuple[Place, ...]]
     trail: tuple[str, ...]
-    told: int
+    side_event_count: int
     unrouted: Unrouted | None
     failure: Failure | None
     hold: Hold | None

@@ -257,7 +257,7 @@ def step_route(step: StepRecord) -> tuple[str | None, ...]:
     """Return the socket, the item and the target of a step, and the failure that its answer led to."""
     decision = step.decision
     failure = decision.failure if decision is not None else None
-    if decision is not None and decision.by == "failure" and decision.said.error is None:
+    if decision is not None and decision.by == "failure" and decision.reading.error is None:
         failure = None
     return step.socket, step.item_key, step_target(step), failure.kind if failure else None
 

@@ -89,7 +89,7 @@ def explain(
         lines.append(_explain_pin(rules, decision, pinned))
     lines += [f"Output: {note}." for note in decision.notes]
     if decision.issues:
-        is_refused = not decision.said.accepted
+        is_refused = not decision.reading.accepted
         lines.append("The output was refused:" if is_refused else "The output says that it is not done:")
         lines += [f"- {issue.line}" for issue in decision.issues]
     lines += [f"Note: {warning.message}" for warning in decision.warnings]

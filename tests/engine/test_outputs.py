@@ -101,7 +101,7 @@ def test_nor_where_the_states_do_not_follow_since_an_output_is_gone(tmp_path):
     for step in (*steps[3:40], *short.runner.session.steps[3:40]):
         done = (step.number - 1) // 2
         assert len(step.after.handoffs.entries) == done
-        assert step.after.data["context"] == step.after.handoffs.made
+        assert step.after.data["context"] == step.after.handoffs.text
     for step, later in pairwise(steps[3:40]):
         assert step.after == later.before
 
