@@ -43,7 +43,7 @@ CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
 """What gives the name of a notebook's cell for the file name of its code; the magics put one in."""
 
 
-def place(filename: str, line: int) -> str:
+def code_location(filename: str, line: int) -> str:
     """Say where a line of code is; the first line of a cell is 1."""
     if filename.startswith(AGENT_CELL):
         return (
@@ -475,7 +475,9 @@ def _where(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return f" ({place(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
+    return (
+        f" ({code_location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
+    )
 
 
 # -- thinking is not an answer (R49, R68) ------------------------------------------------------

@@ -6,40 +6,32 @@ import inspect
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLERS, LoopInbox, can_abandon, run_abandonable
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, CommandAgent, preset_agent
+from materia_nb.agents.function_agent import AwaitedAgent, FunctionAgent
 from materia_nb.agents.interface import (
-    TURN_FIELDS,
     Agent,
     AgentError,
     Asking,
     Called,
     Reply,
     Spent,
-    Telling,
     Turn,
     TurnKind,
     Usage,
     can_think,
     name_of,
-    place,
     reply_from,
-    turn_has,
 )
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.tools import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean, named_error, needs_one_of
+from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.loadout.graph import Graph
-from materia_nb.parallel import WorkerError, call_on
-from materia_nb.platform import Stop
 from materia_nb.registry import mimebundle_from_view
 
 
@@ -52,179 +44,6 @@ class PersonAgent:
     def answer(self, turn: Turn) -> Reply | None:  # noqa: ARG002 - the protocol's signature
         """Return None: the cast stops here and shows the prompt."""
         return None
-
-
-_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-class FunctionAgent:
-    """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, else in a thread of its own.
-
-    The function gets what its parameters ask for: ``turn`` is the whole turn, any other name is
-    that field of it (``item``, ``state``, ``last``, ``request``, ``prompt``, ...). A single parameter
-    of another name gets the turn, parameters with a default keep it, and a function without
-    parameters gets nothing. It returns text, a dict (sent as JSON) or a :class:`Reply`.
-
-    Args:
-        function: what to call.
-        name: what the agent is called where it is shown; the function's name if not given.
-        thinking: False if the function never returns the thinking of a model, so that its text is taken as it is (R68).
-        executor: any ``concurrent.futures.Executor``, whose workers call it: other threads, processes, or machines. What
-            it is given, and what it returns, must be such as can be sent to them.
-
-    Raises:
-        AgentError: the function asks for something that a turn does not have; a coroutine has an executor.
-    """
-
-    def __init__(
-        self,
-        function: Any,
-        *,
-        name: str | None = None,
-        executor: Executor | None = None,
-        thinking: bool = True,
-    ) -> None:
-        if not callable(function):
-            raise AgentError(
-                f"A {type(function).__name__} is not a function", hint="an executor calls functions alone"
-            )
-        self.function, self.thinking = function, thinking
-        self.name = name or _name(function)
-        self._asks = _asks(function, self.name)
-        self._executor, self._awaited = executor, inspect.iscoroutinefunction(function)
-        if executor is not None and self._awaited:
-            raise AgentError(
-                f"Function {self.name} is a coroutine, which runs on an event loop and not on an executor",
-                where=_where(function),
-                hint="leave executor out, or give a function without async",
-            )
-
-    def answer(self, turn: Turn) -> Reply:
-        """Call the function.
-
-        Raises:
-            AgentError: it raised something (its ``__cause__``) or returned something else, or it was left behind
-                (kind ``interrupted``).
-            KeyboardInterrupt: it was interrupted.
-        """
-        if self._awaited:  # it is cancelled when the cast is to stop
-            inbox = LoopInbox(turn.tell)
-            return self._answer(turn.telling_to(inbox.tell), inbox)
-        if self._executor is not None or not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
-            return self._answer(turn)
-        abandoned = False
-
-        def tell(telling: Telling) -> None:
-            if not abandoned:
-                turn.tell(telling)
-
-        try:
-            return run_abandonable(lambda: self._answer(turn.telling_to(tell)), turn.stop)
-        finally:
-            abandoned = True  # a function that was left behind may tell more later
-
-    def _answer(self, turn: Turn, inbox: LoopInbox[Telling] | None = None) -> Reply:
-        try:
-            if self._asks is None:
-                call = partial(self.function, turn)
-            else:
-                arguments = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
-                call = partial(self.function, **arguments)
-            if self._executor is None:
-                value = call()
-            else:
-                value = call_on(self._executor, call, turn.stop if isinstance(turn.stop, Stop) else Stop())
-            if not isinstance(value, str) and inspect.isawaitable(value):
-                value = CALLERS.get().run(value, turn.stop, inbox)
-        except WorkerError as error:
-            raise AgentError(
-                f"Function {self.name}: {error.what}",
-                where=_where(self.function),
-                hint=error.hint,
-                kind=error.kind,
-            ) from error
-        except MateriaError:
-            raise
-        except Exception as error:
-            raise AgentError(
-                f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
-                where=_where(self.function, error),
-                hint="put it right, then retry --turn or retry; why --traceback shows how it came there",
-            ) from error
-        return reply_from(value, f"Function {self.name}")
-
-    def __repr__(self) -> str:
-        return f"FunctionAgent({self.name})"
-
-
-class _Awaited:
-    """An agent whose ``answer`` is a coroutine: all else of it is as it says itself."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # such as what pickle looks for before there is an agent
-            raise AttributeError(name)
-        return getattr(self._agent, name)
-
-    def answer(self, turn: Turn) -> Any:
-        """Wait for its answer, and pass on what it tells meanwhile in this thread."""
-        inbox = LoopInbox(turn.tell)
-        answer: Any = self._agent.answer(turn.telling_to(inbox.tell))
-        return CALLERS.get().run(answer, turn.stop, inbox)
-
-    def __repr__(self) -> str:
-        return repr(self._agent)
-
-
-def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
-    """Find out what of a turn the function asks for by name; None for the whole turn, by position."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a function written in C that does not tell
-        return None
-    required = [
-        p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
-    ]
-    unknown = [
-        p for p in required if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)
-    ]
-    if (
-        len(required) == 1
-        and (unknown or required[0].name == "turn")
-        and required[0].kind is not required[0].KEYWORD_ONLY
-    ):
-        return None
-    if unknown:
-        raise AgentError(
-            f"Function {name} asks for {', '.join(p.name for p in unknown)}, which a turn does not have",
-            where=_where(function),
-            hint=f"ask for turn, or for what it has by name; {turn_has(*(p.name for p in unknown))}",
-        )
-    return tuple(p.name for p in required)
-
-
-def _name(function: Callable[..., Any]) -> str:
-    inner = getattr(function, "func", function)  # functools.partial
-    return str(getattr(inner, "__name__", type(inner).__name__))
-
-
-def _where(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
-    """Say the file and the line: where the error left the function's file last, else where it is defined."""
-    inner = inspect.unwrap(getattr(function, "func", function))
-    if not inspect.isroutine(inner) and not inspect.isclass(inner):
-        inner = type(inner).__call__  # an object that can be called
-    code = getattr(inner, "__code__", None)
-    if code is None:
-        return None
-    line = code.co_firstlineno
-    trace = error.__traceback__ if error is not None else None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == code.co_filename:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return place(code.co_filename, line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,7 +339,7 @@ def agent_from(value: object) -> Agent:
         AgentError: it is nothing of the kind, or names a model that cannot be.
     """
     if isinstance(value, Agent) and not isinstance(value, type):
-        return _Awaited(value) if inspect.iscoroutinefunction(value.answer) else value
+        return AwaitedAgent(value) if inspect.iscoroutinefunction(value.answer) else value
     if isinstance(value, Mapping):
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):

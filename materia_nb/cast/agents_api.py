@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
+from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent, Asking, can_think, ignore_telling, name_of, validate_reply
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
-    FunctionAgent,
     RecordedAgent,
     ScriptedAgent,
     names_of,

@@ -17,11 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import (
     Agent,
     name_of,
 )
-from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
+from materia_nb.agents.notebook_agents import AgentTable, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.lanes import Lanes
@@ -43,11 +44,12 @@ from materia_nb.engine.session import (
 )
 from materia_nb.errors import MateriaError, counted, named_error
 from materia_nb.platform import Stop, computing, resting
+from materia_nb.store.differences import Difference
 from materia_nb.store.file_snapshots import OWN, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journal
 from materia_nb.store.opening import not_kept
-from materia_nb.store.reader import Difference, read_session
+from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
 
 _LOOK_AGAIN_S = 0.002

@@ -35,8 +35,8 @@ from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WORK_ITEMS
+from materia_nb.store.differences import Difference
 from materia_nb.store.file_snapshots import REPOSITORY
-from materia_nb.store.reader import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
+from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.model_agent import known_price
-from materia_nb.agents.notebook_agents import AgentLike, FunctionAgent, TurnFunction
+from materia_nb.agents.notebook_agents import AgentLike, TurnFunction
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.agents_api import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints

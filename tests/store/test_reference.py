@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide, entering
-from materia_nb.store.reader import our_reason, our_route
+from materia_nb.store.differences import our_reason, our_route
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 

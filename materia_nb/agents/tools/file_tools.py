@@ -13,7 +13,6 @@ from __future__ import annotations
 import codecs
 import difflib
 import json
-import math
 import os
 import re
 import shutil
@@ -34,6 +33,7 @@ from materia_nb.agents.tools import (
     Refused,
     Tool,
     ToolResult,
+    check_arguments,
     cut_middle,
     named,
     readable,
@@ -481,89 +481,6 @@ def _output(name: str, start: bytes, end: bytes, size: int) -> str:
 
 
 # -- the toolbox ---------------------------------------------------------------------------------
-
-_WORDS: Final = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-}
-
-
-def check_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
-    """Return the arguments of a call as its tool wants them.
-
-    An optional argument that is null counts as left out, a whole number may be written as 3.0.
-
-    Raises:
-        Refused: naming everything that is wrong, and what to give instead.
-    """
-    if not isinstance(arguments, Mapping):
-        raise Refused(f"The arguments of {tool.name} must be an object with {_argument_names(tool)}.")
-    problems = list(_problems(tool, arguments))
-    if problems:
-        raise Refused(f"{tool.name} was not run: {'; '.join(problems)}. It takes {_argument_names(tool)}.")
-    properties = tool.parameters["properties"]
-    return {
-        name: int(value) if properties[name]["type"] == "integer" else value
-        for name, value in arguments.items()
-        if value is not None
-    }
-
-
-def _problems(tool: Tool, arguments: Mapping[object, JSON]) -> Iterator[str]:
-    properties, required = tool.parameters["properties"], tool.parameters["required"]
-    for name in arguments:
-        if name not in properties:
-            yield f"there is no argument {named(str(name))!r} ({did_you_mean(str(name), properties)})"
-    for name, schema in properties.items():
-        value = arguments.get(name)
-        if value is None:
-            if name in required:
-                yield f"{name} is missing: give {_WORDS[schema['type']]}, {schema['description']}"
-        elif not _has_type(schema["type"], value):
-            yield f"{name} must be {_WORDS[schema['type']]}, not {_type_words(value)}"
-        elif not isinstance(value, str) and (bound := _out_of_bounds(schema, value)):
-            yield f"{name} must be {bound}"
-
-
-def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
-    """Say within which bound a number is not."""
-    if "minimum" in schema and value < schema["minimum"]:
-        return f"at least {schema['minimum']:,}"
-    if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
-        return f"more than {schema['exclusiveMinimum']:,}"
-    if "maximum" in schema and value > schema["maximum"]:
-        return f"at most {schema['maximum']:,}"
-    return None
-
-
-def _has_type(type_name: str, value: JSON) -> bool:
-    if type_name == "string":
-        return isinstance(value, str)
-    if type_name == "boolean" or isinstance(value, bool):
-        return type_name == "boolean" and isinstance(value, bool)
-    if isinstance(value, float):
-        return math.isfinite(value) and (type_name == "number" or value.is_integer())
-    return isinstance(value, int)
-
-
-def _type_words(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "a text"
-    if isinstance(value, int | float):
-        return "a number"
-    return "a list" if isinstance(value, list) else "an object"
-
-
-def _argument_names(tool: Tool) -> str:
-    required = tool.parameters["required"]
-    return ", ".join(
-        name if name in required else f"{name} (optional)" for name in tool.parameters["properties"]
-    )
-
 
 _RUN: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, edit, write)}
 
