@@ -40,7 +40,7 @@ from materia_nb.insight.scripted_answers import (
     without_prompts,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph
-from materia_nb.loadout.topology import knots, reachable_from, turned
+from materia_nb.loadout.topology import reachable_from, reversed_edges, strong_components
 from materia_nb.loadout.vocabulary import Result
 from materia_nb.parallel import Progress
 
@@ -581,7 +581,7 @@ def _describe(event: str | tuple[str, int]) -> str:
 def stalling_sockets(space: StateSpace) -> tuple[str, ...]:
     """Return the sockets at which a cast can be when no end can be reached any more."""
     ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
-    ending = reachable_from(ends, turned(_successors(space)))
+    ending = reachable_from(ends, reversed_edges(_successors(space)))
     stuck = [node.socket for number, node in enumerate(space.nodes) if number not in ending]
     return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
 
@@ -593,7 +593,7 @@ def _successors(space: StateSpace) -> dict[int, list[int]]:
 def max_turns(space: StateSpace) -> int | None:
     """Return the maximum of turns along any path from the first state; None if a cycle contains a turn."""
     longest = [0] * len(space.nodes)
-    for component in knots(_successors(space)):
+    for component in strong_components(_successors(space)):
         members = set(component)
         leaving = 0
         for number in component:

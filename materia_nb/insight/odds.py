@@ -37,7 +37,7 @@ from materia_nb.insight.scripted_answers import (
 )
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.topology import knots
+from materia_nb.loadout.topology import strong_components
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     SENDING_BACK,
@@ -60,7 +60,7 @@ def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> li
         MateriaError: there is no solution (``endless``), or it needs scipy, which is not installed (``no_scipy``).
     """
     solution = [0.0] * len(rows)
-    for component in knots(dict(enumerate(rows))):
+    for component in strong_components(dict(enumerate(rows))):
         positions = {state: position for position, state in enumerate(component)}
         known = [
             constants[state]

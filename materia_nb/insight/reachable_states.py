@@ -29,7 +29,7 @@ from materia_nb.insight.scripted_answers import (
     without_prompts,
 )
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.topology import reachable_from, rounds_in
+from materia_nb.loadout.topology import cycles_in, reachable_from
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, described
 from materia_nb.parallel import Progress, ProgressBar
 
@@ -305,7 +305,7 @@ def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinIt
         if socket_rules.walk and socket_rules.walk.iterator.cursor == cursor
     }
     ahead = {id_: frozenset(reachable_from([id_], following) & members) for id_ in following}
-    cycles = rounds_in(_following(rules, [link for link in staying if not link.bounded]))
+    cycles = cycles_in(_following(rules, [link for link in staying if not link.bounded]))
     # a handoff protocol may read the number of cycles to decide whether to call a person
     reading = {id_ for id_ in members if rules.sockets[id_].socket.handoff != DEFAULT_HANDOFF} | cycles.keys()
     reads_cycles = frozenset(id_ for id_, sockets in ahead.items() if not sockets.isdisjoint(reading))
@@ -321,7 +321,7 @@ class _LiveCounts:
     def __init__(self, rules: Rules) -> None:
         links = list(_links(rules))
         following = _following(rules, links)
-        rounds = rounds_in(following)
+        rounds = cycles_in(following)
         repeated = [
             link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)
         ]

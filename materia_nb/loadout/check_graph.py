@@ -33,9 +33,9 @@ from materia_nb.loadout.topology import (
     LoadoutFacts,
     LoopFacts,
     SocketFacts,
+    cycles_in,
     is_socket_id,
     next_socket_id,
-    rounds_in,
 )
 from materia_nb.loadout.vocabulary import (
     GUARDS,
@@ -50,11 +50,11 @@ ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 
 
 
 _FixFor: TypeAlias = Callable[[str | None], Fix | None]
-"""Makes what fixes a reference that leads nowhere, of the name that is plainly meant, where there is one."""
+"""Returns the fix of a reference that leads nowhere, from the closest name, if there is one."""
 
 
 def _no_fix(_near: str | None) -> None:
-    """Fix nothing: a person has to choose."""
+    """Return no fix: a person has to choose."""
 
 
 def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
@@ -94,9 +94,9 @@ def _check_endpoint(
     advice: str | None = None,
     fix_for: _FixFor = _no_fix,
 ) -> bool:
-    """Note a reference that leads nowhere; whether it leads to a socket or, where allowed, to ``end``.
+    """Report a reference that leads nowhere; return True if it leads to a socket or, if allowed, to ``end``.
 
-    ``advice`` replaces the close match for a socket that does not exist; ``fix_for`` makes what fixes it of that.
+    ``advice`` replaces the close match for a socket that does not exist; ``fix_for`` returns the fix for a close match.
     """
     if value is None or value == "":
         if required:
@@ -226,7 +226,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
 
 
 _Inbound: TypeAlias = Sequence[tuple[str, str]]
-"""The edges from generator sockets: from where, to where."""
+"""The edges of generators: source and target."""
 
 
 def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
@@ -291,7 +291,7 @@ def _check_consumes(
     if not members_known:
         return
     inner = {id_: members.intersection(_targets(facts, id_)) for id_ in loop.members}
-    if not rounds_in(inner):
+    if not cycles_in(inner):
         findings.problem(
             INVALID_LOOP,
             f"loops.{loop.id}.sockets",
@@ -351,8 +351,8 @@ def _check_source(
             advice += f", such as one from {known[0]!r}"
         message = why or "no edge of a generator leads into the loop"
     elif len(entering) > 1:
-        ways = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
-        message = f"{counted(len(entering), 'edge')} of generators lead into the loop: {ways}"
+        edges = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
+        message = f"{counted(len(entering), 'edge')} of generators lead into the loop: {edges}"
     elif source is not None and entering[0][0] != source:
         path, message = f"{path}.from", why or f"no edge leads from {source!r} into the loop"
         advice = f"name {entering[0][0]!r}, the generator whose edge leads into it"
@@ -407,7 +407,7 @@ def _exit_source(
     path: str,
     fix_for: _FixFor = _no_fix,
 ) -> str | None:
-    """Check where a way out starts; its socket when that is a member."""
+    """Check the source of an exit; return it if it is a member and a socket."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
     if not known or not isinstance(source, str):
         return None
@@ -446,14 +446,14 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
 
 
 def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:
-    """Check that loops over the items of one generator keep their places apart (R27)."""
-    seen: dict[tuple[str, str], str] = {}
+    """Check that the loops over the items of one generator have different cursors (R27)."""
+    users: dict[tuple[str, str], str] = {}
     for loop in facts.loops:
         source = loop.source
         if source is None or not loop.members:
             continue
         cursor = loop.cursor(loop.members[0])
-        other = seen.setdefault((source, cursor), loop.id)
+        other = users.setdefault((source, cursor), loop.id)
         if other != loop.id:
             findings.problem(
                 INVALID_LOOP,

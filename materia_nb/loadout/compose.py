@@ -1,7 +1,7 @@
-"""Putting loadouts and materia one behind the other, as one loadout.
+"""Composition of several loadouts and materia into one loadout that runs them in a sequence.
 
-There are three ends to a loadout: what is drawn to ``end``, a socket whose edges do not match (R3), and a
-list that is exhausted, or empty when it is entered, without an exit that fits (R16).
+A loadout ends in three cases: an edge leads to ``end``, no edge of a socket matches (R3), or a list is exhausted, or empty
+when it is entered, and no exit matches (R16).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from materia_nb.loadout.vocabulary import GUARDS, Condition, described, must_jud
 
 @dataclass(frozen=True, slots=True)
 class LinkedPart:
-    """A loadout under its new names, being made a part of a larger one.
+    """A loadout with its new names, as a part of a composition.
 
     Attributes:
         sockets: raw sockets by their new ids; changed while bridges are added, as ``loops`` is.
@@ -41,7 +41,7 @@ class LinkedPart:
 
 
 def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collection[str]) -> None:
-    """Change a part so that it goes on to ``target`` wherever it would end.
+    """Change a part so that it continues at ``target`` wherever it would end.
 
     Args:
         part: the part.
@@ -64,25 +64,25 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collecti
                 "items": advance.items,
                 "when": advance.when,
             }
-    ways = _Ways(graph)
-    ways.refuse_circles()
+    routes_of = _ExitRoutes(graph)
+    routes_of.refuse_circles()
     for loop, raw in zip(graph.loops.values(), part.loops.values(), strict=True):
         exits = as_list(raw.get("exits"))
         for route in exits:
             if route["targetSocketId"] == END:
                 route["targetSocketId"] = target
-        if loop.iterator is not None and not ways.always_of(loop.id):
-            source = _empty_source(graph, ways, loop)
-            ways.add(loop.id, source)
+        if loop.iterator is not None and not routes_of.always_of(loop.id):
+            source = _empty_source(graph, routes_of, loop)
+            routes_of.add(loop.id, source)
             raw["exits"] = [*exits, _always(ids[source], target)]
-    ends = [ids[socket.id] for socket in graph.sockets.values() if ways.ends_at(socket)]
+    ends = [ids[socket.id] for socket in graph.sockets.values() if routes_of.ends_at(socket)]
     if ends:
         name = free_name(f"{graph.name} ends", {*part.loops, *taken})
         part.loops[name] = {"sockets": ends, "exits": [_always(id_, target) for id_ in ends]}
 
 
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
-    """Lead edges to the end on, and add what matches where nothing would (R3).
+    """Redirect the edges to the end, and add edges for results that no edge matches (R3).
 
     A utility with guards only, on its edges or its advance, must say whether it is satisfied, and an ``always`` edge
     would free it of that (R7), so it gets the guards that are missing.
@@ -90,8 +90,8 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
-    asked = guards or (socket.advance is not None and socket.advance.when in GUARDS)
-    if socket.parse == "json" and asked and (socket.is_utility or must_judge(socket.handoff)):
+    guarded = guards or (socket.advance is not None and socket.advance.when in GUARDS)
+    if socket.parse == "json" and guarded and (socket.is_utility or must_judge(socket.handoff)):
         unsaid = unmet(guards)
         missing = unsaid if socket.is_utility or not unsaid else missing
     if "always" in guards:
@@ -99,8 +99,8 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     raw["edges"] = [*edges, *({"when": when, "to": target} for when in missing)]
 
 
-def _empty_source(graph: Graph, ways: _Ways, loop: Loop) -> str:
-    """Choose the member from which the exit of an empty list is drawn (R16).
+def _empty_source(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
+    """Return the member that gets the exit of an empty list (R16).
 
     It must be one that the exit gives no advance (R15), and better one whose own exits it does not come before.
     """
@@ -112,7 +112,7 @@ def _empty_source(graph: Graph, ways: _Ways, loop: Loop) -> str:
     may = list(loop.sockets) if walked or loop.generator is None else advancing
     if not may:
         raise _no_way_on(graph, loop.id, "it has no exit and no advance", "give the loop an exit route")
-    order = sorted(may, key=lambda id_: (ways.has_always(id_), id_ not in advancing))
+    order = sorted(may, key=lambda id_: (routes_of.has_always(id_), id_ not in advancing))
     return order[0]
 
 
@@ -130,8 +130,8 @@ def _always(source: str, target: str) -> Object:
     return {"id": f"exit:{source}:always", "from": source, "condition": "always", "targetSocketId": target}
 
 
-class _Ways:
-    """The exit routes of a part, those that were added included, by loop."""
+class _ExitRoutes:
+    """The exit routes of a part by loop, including the added routes."""
 
     def __init__(self, graph: Graph) -> None:
         self.routes = {loop.id: list(loop.routes) for loop in graph.loops.values()}
@@ -147,19 +147,20 @@ class _Ways:
         return any(route.condition == "always" for route in self._from(source))
 
     def ends_at(self, socket: Socket) -> bool:
-        """Whether the cast would end at a socket because a list is exhausted or, its own, empty."""
+        """True if the cast would end at a socket because a list is exhausted, or because its own list is empty."""
         own = socket.iterator is not None and socket.iterator.loop is None
         if own and not any(self.always_of(loop) for loop in socket.loops):
             return True
         if socket.advance is None:
             return False
-        there = [described(route.condition) for route in self._from(socket.id)]
+        conditions = [described(route.condition) for route in self._from(socket.id)]
         return any(
-            not any(one.holds(result) for one in there) for result in described(socket.advance.when).needs
+            not any(one.holds(result) for one in conditions)
+            for result in described(socket.advance.when).needs
         )
 
     def refuse_circles(self) -> None:
-        """Raise when the exits of empty lists lead round in a circle, which ends a cast (R16)."""
+        """Raise MateriaError if the exits of empty lists form a circle, which ends a cast (R16)."""
         for start in self.graph.sockets.values():
             passed, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty(socket)) is not None:
@@ -172,7 +173,7 @@ class _Ways:
                 socket = self.graph.sockets[target]
 
     def _after_empty(self, socket: Socket) -> str | None:
-        """The socket where an empty list leads; as the engine does it, see ``Rules.empty_exit``."""
+        """Return the socket that an empty list leads to, as ``Rules.empty_exit`` of the engine does."""
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_of, socket.loops if loop is None else (loop,))):
             target = next((route for route in routes if route.source == socket.id), routes[0]).target
@@ -191,7 +192,7 @@ class _Ways:
 
 _PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
-"""No brace inside: every character is looked at once."""
+"""Without a brace inside, so that each character is read once."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),
@@ -203,7 +204,7 @@ _DRAWN: Final = ("layout", "socketKind")  # where the editor had a socket, alone
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Several loadouts as one.
+    """Several loadouts as one loadout.
 
     Attributes:
         name: its name, from the names of the parts.
@@ -221,7 +222,7 @@ class Composition:
 
 @dataclass(slots=True)
 class _Whole:
-    """The composition in the making."""
+    """An unfinished composition."""
 
     sockets: Object = field(default_factory=dict)
     loops: Object = field(default_factory=dict)
@@ -231,7 +232,7 @@ class _Whole:
 
 
 def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] | None = None) -> Composition:
-    """Put loadouts and materia one behind the other; a materia counts as a loadout with one socket.
+    """Compose loadouts and materia into a sequence; a materia counts as a loadout with one socket.
 
     Every way to the end of a part leads to the entry of the next: edges and exits to ``end``, the end
     that a missing match means (R3), and that of a list without a fitting exit (R16). The limits and the
@@ -254,32 +255,34 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
     numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
     tables = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
-    whole = _Whole(
+    composition = _Whole(
         materia=dict(as_object(document.get("materia"))),
         cursors={f"{id_}Index" for table in tables for id_ in table.values()},
     )
-    for place, (name, raw) in enumerate(parts):
-        part = _renamed(whole, parse_loadout(name, raw, as_object(document.get("materia"))), tables[place])
-        if place + 1 < len(parts):
-            target = tables[place + 1][graphs[place + 1].entry]
-            _add_bridges(part, graphs[place], target, taken=whole.loops)
-        whole.sockets |= part.sockets
-        whole.loops |= part.loops
+    for position, (name, raw) in enumerate(parts):
+        part = _renamed(
+            composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position]
+        )
+        if position + 1 < len(parts):
+            target = tables[position + 1][graphs[position + 1].entry]
+            _add_bridges(part, graphs[position], target, taken=composition.loops)
+        composition.sockets |= part.sockets
+        composition.loops |= part.loops
     title = " + ".join(name for name, _ in parts)
     loadout: Object = {
         "description": f"One behind the other: {title}",
         "entry": tables[0][graphs[0].entry],
-        "sockets": whole.sockets,
+        "sockets": composition.sockets,
     }
-    if whole.loops:
-        loadout["loops"] = whole.loops
+    if composition.loops:
+        loadout["loops"] = composition.loops
     result: Object = {
         **document,
         "activeLoadout": title,
         "loadouts": {title: loadout},
-        "materia": whole.materia,
+        "materia": composition.materia,
     }
-    return Composition(title, result, tuple(tables), whole.copies)
+    return Composition(title, result, tuple(tables), composition.copies)
 
 
 def find_part(document: Object, name: str) -> tuple[str, Object]:
@@ -305,20 +308,20 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     return name, raw if is_object(raw) else {}
 
 
-def _renamed(whole: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
+def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return the sockets and loops of a part under their new names."""
-    cursors = _cursors(whole, facts, ids)
+    cursors = _cursors(composition, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
-    made = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
-    sockets = {id_: _socket(whole, facts, one, cursors) for id_, one in made["sockets"].items()}
+    renamed = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
+    sockets = {id_: _socket(composition, facts, one, cursors) for id_, one in renamed["sockets"].items()}
     loops: Object = {}
-    for id_, loop in as_object(made.get("loops")).items():
-        loops[free_name(id_, {*whole.loops, *loops})] = _loop(loop, facts.raw["loops"][id_], cursors)
+    for id_, loop in as_object(renamed.get("loops")).items():
+        loops[free_name(id_, {*composition.loops, *loops})] = _loop(loop, facts.raw["loops"][id_], cursors)
     return LinkedPart(sockets, loops, ids, cursors)
 
 
-def _cursors(whole: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
-    """Choose the name of every cursor of a part: its own, unless an earlier part has it.
+def _cursors(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
+    """Return the name of each cursor of a part: its own name, unless an earlier part uses it.
 
     A cursor that is called after its socket is called after the new id.
     """
@@ -328,22 +331,22 @@ def _cursors(whole: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict
     used |= {loop.cursor(member) for loop in facts.loops if loop.iterates for member in loop.members}
     after_socket = {f"{old}Index": f"{new}Index" for old, new in ids.items()}
     for cursor in sorted(name for name in used if name):
-        named[cursor] = after_socket.get(cursor) or free_name(cursor, whole.cursors)
-        whole.cursors.add(named[cursor])
+        named[cursor] = after_socket.get(cursor) or free_name(cursor, composition.cursors)
+        composition.cursors.add(named[cursor])
     return named
 
 
-def _socket(whole: _Whole, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
-    made: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
-    made["materia"] = _materia(whole, raw["materia"], cursors)
+def _socket(composition: _Whole, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
+    renamed: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
+    renamed["materia"] = _materia(composition, raw["materia"], cursors)
     for name in ("handoff", "castContext"):  # what the loadout says for all its sockets
         if not raw.get(name) and facts.raw.get(name):
-            made[name] = facts.raw[name]
-    return made
+            renamed[name] = facts.raw[name]
+    return renamed
 
 
 def _loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
-    """Return a loop with the names that follow from those of its sockets: of exits, and of a cursor that it does not name."""
+    """Return a loop with the exit ids and the default cursor that follow from its renamed sockets."""
     consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
     if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
         loop = {**loop, "consumes": {**consumes, "cursor": default}}
@@ -358,9 +361,9 @@ def _exit_id(route: Object) -> str:
     return f"exit:{route['from']}:{route['condition']}"
 
 
-def _materia(whole: _Whole, name: str, cursors: Mapping[str, str]) -> str:
-    """Return the materia to place: a copy where its prompt reads a cursor that is called otherwise now."""
-    raw = as_object(whole.materia.get(name))
+def _materia(composition: _Whole, name: str, cursors: Mapping[str, str]) -> str:
+    """Return the materia to place, or a copy of it if its prompt reads a renamed cursor."""
+    raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):
         return name
@@ -369,10 +372,13 @@ def _materia(whole: _Whole, name: str, cursors: Mapping[str, str]) -> str:
     )
     if changed == prompt:
         return name
-    made: Object = {"label": name, **raw, "prompt": changed}
-    same = next((id_ for id_, of in whole.copies.items() if of == name and whole.materia[id_] == made), None)
+    renamed: Object = {"label": name, **raw, "prompt": changed}
+    same = next(
+        (id_ for id_, of in composition.copies.items() if of == name and composition.materia[id_] == renamed),
+        None,
+    )
     if same is not None:
         return same
-    id_ = free_name(name, whole.materia)
-    whole.materia[id_], whole.copies[id_] = made, name
+    id_ = free_name(name, composition.materia)
+    composition.materia[id_], composition.copies[id_] = renamed, name
     return id_

@@ -21,9 +21,9 @@ from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 
 _MAX_YAML: Final = 150_000
-"""Characters of YAML that are read; its parser takes some 20 microseconds for each."""
+"""Maximum characters of a YAML text; its parser needs about 20 microseconds per character."""
 _MAX_JSON5: Final = 50_000
-"""Characters that the parser for all of JSON5 is given; comments and trailing commas need no such bound."""
+"""Maximum characters of a text with JSON5 beyond comments and trailing commas."""
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
 """Maximum values of a YAML document with every alias written out: a text of 1 kB can stand for billions."""
@@ -36,7 +36,7 @@ _MAX_REASON: Final = 200
 
 
 class ParseError(Exception):
-    """A text that is not of its format. ``line`` and ``column`` count from 1; 0 when they are not known."""
+    """Raised for a text that is not of its format. ``line`` and ``column`` start at 1; 0 if they are not known."""
 
     def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -50,12 +50,12 @@ def _parse_json(text: str) -> JSON:
     """Parse strict JSON: no comments, no NaN, no key twice in one object. Raises ParseError."""
     repeated: list[tuple[dict[str, JSON], str]] = []
 
-    def pairs(found: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        made = dict(found)
-        if len(made) != len(found):
-            twice = Counter(key for key, _ in found).most_common(1)[0][0]
-            repeated.append((made, twice))
-        return made
+    def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        document = dict(members)
+        if len(document) != len(members):
+            twice = Counter(key for key, _ in members).most_common(1)[0][0]
+            repeated.append((document, twice))
+        return document
 
     try:
         document = json.loads(text, object_pairs_hook=pairs, parse_float=_finite, parse_constant=_no_constant)
@@ -70,9 +70,9 @@ def _parse_json(text: str) -> JSON:
         ) from error
     if repeated:
         owner, key = repeated[0]
-        place = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
+        path = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
         raise ParseError(
-            f"the key {key!r} is there twice in {place}",
+            f"the key {key!r} is there twice in {path}",
             "keep one of the two: of equal keys, all but the last would be lost",
             *_second_place(text, key, only=len(repeated) == 1),
         )
@@ -124,8 +124,8 @@ def parse_yaml(text: str) -> JSON:
         message = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
         twice = "duplicate key" in message
         hint = "keep one of the two keys" if twice else "check indentation, colons and quotes there"
-        place = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
-        raise ParseError(f"this is not YAML: {message}", hint, *place) from error
+        position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
+        raise ParseError(f"this is not YAML: {message}", hint, *position) from error
     except RecursionError as error:
         raise ParseError("the YAML is nested too deeply", "a config has a few levels only") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
@@ -149,7 +149,7 @@ def _check_indentation(document: JSON) -> None:
 
 @cache
 def _constructor() -> type:
-    """A constructor that refuses merge keys, which YAML 1.2 does not have and which can double at every line."""
+    """Return a constructor that refuses merge keys: YAML 1.2 does not have them, and they can double the data at each line."""
     from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 
     class Constructor(SafeConstructor):
@@ -197,7 +197,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
 
 
 def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
-    """Yield every value with the keys that lead to it, in order; the list of keys is the same one each time."""
+    """Yield each value with the keys that lead to it, in order; the list of keys is reused."""
     keys: list[Any] = []
     levels: list[Iterator[tuple[Any, JSON]]] = []
     value = document
@@ -207,9 +207,9 @@ def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
             levels.append(iter(value.items() if isinstance(value, dict) else enumerate(value)))
             keys.append(None)
         while levels:
-            found = next(levels[-1], None)
-            if found is not None:
-                keys[-1], value = found
+            entry = next(levels[-1], None)
+            if entry is not None:
+                keys[-1], value = entry
                 break
             levels.pop()
             keys.pop()
@@ -218,7 +218,7 @@ def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
 
 
 def _path(keys: list[Any]) -> str:
-    """Write the way to a value, such as ``loadouts.T.sockets[0]``; made for an error only, since it may be long."""
+    """Return the path of a value for an error, such as ``loadouts.T.sockets[0]``."""
     steps = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return "".join(steps).removeprefix(".") or "the config"
 
@@ -228,17 +228,17 @@ _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
 def _blanked(text: str) -> str:
-    """Put spaces in place of comments and trailing commas, so that every place in the text stays where it is."""
-    text = _COMMENT.sub(lambda found: _blank(found[0], "/"), text)
-    return _LAST_COMMA.sub(lambda found: _blank(found[0], ","), text)
+    """Replace comments and trailing commas by spaces, so that lines and columns stay."""
+    text = _COMMENT.sub(lambda match: _blank(match[0], "/"), text)
+    return _LAST_COMMA.sub(lambda match: _blank(match[0], ","), text)
 
 
-def _blank(found: str, first: str) -> str:
-    return re.sub(r"[^\n\r]", " ", found) if found.startswith(first) else found
+def _blank(text_part: str, first: str) -> str:
+    return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first) else text_part
 
 
 def _with_whole_characters(text: str, document: JSON) -> JSON:
-    """Join the halves of characters that the text escapes one by one, as JSON does."""
+    """Join surrogate pairs that the text escapes as two characters, as JSON does."""
     return _joined(document) if re.search(r"\\u", text, re.IGNORECASE) else document
 
 
@@ -262,7 +262,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:
-    """Say what is probably wrong at the place of a JSON error."""
+    """Return advice for the position of a JSON error."""
     if not text.strip():
         return "the text is empty: write { ... }"
     rest = text[error.pos : error.pos + 2]
@@ -280,8 +280,8 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _json5_error(text: str) -> ParseError:
-    place = re.match(r"<string>:(\d+) (.*?)(?: at column (\d+))?$", text, re.DOTALL)
-    if place is None:
+    match = re.match(r"<string>:(\d+) (.*?)(?: at column (\d+))?$", text, re.DOTALL)
+    if match is None:
         twice = re.search(r'Duplicate key "(.*)" found', text)
         if twice:
             return ParseError(
@@ -289,18 +289,18 @@ def _json5_error(text: str) -> ParseError:
                 "keep one of the two: of equal keys, all but the last would be lost",
             )
         return ParseError(f"this is not JSON: {text}", "look for what is not closed")
-    line, reason, column = place.groups()
+    line, reason, column = match.groups()
     reason = f"this is not JSON: {reason[:1].lower()}{reason[1:]}"
     return ParseError(reason, "look at this place and just before it", int(line), int(column or 1))
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
-    """Return line and column of the second of two equal keys, when nothing else in the text looks like it."""
+    """Return line and column of the second of two equal keys; 0 and 0 if the text has other matches."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
-    places = [found.start() for found in re.finditer(written, text)]
-    if not only or len(places) != 2:
+    positions = [match.start() for match in re.finditer(written, text)]
+    if not only or len(positions) != 2:
         return 0, 0
-    start = places[1]
+    start = positions[1]
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
@@ -308,7 +308,7 @@ _PLACE: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line of what a finding names, from 1, or of what it would be in; and how much of its path is not there.
+    """Return the line of the source of a finding, from 1, and the length of the part of its path that does not exist.
 
     Args:
         text: a config in JSON (with comments or without) or YAML, that can be read.
@@ -332,14 +332,14 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
 
 
 def _steps(node: Any, path: str) -> tuple[int, int]:
-    """Follow a path as far as it goes; the line reached, and how much of the path is left."""
+    """Return the line of the last existing part of a path, and the length of the rest of the path."""
     line = 1
     while node is not None and path:
         if node.id == "sequence":
-            place = _PLACE.match(path)
-            if place is None or int(place[1]) >= len(node.value):
+            index = _PLACE.match(path)
+            if index is None or int(index[1]) >= len(node.value):
                 break
-            node, path = node.value[int(place[1])], path[place.end() :]
+            node, path = node.value[int(index[1])], path[index.end() :]
             line = node.start_mark.line + 1
         else:
             key, node, path = _longest(node, path)
@@ -351,7 +351,7 @@ def _steps(node: Any, path: str) -> tuple[int, int]:
 
 
 def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
-    """Return the member that a path begins with; of several the one with the longest name, which may have dots in it."""
+    """Return the member with the longest name that a path begins with; names may contain dots."""
     members = node.value if node.id == "mapping" else ()
     fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
     if not fits:
@@ -374,7 +374,7 @@ _CONFIG_KIND: Final = "config"
 
 
 def config_error(message: str, where: str | Path | None, hint: str) -> MateriaError:
-    """Make the error of a config that cannot be read, written or used."""
+    """Return the error of a config that cannot be read, written or used."""
     return MateriaError(message, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)
 
 
@@ -382,7 +382,7 @@ def read_config(path: str | Path) -> JSON:
     """Read a config file by its ending: .json strictly, .jsonc and .json5 with comments, .yaml and .yml.
 
     Raises:
-        MateriaError: the file is missing, no file, too large, not UTF-8 or not of its format; ``where`` holds
+        MateriaError: the file is missing, not a file, too large, not UTF-8 or not of its format; ``where`` holds
             the path, with line and column where they are known.
     """
     path = expanded(path)
@@ -395,7 +395,7 @@ def read_config(path: str | Path) -> JSON:
 
 
 def config_text(path: str | Path) -> str:
-    """Return the text of a config file, unread; raises MateriaError as :func:`read_config` does."""
+    """Return the text of a config file; raises MateriaError as :func:`read_config` does."""
     path = expanded(path)
     _check_plain(path)
     return _text_of(path)
@@ -408,7 +408,7 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
         text: the config.
         format_: its format; None guesses: JSON (comments allowed) if it starts with a brace or a comment
             of JSON, else YAML.
-        where: what to call the text in an error.
+        where: the name of the text in errors.
 
     Raises:
         MateriaError: the text is not of its format; the message has the line and the column.
@@ -425,7 +425,7 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
 
 
 def write_config(path: str | Path, document: JSON) -> None:
-    """Write a config as JSON, whole or not at all: an interrupted write leaves the old file (R28).
+    """Write a config as JSON, atomically: an interrupted write leaves the old file (R28).
 
     Raises:
         MateriaError: the ending is none of JSON, the document is not JSON, or the file cannot be written.
@@ -445,7 +445,7 @@ def write_config(path: str | Path, document: JSON) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a config file, whole or not at all; its directory is made if only that is missing.
+    """Write the text of a config file atomically; a missing last directory is created.
 
     Raises:
         MateriaError: the file cannot be written; the old one is as it was.
@@ -458,7 +458,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return the path with ``~`` filled in; raises MateriaError when there is no such home."""
+    """Return the path with ``~`` expanded; raises MateriaError if there is no such home directory."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -466,17 +466,17 @@ def expanded(path: str | Path) -> Path:
 
 
 def resolved(path: str | Path) -> Path:
-    """Return the path in full, with ``~`` filled in and links followed; raises MateriaError for what is none."""
+    """Return the absolute path with ``~`` expanded and links resolved; raises MateriaError if it is not a path."""
     try:
         return expanded(path).resolve()
     # Links in a circle; a NUL in the name; a number.
     except (OSError, ValueError, RuntimeError, TypeError) as error:
-        shown = repr(str(path))[:200]
-        raise config_error(f"this is not a path: {error}", shown, "name a file or a directory") from error
+        name = repr(str(path))[:200]
+        raise config_error(f"this is not a path: {error}", name, "name a file or a directory") from error
 
 
 def is_there(path: Path) -> bool:
-    """Whether something of that name is there; a name that nothing can have is not."""
+    """True if the path exists; False for an impossible name."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -484,7 +484,7 @@ def is_there(path: Path) -> bool:
 
 
 def dumps(document: JSON, *, indent: int | str | None = None) -> str:
-    """Write JSON that UTF-8 can hold, readable where it can be; raises ValueError for what is not JSON."""
+    """Return JSON that UTF-8 can encode, with readable characters if possible; raises ValueError if it is not JSON."""
     text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
     try:
         text.encode()
@@ -495,7 +495,7 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
 
 
 def _check_plain(path: Path) -> None:
-    """Refuse what is not a plain file before it is opened: opening a pipe would wait for its other end."""
+    """Raise MateriaError if a path is not a plain file; opening a pipe would wait for its other end."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -533,7 +533,7 @@ def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
 
 
 def _near_file(path: Path) -> str:
-    """Say which config file nearby was probably meant."""
+    """Return advice with the closest config file in the directory."""
     folder = path.parent
     try:
         files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]

@@ -38,9 +38,9 @@ class Fault(ValueError):
     """A refused value.
 
     Attributes:
-        what: what is wrong; None if the value itself says enough.
-        hint: what to write instead; None takes the advice of the field or of its kind.
-        at: the place inside the value, such as ``[1]``.
+        what: the message; None shows the value.
+        hint: the advice; None takes that of the field or of its kind.
+        at: the path inside the value, such as ``[1]``.
     """
 
     def __init__(self, message: str | None = None, hint: str | None = None, at: str = "") -> None:
@@ -109,14 +109,14 @@ def _is_string_list(value: JSON) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
-def _one_word_of(*words: str) -> ValueKind:
-    advice = " or ".join(f'"{word}"' for word in words)
-    if len(words) > 2:
-        advice = "one of: " + ", ".join(f'"{word}"' for word in words)
+def _one_word_of(*choices: str) -> ValueKind:
+    advice = " or ".join(f'"{word}"' for word in choices)
+    if len(choices) > 2:
+        advice = "one of: " + ", ".join(f'"{word}"' for word in choices)
     return ValueKind(
-        lambda value: isinstance(value, str) and value in words,
-        {"enum": [*words]},
-        one_of_words(words),
+        lambda value: isinstance(value, str) and value in choices,
+        {"enum": [*choices]},
+        one_of_words(choices),
         f"write {advice}",
     )
 
@@ -407,8 +407,8 @@ def config_field(
         attributes: the other attributes of :class:`FieldRow`.
     """
     if default is not None:
-        shown = f"`{default}`" if isinstance(default, str) else str(default)
-        description = f"{description.removesuffix('.')}; left out, {shown}."
+        default_text = f"`{default}`" if isinstance(default, str) else str(default)
+        description = f"{description.removesuffix('.')}; left out, {default_text}."
     row = FieldRow(description=description, rules=rules, **attributes)
     start = ... if row.required else default
     return Field(default=start, alias=alias, min_length=min_length, json_schema_extra=row)

@@ -17,9 +17,9 @@ from materia_nb.registry import mimebundle_from_view
 
 END: Final = "end"
 DEFAULT_TIMEOUT_MS: Final = 30_000
-"""How long a utility may run when its materia does not say (R23)."""
+"""Default timeout of a utility, in milliseconds (R23)."""
 LANES_AT_ONCE: Final = 2
-"""How many lanes run at once where neither loop nor config says."""
+"""Default number of lanes that run at once."""
 Route: TypeAlias = tuple[str, int | str]
 """A way on: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
 _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
@@ -27,7 +27,7 @@ _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 @dataclass(frozen=True, slots=True)
 class CastContext:
-    """What an agent is told of the cast beside its own prompt (R50).
+    """The parts of the cast that an agent sees besides its own prompt (R50).
 
     ``place`` is where it is in the loadout and what a person changed, ``items`` how much of the list of work items,
     ``state`` all of it or the paths named, ``handoffs`` all within their bound or so many characters, ``previous``
@@ -50,18 +50,20 @@ CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
     "request": replace(_NOTHING, request=True),
     "none": _NOTHING,
 }
-"""The words for how much an agent is told; the first is the default."""
+"""The words of ``castContext``; the first is the default."""
 PromptForm: TypeAlias = Literal["md", "plain"]
 PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
-"""How a prompt is written: headings and fences, or plain names and blank lines (R50)."""
+"""The form of a prompt: headings and fences, or plain names and blank lines (R50)."""
 ITEM_CONTEXTS: Final[tuple[_TellsItems, ...]] = get_args(_TellsItems)
 
 
-def cast_context(given: JSON) -> CastContext:
-    """Return what a ``castContext`` means: one of the words, or an object that takes parts away from ``full``."""
-    if not isinstance(given, Mapping):
-        return CAST_CONTEXTS.get(given, CAST_CONTEXTS["full"]) if isinstance(given, str) else CastContext()
-    parts = {name: given[name] for name in CastContext.__slots__ if name in given}
+def cast_context(written: JSON) -> CastContext:
+    """Return the meaning of a ``castContext``: a word, or an object that removes parts of ``full``."""
+    if not isinstance(written, Mapping):
+        return (
+            CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
+        )
+    parts = {name: written[name] for name in CastContext.__slots__ if name in written}
     if isinstance(parts.get("state"), list):
         parts["state"] = tuple(parts["state"])
     return CastContext(**parts)
@@ -89,7 +91,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Iterator:
-    """Where a socket gets its current item: list source, alias, cursor, and the loop that says so (R12, R13).
+    """Where a socket gets its current item: list source, alias, cursor, and the loop that defines them (R12, R13).
 
     ``loop`` is None for a socket's own ``foreach``.
     """
@@ -101,13 +103,13 @@ class Iterator:
 
     @property
     def numbered_as_work_items(self) -> bool:
-        """Whether keys are ``WI-<n>`` rather than ``<index>`` (R13)."""
+        """True if item keys are ``WI-<n>`` rather than ``<index>`` (R13)."""
         return self.alias == "workItem" or self.items == "state.workItems"
 
 
 @dataclass(frozen=True, slots=True)
 class ExitRoute:
-    """A way out of a loop once its list is exhausted (R16)."""
+    """An exit of a loop, taken once its list is exhausted (R16)."""
 
     id: str
     loop: str
@@ -118,7 +120,7 @@ class ExitRoute:
 
     @property
     def edge_id(self) -> str:
-        """The stable id of the edge that is drawn for it."""
+        """The stable id of its drawn edge."""
         return f"loop-exit:{self.loop}:{self.id}"
 
 
@@ -136,7 +138,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where the items of a parallel generator are worked on side by side: in lanes, each with a stream of them.
+    """The region in which the items of a parallel generator are worked on in lanes, each with a stream of items.
 
     ``prelude`` are the sockets that a lane runs once before the ``members`` of the ``loop``, ``exit`` is where the cast
     goes on behind the barrier, and ``at_once`` how many lanes run at once.
@@ -210,14 +212,14 @@ class Socket:
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
     is_utility: bool = field(init=False, repr=False, compare=False)
-    """Whether a process answers here rather than an agent."""
+    """True if a process answers here, False for an agent."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_utility", self.materia.kind == "utility")
 
     @property
     def is_generator(self) -> bool:
-        """Whether it produces work items for loops."""
+        """True if it produces work items for loops."""
         return self.materia.generator
 
 
@@ -236,7 +238,7 @@ LEAST_PROMPT_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a cast may use (R20); None means no maximum."""
+    """The maximum use of a cast (R20); None means no maximum."""
 
     max_tokens: int | None = None
     warn_at_percent: float = 75
@@ -247,7 +249,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What somebody pays for a million tokens of a model, in US dollars: ``cached`` for those of ``input`` from a cache."""
+    """The price of a million tokens of a model in US dollars; ``cached`` is the price of input tokens from a cache."""
 
     input: float
     output: float
@@ -255,7 +257,7 @@ class Price:
     as_of: str | None = None
 
     def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
-        """Return the cost of so many tokens; None where these are not known (R56)."""
+        """Return the cost of some tokens; None if their number is not known (R56)."""
         if sent is None or received is None:
             return None
         hit = min(cached or 0, sent)
@@ -265,7 +267,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A fact that was derived rather than written (R15): where it applies and what it is, in words."""
+    """A derived fact (R15): where it applies, and a sentence about it."""
 
     source: str
     text: str
@@ -299,7 +301,7 @@ class Graph:
     _repr_mimebundle_ = mimebundle_from_view
 
     def price(self, names: Iterable[str]) -> Price | None:
-        """Return the price that the config has for an agent, by the first of its names that has one; None where none has."""
+        """Return the price of an agent in the config, by the first of its names that has a price, or None."""
         return next((self.prices[name] for name in names if name in self.prices), None)
 
     def needs_socket(self, id_: str) -> None:

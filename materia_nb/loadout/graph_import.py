@@ -19,22 +19,22 @@ from materia_nb.loadout.config_files import config_text, expanded, read_text
 from materia_nb.loadout.mermaid_import import parse_mermaid
 
 StepKind = Literal["work", "decide", "start", "end"]
-"""What a step does: work, decide where to go on, begin, or end."""
+"""The kind of a step: work, a decision between edges, the start, or the end."""
 
 START_NAMES: Final = ("__start__", "start", "begin")
 END_NAMES: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
-"""What steps are called that only begin or end a graph."""
+"""Names of steps that only start or end a graph."""
 
 
 class Step(NamedTuple):
-    """One node: its name, and what it does."""
+    """A node: its title and its kind."""
 
     title: str
     kind: StepKind = "work"
 
 
-class Way(NamedTuple):
-    """One edge. A ``choice`` is taken when something says ``label``."""
+class Edge(NamedTuple):
+    """An edge. A ``choice`` is taken if the step before decides for ``label``."""
 
     source: str
     target: str
@@ -43,7 +43,7 @@ class Way(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What of a node has no twin in a loadout, and what stands in for it."""
+    """A feature of a node without an equivalent in a loadout, and its substitute."""
 
     node: str
     text: str
@@ -51,24 +51,24 @@ class Note(NamedTuple):
 
 @dataclass
 class Flow:
-    """A graph of another tool: its steps by id, its ways in the order in which they were written, and notes on both."""
+    """A graph of another tool: its steps by id, its edges in the written order, and notes on both."""
 
     origin: str
     steps: dict[str, Step] = field(default_factory=dict)
-    ways: list[Way] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
     def note(self, node: str, text: str) -> None:
-        """Say what of a node has no twin."""
+        """Add a note on a feature of a node without an equivalent."""
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
-    def out_of(self, node: str) -> list[Way]:
-        """Return the ways out of a step, each target once a label."""
-        return list(dict.fromkeys(way for way in self.ways if way.source == node))
+    def out_of(self, node: str) -> list[Edge]:
+        """Return the edges that leave a step, without duplicates."""
+        return list(dict.fromkeys(edge for edge in self.edges if edge.source == node))
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Return what a step is by its title alone."""
+    """Return the kind of a step by its title."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 
@@ -94,24 +94,24 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
                 )
         choice = edge.get("conditional") is True
         label = edge.get("data")
-        flow.ways.append(Way(source, target, label if isinstance(label, str) else "", choice))
+        flow.edges.append(Edge(source, target, label if isinstance(label, str) else "", choice))
     _fold_tools(flow)
     return flow
 
 
 def _fold_tools(flow: Flow) -> None:
-    """Take out a node that only runs the tools of one agent and leads back to it: agents use tools within their turn."""
+    """Remove a node that only runs the tools of one agent and leads back to it, since agents use tools within their turn."""
     for id_ in [id_ for id_, step in flow.steps.items() if "tool" in step.title.lower()]:
-        callers = {way.source for way in flow.ways if way.target == id_}
-        if len(callers) == 1 and {way.target for way in flow.out_of(id_)} == callers:
+        callers = {edge.source for edge in flow.edges if edge.target == id_}
+        if len(callers) == 1 and {edge.target for edge in flow.out_of(id_)} == callers:
             (caller,) = callers
             within = "in a loadout an agent uses tools within its turn, so say in `tools` of that materia which it may use"
             flow.note(id_, f"it runs the tools of {flow.steps[caller].title}; {within}")
             del flow.steps[id_]
-            flow.ways = [way for way in flow.ways if id_ not in (way.source, way.target)]
+            flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
             rest = flow.out_of(caller)
             if len(rest) == 1:  # the choice was whether to use a tool
-                flow.ways[flow.ways.index(rest[0])] = rest[0]._replace(choice=False, label="")
+                flow.edges[flow.edges.index(rest[0])] = rest[0]._replace(choice=False, label="")
 
 
 def _listed(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
@@ -144,7 +144,7 @@ def read_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Flow:
         flow.steps[id_] = Step(node.label or id_, _KINDS.get(node.shape) or kind_by_name(node.label or id_))
     for link in chart.links:
         choice = bool(link.label) or link.dotted
-        flow.ways.append(Way(link.source, link.target, link.label, choice))
+        flow.edges.append(Edge(link.source, link.target, link.label, choice))
     return flow
 
 
@@ -153,7 +153,7 @@ _KINDS: Final[dict[str, StepKind]] = {
     **dict.fromkeys(("start", "sm-circ", "small-circle"), "start"),
     **dict.fromkeys(("stop", "fr-circ", "framed-circle"), "end"),
 }
-"""What a node of a shape does, whatever its label."""
+"""The kind of a step by the shape of its node, whatever its label."""
 
 _YES: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
@@ -176,7 +176,7 @@ _FORMS: Final = (
 
 
 class Imported(NamedTuple):
-    """A loadout made of another tool's graph: its JSON with its ``materia``, where it is from, and what has no twin."""
+    """A loadout made from the graph of another tool: its JSON with its ``materia``, its origin, and notes."""
 
     document: dict[str, JSON]
     origin: str
@@ -184,13 +184,13 @@ class Imported(NamedTuple):
 
 
 def import_graph(source: object) -> Imported:
-    """Make a loadout of a graph of LangGraph (compiled, its JSON, its Mermaid) or a Mermaid flowchart.
+    """Make a loadout from a graph of LangGraph (compiled, its JSON, its Mermaid) or a Mermaid flowchart.
 
     Args:
         source: the graph; text, an object, or the path of a ``.json``, ``.mmd``, ``.mermaid`` or ``.md`` file.
 
     Raises:
-        MateriaError: it is nothing of the kind, or cannot be read (``bad_graph``).
+        MateriaError: it is not such a graph, or cannot be read (``bad_graph``).
     """
     flow = _read(source)
     if not flow.steps:
@@ -198,13 +198,13 @@ def import_graph(source: object) -> Imported:
     if len(flow.steps) > _MOST_NODES:
         raise _bad(f"The graph has {len(flow.steps)} nodes.", f"at most {_MOST_NODES}")
     _settle_kinds(flow)
-    placed = _Placing(flow)
+    placed = _LoadoutBuilder(flow)
     return Imported(placed.document(), flow.origin, tuple(flow.notes))
 
 
 def _settle_kinds(flow: Flow) -> None:
-    """Make work of a start that something leads to, and of an end that leads on: only their names are those of signs."""
-    led_to, led_from = {way.target for way in flow.ways}, {way.source for way in flow.ways}
+    """Turn a start with incoming edges, and an end with outgoing edges, into work: only their names suggest otherwise."""
+    led_to, led_from = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
         if (step.kind == "start" and id_ in led_to) or (step.kind == "end" and id_ in led_from):
             flow.steps[id_] = step._replace(kind="work")
@@ -256,8 +256,8 @@ def _edge(when: str, to: str) -> dict[str, str]:
     return {"when": when, "to": to}
 
 
-class _Placing:
-    """Places the steps of a flow as sockets."""
+class _LoadoutBuilder:
+    """Turns the steps of a flow into sockets."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -284,51 +284,51 @@ class _Placing:
         """Return the steps that become sockets, in the order in which they are reached."""
         flow = self.flow
         begins = [id_ for id_, step in flow.steps.items() if step.kind == "start"]
-        entries = [way.target for id_ in begins for way in flow.out_of(id_)]
+        entries = [edge.target for id_ in begins for edge in flow.out_of(id_)]
         if not entries:
-            led_to = {way.target for way in flow.ways if way.source != way.target}
+            led_to = {edge.target for edge in flow.edges if edge.source != edge.target}
             entries = [id_ for id_ in flow.steps if id_ not in led_to and id_ not in begins]
         entries = list(dict.fromkeys(entries)) or list(flow.steps)[:1]
         for other in entries[1:]:
-            alone = f"a cast begins at {flow.steps[entries[0]].title} alone"
-            flow.note(other, f"the graph begins here too; {alone}")
-        found: dict[str, None] = {}
+            note = f"a cast begins at {flow.steps[entries[0]].title} alone"
+            flow.note(other, f"the graph begins here too; {note}")
+        order: dict[str, None] = {}
         waiting = [*entries, *flow.steps]
         while waiting:
             step = waiting.pop(0)
-            if step in found or flow.steps[step].kind in ("start", "end"):
+            if step in order or flow.steps[step].kind in ("start", "end"):
                 continue
-            found[step] = None
-            waiting = [*(way.target for way in flow.out_of(step)), *waiting]
-        return list(found)
+            order[step] = None
+            waiting = [*(edge.target for edge in flow.out_of(step)), *waiting]
+        return list(order)
 
     def _to(self, step: str) -> str:
         return self.ids.get(step, "end")
 
     def _place(self, id_: str) -> None:
-        ways = self.flow.out_of(id_)
-        choices = any(way.choice for way in ways) and len({way.target for way in ways}) > 1
+        edges = self.flow.out_of(id_)
+        choices = any(edge.choice for edge in edges) and len({edge.target for edge in edges}) > 1
         if not choices:
-            self._socket(id_, self._in_a_row(id_, ways))
-        elif len(ways) == 2:
-            self._socket(id_, self._two(id_, ways), json_output=True, asks=ways)
+            self._socket(id_, self._in_a_row(id_, edges))
+        elif len(edges) == 2:
+            self._socket(id_, self._two(id_, edges), json_output=True, asks=edges)
         else:
-            self._questions(id_, ways)
+            self._questions(id_, edges)
 
-    def _in_a_row(self, id_: str, ways: list[Way]) -> list[JSON]:
-        """Return the one edge of a step; what began side by side is done one after the other, where that is the same."""
-        targets = list(dict.fromkeys(way.target for way in ways))
+    def _in_a_row(self, id_: str, edges: list[Edge]) -> list[JSON]:
+        """Return the single edge of a step; parallel steps are put in a sequence if that gives the same graph."""
+        targets = list(dict.fromkeys(edge.target for edge in edges))
         if len(targets) > 1:
-            after = [{way.target for way in self.flow.out_of(target)} for target in targets]
+            after = [{edge.target for edge in self.flow.out_of(target)} for target in targets]
             titles = [self.flow.steps[target].title for target in targets]
             if all(target == after[0] and len(target) == 1 for target in after):
                 joint = next(iter(after[0]))
                 for target, following in pairwise(targets):
-                    self.flow.ways = [
-                        way._replace(target=following)
-                        if way.source == target and way.target == joint
-                        else way
-                        for way in self.flow.ways
+                    self.flow.edges = [
+                        edge._replace(target=following)
+                        if edge.source == target and edge.target == joint
+                        else edge
+                        for edge in self.flow.edges
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} begin side by side; here one follows the other")
             else:
@@ -336,10 +336,10 @@ class _Placing:
                 self.flow.note(id_, f"goes on to {', '.join(titles)} at once; {one_way}")
         return [_edge("always", self._to(targets[0]))] if targets else []
 
-    def _two(self, id_: str, ways: list[Way]) -> list[JSON]:
+    def _two(self, id_: str, edges: list[Edge]) -> list[JSON]:
         """Return the edges of a yes-or-no choice, the one for yes first."""
-        first, second = ways
-        meant = [self._means_yes(way) for way in ways]
+        first, second = edges
+        meant = [self._means_yes(edge) for edge in edges]
         if meant[0] is False or (meant[0] is None and meant[1]):
             first, second = second, first
         elif meant == [None, None]:
@@ -347,38 +347,40 @@ class _Placing:
                 first, second = second, first
             meanings = f"{self._name(first)} is what satisfied means, and {self._name(second)} the other"
             self.flow.note(id_, f"that {meanings}, is a guess")
-        ways[:] = [first, second]
+        edges[:] = [first, second]
         return [
             _edge("satisfied", self._to(first.target)),
             _edge("not_satisfied", self._to(second.target)),
         ]
 
-    def _means_yes(self, way: Way) -> bool | None:
-        """Whether a label means yes; None when it says neither yes nor no."""
-        words = re.findall(r"[a-z]+", way.label.lower())
-        return False if any(map(_NO.fullmatch, words)) else True if any(map(_YES.fullmatch, words)) else None
+    def _means_yes(self, edge: Edge) -> bool | None:
+        """Return True if a label means yes, False if it means no, else None."""
+        words = re.findall(r"[a-z]+", edge.label.lower())
+        if any(map(_NO.fullmatch, words)):
+            return False
+        return True if any(map(_YES.fullmatch, words)) else None
 
-    def _leads_back(self, id_: str, way: Way) -> bool:
-        return way.target in self.order and self.order.index(way.target) <= self.order.index(id_)
+    def _leads_back(self, id_: str, edge: Edge) -> bool:
+        return edge.target in self.order and self.order.index(edge.target) <= self.order.index(id_)
 
-    def _name(self, way: Way) -> str:
-        step = self.flow.steps.get(way.target)
-        return repr(way.label or (step.title if step else "end"))
+    def _name(self, edge: Edge) -> str:
+        step = self.flow.steps.get(edge.target)
+        return repr(edge.label or (step.title if step else "end"))
 
-    def _questions(self, id_: str, ways: list[Way]) -> None:
-        """Ask one question after the other where there are more than two ways."""
+    def _questions(self, id_: str, edges: list[Edge]) -> None:
+        """Add a sequence of yes-or-no questions for a step with more than two choices."""
         title = self.flow.steps[id_].title
-        asked = [f"Socket-{self._next + place}" for place in range(len(ways) - 1)]
-        self._next += len(asked)
-        words = f"{len(ways)} ways out take {len(asked)} questions, since an edge knows yes and no"
-        self.flow.note(id_, words)
-        self._socket(id_, [_edge("always", asked[0])])
-        for place, (socket, way) in enumerate(zip(asked, ways, strict=False)):
-            other = asked[place + 1] if place + 1 < len(asked) else self._to(ways[-1].target)
-            question = f"After {title}: is the way to go on {self._name(way)}? You are satisfied if it is."
-            name = self._materia(f"Is it {way.label or self.flow.steps[way.target].title}", question)
-            edges: list[JSON] = [_edge("satisfied", self._to(way.target)), _edge("not_satisfied", other)]
-            self.sockets[socket] = {"materia": name, "parse": "json", "edges": edges}
+        question_ids = [f"Socket-{self._next + index}" for index in range(len(edges) - 1)]
+        self._next += len(question_ids)
+        note = f"{len(edges)} ways out take {len(question_ids)} questions, since an edge knows yes and no"
+        self.flow.note(id_, note)
+        self._socket(id_, [_edge("always", question_ids[0])])
+        for index, (socket, edge) in enumerate(zip(question_ids, edges, strict=False)):
+            other = question_ids[index + 1] if index + 1 < len(question_ids) else self._to(edges[-1].target)
+            question = f"After {title}: is the way to go on {self._name(edge)}? You are satisfied if it is."
+            name = self._materia(f"Is it {edge.label or self.flow.steps[edge.target].title}", question)
+            answers: list[JSON] = [_edge("satisfied", self._to(edge.target)), _edge("not_satisfied", other)]
+            self.sockets[socket] = {"materia": name, "parse": "json", "edges": answers}
 
     def _socket(
         self,
@@ -386,7 +388,7 @@ class _Placing:
         edges: list[JSON],
         *,
         json_output: bool = False,
-        asks: list[Way] | None = None,
+        asks: list[Edge] | None = None,
     ) -> None:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title

@@ -17,7 +17,7 @@ from materia_nb.loadout.fields import Model, TwoSpellings
 from materia_nb.loadout.models import MODELS, AgentMateria, Config, Loadout, UtilityMateria
 
 _MERGED: Final = (Config, Loadout, AgentMateria, UtilityMateria)
-"""Objects that a file may hold in part, since a layer below has the rest (R33)."""
+"""Objects that a file may hold in part, since a lower layer has the rest (R33)."""
 _IS_UTILITY: Final = {
     "anyOf": [
         {"properties": {"type": {"const": "utility"}}, "required": ["type"]},
@@ -29,8 +29,8 @@ _IS_UTILITY: Final = {
 
 def field_schemas() -> dict[str, Any]:
     """Return the JSON Schemas of all objects by their class names, for values as :func:`check_config` accepts them."""
-    _, made = models_json_schema([(model, "validation") for model in MODELS])
-    definitions: dict[str, Any] = made["$defs"]
+    _, schema_map = models_json_schema([(model, "validation") for model in MODELS])
+    definitions: dict[str, Any] = schema_map["$defs"]
     for model in MODELS:
         for field in definitions[model.__name__]["properties"].values():
             field.pop("title", None)
@@ -40,7 +40,7 @@ def field_schemas() -> dict[str, Any]:
 
 
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file, for editors: what is wrong is underlined at its field.
+    """Return the JSON Schema of a config file, for editors, which underline a problem at its field.
 
     It is strict: a field that it does not know is an error, unless it begins with ``x-`` (a hint of ``check``, R28). What a
     loadout, a materia or the config must have may be in a layer below (R33), so that it may be missing here. Fields
@@ -56,44 +56,44 @@ def config_schema() -> dict[str, Any]:
     config["properties"]["loadouts"]["additionalProperties"] = {"anyOf": [loadout, _NULL]}
     config["properties"]["materia"]["additionalProperties"] = {"if": _NULL, "else": materia}
     config["title"] = "Loadouts and materia"
-    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
-    pointed: dict[str, Any] = _pointed(made)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
+    pointed: dict[str, Any] = _pointed(schema)
     return pointed
 
 
-def _close(model: type[Model], made: dict[str, Any]) -> None:
-    """Let an object have no other fields than those of its model, and say which it needs by itself."""
+def _close(model: type[Model], schema: dict[str, Any]) -> None:
+    """Forbid other fields than those of the class, and list the fields that an object must have itself."""
     rows = model.rows
     if issubclass(model, TwoSpellings):
-        made["properties"] |= {row.name: made["properties"][name] for name, row in rows.items()}
+        schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
     if model not in _MERGED:
         needed = [name for name, row in rows.items() if row.required or row.needed]
-        made |= {"required": needed} if needed else {}
-    made |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
+        schema |= {"required": needed} if needed else {}
+    schema |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
 
 
 def _pointed(schema: Any) -> Any:
-    """Write alternatives as conditions, so that an error is told of the field inside the one that is meant.
+    """Return a schema with conditions instead of alternatives, so that an error names the field inside the chosen branch.
 
-    Of ``anyOf`` a validator says that nothing of it fits, of the whole object.
+    For ``anyOf`` a validator only reports that the whole object fits no alternative.
     """
     if isinstance(schema, list):
         return [_pointed(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: value if key == "if" else _pointed(value) for key, value in schema.items()}
-    kinds = [inner for kind in made.get("anyOf", ()) for inner in kind.get("anyOf", (kind,))]
+    branches = {key: value if key == "if" else _pointed(value) for key, value in schema.items()}
+    kinds = [inner for kind in branches.get("anyOf", ()) for inner in kind.get("anyOf", (kind,))]
     inside = [kind for kind in kinds if _type_of(kind) in {"object", "array"}]
     if not inside:
-        return made
-    del made["anyOf"]
+        return branches
+    del branches["anyOf"]
     flat = [kind for kind in kinds if kind not in inside and kind != _NULL]
     chain: Any = inside.pop() if not flat else flat[0] if len(flat) == 1 else {"anyOf": flat}
     for kind in inside:
         chain = {"if": {"type": _type_of(kind)}, "then": kind, "else": chain}
     if _NULL in kinds:
         chain = {"if": _NULL, "else": chain}
-    return {**made, "allOf": [chain]}
+    return {**branches, "allOf": [chain]}
 
 
 def _type_of(kind: dict[str, Any]) -> Any:
@@ -103,14 +103,14 @@ def _type_of(kind: dict[str, Any]) -> Any:
 _NULL: Final = {"type": "null"}
 
 
-def _accept_null(made: dict[str, Any]) -> None:
-    """Let null take a field away that a layer below has (R33); none is required here."""
-    made["properties"] = {name: _or_null(field) for name, field in made["properties"].items()}
-    made.pop("required", None)
+def _accept_null(schema: dict[str, Any]) -> None:
+    """Allow null, which removes a field of a lower layer (R33), and require no field."""
+    schema["properties"] = {name: _or_null(field) for name, field in schema["properties"].items()}
+    schema.pop("required", None)
 
 
 def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the schema of a field that may be null; what describes the field stays outside the alternatives."""
+    """Return the schema of a field that may be null; its description stays outside the alternatives."""
     outer: dict[str, JSON] = {
         key: field[key] for key in ("default", "description", "deprecated") if key in field
     }

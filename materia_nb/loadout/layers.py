@@ -1,4 +1,4 @@
-"""Configs in layers: what is bundled, the user's profile, the project's file, what is loaded on top; copying between them.
+"""Configs in layers: bundled, profile, project, environment, given and notebook; and copies between them.
 
 Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
 directory, else the reference engine's), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
@@ -35,7 +35,7 @@ BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 _PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
 _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
-"""Where the profile of the reference engine is; its config is read when there is none of our own."""
+"""Names the profile directory of the reference engine, whose config is read if there is no own profile."""
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
@@ -49,13 +49,13 @@ class Layer:
 
     Attributes:
         name: which layer it is.
-        label: what to call it: a path, or the name of a cell.
+        label: its name: a path, or the name of a cell.
         path: its file; None for text and documents.
         loadouts: the names of the loadouts that it defines.
         materia: the ids of the materia that it defines.
         settings: its other top-level fields; of budget, limits and prices, each key as ``budget.maxTokens``.
-        document: what it says.
-        fault: why it could not be used, None when it was.
+        document: its content.
+        fault: why it could not be used, or None.
     """
 
     name: LayerName
@@ -77,7 +77,7 @@ class LayeredConfig:
 
     Attributes:
         document: the merged config as JSON.
-        layers: the layers that were found, lowest first, faulty ones included.
+        layers: all layers, lowest first, including layers with errors.
         owners: materia id -> directory of the config file that defines it (R24).
     """
 
@@ -91,24 +91,24 @@ class LayeredConfig:
         )
 
     def frozen(self) -> LayeredConfig:
-        """Return the same config, of which nothing can be changed in place."""
+        """Return the same config in a form that cannot be changed in place."""
         layers = tuple(replace(layer, document=frozen(layer.document)) for layer in self.layers)
         return LayeredConfig(frozen(self.document), layers, frozen(self.owners))
 
     @property
     def loadout_names(self) -> tuple[str, ...]:
-        """The loadouts that can be cast, in the order in which they came."""
+        """The names of the loadouts, in the order of the layers."""
         loadouts = self.document.get("loadouts")
         return tuple(loadouts) if is_object(loadouts) else ()
 
     @property
     def active(self) -> str | None:
-        """The loadout that is cast when none is named."""
+        """The loadout that is cast if none is named."""
         return active_loadout(self.document)
 
     @property
     def faults(self) -> tuple[MateriaError, ...]:
-        """Why layers are missing: each error names its file."""
+        """The errors of the layers that could not be used; each names its file."""
         return tuple(layer.fault for layer in self.layers if layer.fault is not None)
 
     def origin(self, kind: Named, name: str) -> Layer:
@@ -126,7 +126,7 @@ class LayeredConfig:
         raise config_error(f"no layer has the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: Literal["loadout", "materia"], name: str) -> Mapping[str, Layer]:
-        """Return the layer that each field of a loadout or a materia came from (R33); empty when there is none."""
+        """Return the layer that each field of a loadout or a materia came from (R33), empty if it does not exist."""
         return self._merged(kind, name, self.layers)[1]
 
     def below(self, kind: Literal["loadout", "materia"], name: str, layer: LayerName) -> Object:
@@ -140,10 +140,10 @@ class LayeredConfig:
         merged: JSON = None
         origins: dict[str, Layer] = {}
         for layer in layers:
-            given = as_object(layer.document.get(group))
-            if name in given:
-                merged = _over(merged, given[name])
-                origins |= dict.fromkeys(as_object(given[name]), layer)
+            group_ = as_object(layer.document.get(group))
+            if name in group_:
+                merged = _over(merged, group_[name])
+                origins |= dict.fromkeys(as_object(group_[name]), layer)
                 origins = {key: origins[key] for key in as_object(merged)}
         return as_object(merged), origins
 
@@ -152,7 +152,7 @@ class LayeredConfig:
         return check_config(self.document, loadout)
 
     def graph(self, loadout: str | None = None) -> Graph:
-        """Resolve a loadout, the active one when none is named; raises LoadoutError."""
+        """Resolve a loadout, the active one by default; raises LoadoutError."""
         return build_graph(self.document, loadout, self.owners)
 
 
@@ -177,12 +177,12 @@ def load_layers(
         project: the project directory; None is the current one. Paths are relative to it.
         env: the environment; None reads the process's now.
         bundled: whether the bundled config is the lowest layer.
-        label: what to call a document or text in messages.
-        notebook: what was defined in cells; it lies over everything else.
+        label: the name of a document or text in messages.
+        notebook: the definitions of cells, which are merged last.
 
     Raises:
         MateriaError: ``path`` or the file in ``MATERIA_CONFIG`` cannot be read, since they were asked for.
-            A faulty profile or project file is left out and told in ``faults``.
+            A faulty profile or project file is left out and reported in ``faults``.
     """
     base = Path.cwd() if project is None else expanded(project).absolute()
     environment = os.environ if env is None else env
@@ -194,9 +194,9 @@ def load_layers(
         merge.add_file("profile", profile, tolerant=True)
     if _is_there(base / PROJECT_FILE):
         merge.add_file("project", base / PROJECT_FILE, tolerant=True)
-    asked = environment.get(_CONFIG_VARIABLE)
-    if asked:
-        merge.add_file("environment", base / expanded(asked), asked_by=_CONFIG_VARIABLE)
+    env_file = environment.get(_CONFIG_VARIABLE)
+    if env_file:
+        merge.add_file("environment", base / expanded(env_file), asked_by=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
         merge.add("given", label, None, dict(path))
     elif isinstance(path, str) and ("{" in path or "\n" in path):  # a config rather than its path
@@ -210,17 +210,17 @@ def load_layers(
 
 @cache
 def _bundled() -> JSON:
-    """Read what comes with the package, once: it does not change while a process runs."""
+    """Return the bundled config, read once per process."""
     return frozen(read_config(BUNDLED))
 
 
 def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
-    """Return what a layer has to say for a definition to be exactly this one, whatever the layers below say (R33)."""
+    """Return what a layer must contain so that a definition applies exactly, whatever the layers below contain (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
 
 def _profile_file(env: Mapping[str, str]) -> Path | None:
-    """Return the config file of the user's profile, else that of the reference engine's; None when there is none."""
+    """Return the config file of the user's profile, else that of the reference engine's profile, else None."""
     directories = (profile_directory(env), pi_profile_directory(env))
     candidates = (
         directory / f"config{ending}"
@@ -232,7 +232,7 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
 
 
 def profile_directory(env: Mapping[str, str]) -> Path | None:
-    """Return the directory of the user's profile, whether it is there or not; None for a user without a home directory."""
+    """Return the directory of the user's profile, existing or not; None for a user without a home directory."""
     named = env.get(_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
@@ -245,7 +245,10 @@ def profile_directory(env: Mapping[str, str]) -> Path | None:
 
 
 def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
-    """Return the directory of the reference engine's profile; None when one of our own is named and it is not, or there is no home directory."""
+    """Return the directory of the reference engine's profile.
+
+    None if only an own profile is named, or if the user has no home directory.
+    """
     named = env.get(_PI_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
@@ -266,7 +269,7 @@ def _is_there(path: Path) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """Puts one layer over another."""
+    """Merges layers, the lowest first."""
 
     document: Object = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
@@ -275,7 +278,7 @@ class _Merge:
     def add_file(
         self, name: LayerName, path: Path, *, tolerant: bool = False, asked_by: str | None = None
     ) -> None:
-        """Read a file and put it on top; a fault of a ``tolerant`` layer is kept, others are raised."""
+        """Merge a file; keep the error of a ``tolerant`` layer, raise others."""
         try:
             self.add(name, str(path), path, read_config(path))
         except MateriaError as error:
@@ -286,7 +289,7 @@ class _Merge:
             self.layers.append(Layer(name, str(path), path, fault=error))
 
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
-        """Put a document on top."""
+        """Merge a document."""
         if not is_object(document):
             message = f"a config is an object, and this is {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
@@ -321,18 +324,18 @@ class _Merge:
                 self.owners[id_] = path.parent
 
     def _activate(self, document: Object) -> None:
-        """Let what was loaded be what is cast, where it does not say."""
+        """Make the first loaded loadout active unless the document names an active loadout."""
         names = _names(document.get("loadouts"))
         if names and document.get("activeLoadout") is None:
             self.document["activeLoadout"] = names[0]
 
     def result(self) -> LayeredConfig:
-        """Return what came out."""
+        """Return the merged config."""
         return LayeredConfig(self.document, tuple(self.layers), self.owners)
 
 
 def _over(below: JSON, raw: JSON) -> JSON:
-    """Put a definition over the one below it, field by field; null takes a field away (R33)."""
+    """Return a definition merged over a lower one, field by field; null removes a field (R33)."""
     if not isinstance(raw, dict):
         return raw
     merged = {**as_object(below), **raw}
@@ -369,14 +372,14 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     document = read_config(path) if path.exists() else {}
     if not is_object(document):
         raise _no_config(str(path), "the config", document)
-    there = {group: _group(document, group, path) for group in ("loadouts", "materia")}
+    groups = {group: _group(document, group, path) for group in ("loadouts", "materia")}
     for name in loadouts:
-        if name in there["loadouts"]:
+        if name in groups["loadouts"]:
             message = f"the file has a loadout {name!r} already"
             raise config_error(message, f"{path}: loadouts", "choose another name, or edit that one")
-    merged: Object = {**document, "loadouts": {**there["loadouts"], **loadouts}}
+    merged: Object = {**document, "loadouts": {**groups["loadouts"], **loadouts}}
     if materia:
-        merged["materia"] = {**materia, **there["materia"]}
+        merged["materia"] = {**materia, **groups["materia"]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -386,7 +389,7 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
 
 
 def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
-    """Return the definitions of the materia that the sockets of a loadout name, as far as there are any."""
+    """Return the existing definitions of the materia that the sockets of a loadout name."""
     defined = as_object(document.get("materia"))
     sockets = as_object(as_object(as_object(document.get("loadouts")).get(loadout)).get("sockets"))
     named = (as_object(socket).get("materia") for socket in sockets.values())

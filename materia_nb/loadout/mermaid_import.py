@@ -218,11 +218,11 @@ class _Parser:
         """Read nodes, and the links from each of them to each of the next ones."""
         sources = self._node_list()
         while (link := self._link()) is not None:
-            label, dotted, ways = link
+            label, dotted, directions = link
             self._skip(_BLANK_LINES)
             line, targets = self._line(), self._node_list()
             for source, target in product(sources, targets):
-                pairs = {0: (), 1: ((source, target),), 2: ((source, target), (target, source))}[ways]
+                pairs = {0: (), 1: ((source, target),), 2: ((source, target), (target, source))}[directions]
                 self.links += [ChartLink(*pair, label, dotted, line) for pair in pairs]
             if len(self.links) > _MAX_LINKS:
                 raise self._error(f"The flowchart has more than {_MAX_LINKS:,} links.")
@@ -313,9 +313,9 @@ class _Parser:
                 self.at += len(closing)
                 return _plain(text)
         self.at = begin
-        wanted = " or ".join(closings)
+        expected = " or ".join(closings)
         hint = 'put a label with brackets, quotes or | into quotes, such as A["Plan (draft)"]; write #quot; for a quote'
-        raise self._error(f"The label that begins with {self._rest()!r} does not end with {wanted}.", hint)
+        raise self._error(f"The label that begins with {self._rest()!r} does not end with {expected}.", hint)
 
     def _attributes(self) -> dict[str, str] | None:
         """Read ``@{ shape: diamond, label: "x" }``; None if there is nothing of the kind."""

@@ -1,6 +1,6 @@
-"""What checking a config found: problems, which stop a cast, and hints, which do not; and what would fix them.
+"""Findings on a config, with their fixes: problems, which stop a cast, and hints, which do not.
 
-A rule about what is allowed and yet probably not meant is one row, with its code, what it is about, and how it is found.
+A rule, which yields hints, is one row with its code, its description and its function.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PROBLEM_CODES: Final = {
 """The codes of problems (R26), each with what it is about; those of hints are in ``rules``."""
 
 MISSING_COMMAND: Final = "missing-command"
-"""A hint that depends on the machine."""
+"""The code of a hint that depends on the machine."""
 NO_EFFECT: Final = "no-effect"
-"""A hint at a field that nothing reads where it stands."""
+"""The code of hints on known fields without effect."""
 
 UNKNOWN_FIELD: Final = "unknown-field"
-"""A hint at a field that nothing reads anywhere (R28); a problem where one is strict."""
+"""The code of hints on unknown fields (R28); they are problems in a strict check."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40
@@ -51,7 +51,7 @@ _SHOWN_NO_EFFECT = 3
 
 
 class FixStep(NamedTuple):
-    """One operation of the designer, by its name, with what it is given behind the loadout."""
+    """An operation of the designer, with its arguments after the loadout."""
 
     operation: str
     arguments: tuple[Any, ...] = ()
@@ -59,18 +59,18 @@ class FixStep(NamedTuple):
 
 
 def do(operation: str, *arguments: Any, **options: Any) -> FixStep:
-    """Name an operation of the designer with its arguments, to be done by a :class:`Fix`."""
+    """Return a step of a :class:`Fix`: an operation of the designer with its arguments."""
     return FixStep(operation, arguments, options)
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What would fix a finding: operations of the designer, which do what it advises or remove what has no effect.
+    """Operations of the designer that would fix a finding.
 
     Attributes:
-        label: what it does, in the words of a button.
-        steps: the operations, one after another.
-        suggestion: other changes would fix it too, so that a person decides.
+        label: the text of its button.
+        steps: the operations, in order.
+        suggestion: True if other changes would fix the finding too, so that a person decides.
         words: what was done, for undo; empty for the words of the operations.
     """
 
@@ -81,32 +81,32 @@ class Fix:
 
 
 def safe_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
-    """Fix a finding in the only way that there is."""
+    """Return the only fix of a finding."""
     return Fix(label, steps, summary=summary)
 
 
 def suggested_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
-    """Fix a finding in one of several ways, when a person says so."""
+    """Return one of several possible fixes, which a person must choose."""
     return Fix(label, steps, suggestion=True, summary=summary)
 
 
 def without_field(id_: str, field: str) -> Fix:
-    """Take away a field of a socket that has no effect there."""
+    """Return the fix that removes a field of a socket without effect."""
     return safe_fix(f"Remove {field} here", do("set_socket", id_, field, None))
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding: what is wrong and what to do about it.
+    """A problem or a hint, with advice.
 
     Attributes:
         code: a stable word, one of R26 for problems.
         source: the path in the loadout (``Socket-1.edges[0].to``) or config (``materia.Build.prompt``).
-        message: what is wrong, naming it.
-        hint: what to do.
+        message: the description of the problem.
+        hint: the advice.
         loadout: the loadout that ``source`` is in; None for the rest of the config.
         severity: ``problem`` stops a cast, ``hint`` does not.
-        fix: what would probably fix it; the designer tries it before it offers it. None where a person has to choose.
+        fix: its probable fix, which the designer tries out before it offers it; None if a person has to choose.
     """
 
     code: str
@@ -124,19 +124,19 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that checking a config found, in the order of the config."""
+    """The findings on a config, in the order of the config."""
 
     problems: tuple[Problem, ...] = ()
     hints: tuple[Problem, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether a cast may start."""
+        """True if a cast may start."""
         return not self.problems
 
     @property
     def no_effect(self) -> tuple[Problem, ...]:
-        """The hints that are shown as one line, :attr:`no_effect_line`: more than a few fields without effect."""
+        """The hints on fields without effect that are folded into :attr:`no_effect_line`, if there are many."""
         hints = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
         return hints if len(hints) > _SHOWN_NO_EFFECT else ()
 
@@ -148,7 +148,7 @@ class Report:
 
     @property
     def no_effect_line(self) -> str:
-        """Name the fields of :attr:`no_effect`, with how often each is written; "" where there is none."""
+        """The fields of :attr:`no_effect` with their counts, in one line; "" if there are none."""
         names = Counter(hint.source.rpartition(".")[2] for hint in self.no_effect)
         fields = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in names.items())
         return outgoing_line(f"{len(self.no_effect)} fields have no effect here: {fields}") if names else ""
@@ -174,7 +174,7 @@ class Report:
 
 
 class LoadoutError(MateriaError):
-    """A config that cannot be cast. ``report`` holds every problem; the text shows the first few."""
+    """Raised for a config that cannot be cast. ``report`` holds all problems; the text shows the first few."""
 
     def __init__(self, report: Report, name: str | None = None) -> None:
         subject = f"the loadout {name!r}" if name is not None else "the config"
@@ -192,8 +192,8 @@ class LoadoutError(MateriaError):
             left = len(report.problems) - len(brief)
             if left:
                 lines.append(f"  - and {left} more")
-            what = f"{subject} cannot be cast: {len(report.problems)} problems"
-            super().__init__(what, more=lines, kind="refused")
+            message = f"{subject} cannot be cast: {len(report.problems)} problems"
+            super().__init__(message, more=lines, kind="refused")
         self.report = report
 
 
@@ -206,33 +206,33 @@ class Findings:
     matches: int = 0
 
     def problem(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
-        """Note something that stops a cast."""
+        """Add a problem."""
         self.found.append(Problem(code, source, message, hint, self.loadout, fix=fix))
 
     def hint(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
-        """Note something worth knowing that stops nothing."""
+        """Add a hint."""
         self.found.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def add_hints(self, rule: HintRule, *subject: object) -> None:
-        """Note the hints that a rule has on its subject."""
+        """Add the hints of a rule on its subject."""
         for hint in rule.find(*subject):
             self.hint(rule.code, *hint)
 
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
-        """Return what was probably meant; only for the first names, since comparing is slow in a large config."""
+        """Return the closest known name; None after the first 40 names, since comparing is slow in a large config."""
         self.matches += 1
         return close_match(name, known) if self.matches <= _CLOSE_MATCHES and isinstance(name, str) else None
 
     def near(self, name: str, known: Iterable[str]) -> str:
-        """Say what was probably meant, for the first names as in :meth:`closest`."""
+        """Return advice with the closest known name, limited as in :meth:`closest`."""
         self.matches += 1
         if self.matches > _CLOSE_MATCHES:
-            return "choose one that exists"
+            return "choose an existing name"
         return did_you_mean(name, known)
 
 
 def brief(value: JSON, limit: int = 60) -> str:
-    """Write a value of a config for a message, cut to ``limit`` characters."""
+    """Return a value of a config for a message, cut to ``limit`` characters."""
     try:
         text = compact(value)
     except (TypeError, ValueError, RecursionError):
@@ -241,12 +241,12 @@ def brief(value: JSON, limit: int = 60) -> str:
 
 
 _Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
-"""What a rule is asked for, and given: facts; facts and the id of a socket; facts and a loop; the id of a materia and its
-definition; or the document of the config, when all of it is checked."""
+"""The subject of a rule, which decides its arguments: the loadout; the loadout and a socket; the loadout and a loop; the id
+and the definition of a materia; or the config, if all of it is checked."""
 
 
 class Hint(NamedTuple):
-    """One place where a rule holds: the path, what is odd about it, what to do, and what would fix it."""
+    """A hint of a rule: its path, message, advice and fix."""
 
     source: str
     message: str
@@ -256,7 +256,7 @@ class Hint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HintRule:
-    """A hint: its code, what it says in the words of the documentation, what it is asked for, and how it is found."""
+    """A rule: its code, its description for the documentation, its subject, and the function that yields its hints."""
 
     code: str
     about: str
@@ -268,9 +268,9 @@ _Find = TypeVar("_Find", bound=Callable[..., Iterable[Any]])
 
 
 def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _Find]:
-    """Put a function into a table of rules. It yields what it finds, in loadouts of any shape, and never raises.
+    """Add a function to a table of rules. It yields hints for loadouts of any shape, and never raises.
 
-    The first line of its docstring is what the documentation says of the code, of the first rule that has it.
+    The first line of its docstring describes the code in the documentation; the first rule with the code counts.
     """
 
     def add(find: _Find) -> _Find:

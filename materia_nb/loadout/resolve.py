@@ -1,7 +1,4 @@
-"""From a config to the graph of a loadout, resolved against its materia, or to every problem at once (R26, R27).
-
-And to what can be drawn of a loadout that cannot be cast (R41).
-"""
+"""Checks of configs, and the resolved graph of a loadout (R26, R27) or a sketch of one that cannot be cast (R41)."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
 
 
 def find_problems(document: JSON, loadout: str | None = None) -> tuple[Problem, ...]:
-    """Return what stops a cast, without the hints; arguments as in :func:`check_config`."""
+    """Return the problems without the hints; arguments as in :func:`check_config`."""
     return _memo.find(_find_problems, document, loadout)
 
 
@@ -129,7 +126,7 @@ def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
 
 
 def _check_named(findings: Findings, document: Object, loadout: str | None) -> None:
-    """Note the name of a loadout that is not there."""
+    """Report a named loadout that does not exist."""
     loadouts = as_object(document.get("loadouts"))
     if loadout is not None and loadouts and loadout not in loadouts:
         findings.problem(
@@ -185,7 +182,7 @@ def build_graph(
 
 
 def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
-    """Return a graph of sockets that place these materia, by id; what is not well formed is left out."""
+    """Return the graph of the well-formed parts, with these materia by socket id."""
     sockets = {id_: _socket(derivation, id_, materia[id_]) for id_ in derivation.ids}
     entry = derivation.facts.entry
     return Graph(
@@ -200,7 +197,7 @@ def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
 
 
 def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
-    """Return which loops go over the work items of each generator."""
+    """Return the loops that consume the items of each generator."""
     consumers: dict[str, tuple[str, ...]] = {}
     for loop in loops:
         if loop.generator is not None:
@@ -209,12 +206,12 @@ def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
 
 
 def _own_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
-    """Cut a config down to one loadout and what it uses."""
-    kept = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
-    kept["activeLoadout"] = name
-    kept["loadouts"] = {name: document["loadouts"][name]}
-    kept["materia"] = {key: document["materia"][key] for key in document["materia"] if key in used}
-    return kept
+    """Return a config with one loadout and its materia only."""
+    own = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
+    own["activeLoadout"] = name
+    own["loadouts"] = {name: document["loadouts"][name]}
+    own["materia"] = {key: document["materia"][key] for key in document["materia"] if key in used}
+    return own
 
 
 def active_loadout(document: JSON) -> str | None:
@@ -257,10 +254,10 @@ def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
 def _edges(derivation: Derivation, socket: SocketFacts | None) -> tuple[Edge, ...]:
     edges = []
     for edge in () if socket is None else socket.edges:
-        most = whole_number(edge.raw.get("maxTraversals"))
+        maximum = whole_number(edge.raw.get("maxTraversals"))
         if edge.when is not None and derivation.may_lead_to(edge.to):
             edges.append(
-                Edge(edge.when, edge.to, edge.index, most if most is not None and most > 0 else None)
+                Edge(edge.when, edge.to, edge.index, maximum if maximum is not None and maximum > 0 else None)
             )
     return tuple(edges)
 
@@ -332,7 +329,7 @@ def _built_in(raw: Object) -> Object | None:
 
 
 def _bounds(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
-    """Return limits, a budget or a price: the fields that are written, each as it counts; null is as good as left out."""
+    """Return limits, a budget or a price with the converted values of the written fields; null counts as left out."""
     read = model.model_validate(as_object(raw)).model_dump()
     named = {field.name for field in fields(kind)}
     return kind(**{name: value for name, value in read.items() if name in named and value is not None})
@@ -349,15 +346,15 @@ def _prices(raw: JSON) -> dict[str, Price]:
 
 
 def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | None] | None = None) -> Graph:
-    """Return what is well formed of a loadout as a graph to be looked at; it is not meant to be cast. Never raises.
+    """Return a graph of the well-formed parts of a loadout, to be drawn, not cast. Never raises.
 
-    Edges and exits that lead nowhere and sockets that are not objects are left out; places, by which an edge is
-    known, are those of the document.
+    Edges and exits that lead nowhere and sockets that are not objects are left out; the indices of edges are those
+    of the document.
 
     Args:
         document: the config.
         name: the loadout; None takes the first.
-        visited: sockets that must be there, since something was recorded of them, each with its materia if it is known.
+        visited: recorded sockets, which must be in the graph, each with its materia if that is known.
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded = name or next(iter(loadouts), ""), visited or {}

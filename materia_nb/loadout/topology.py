@@ -31,10 +31,10 @@ def next_socket_id(document: Object) -> str:
     return f"Socket-{max(numbers, default=0) + 1}"
 
 
-def free_name(name: str, taken: Collection[JSON]) -> str:
+def free_name(name: str, used: Collection[JSON]) -> str:
     """Return ``name``, followed by a number if it is taken."""
     number, free = 1, name
-    while free in taken:
+    while free in used:
         number += 1
         free = f"{name}-{number}"
     return free
@@ -270,12 +270,12 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
 
 def _made_json(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
     guarded = [socket for socket in sockets.values() if socket.loops and socket.is_guarded_exit]
-    made = {socket.id for socket in guarded if not socket.is_utility}
+    json_sockets = {socket.id for socket in guarded if not socket.is_utility}
     shared = [socket.raw.get("materia") for socket in guarded]
-    made |= {
+    json_sockets |= {
         id_ for id_, socket in sockets.items() if socket.is_utility and socket.raw.get("materia") in shared
     }
-    return frozenset(id_ for id_ in made if sockets[id_].parse is None)
+    return frozenset(id_ for id_ in json_sockets if sockets[id_].parse is None)
 
 
 def _parse_socket(
@@ -375,72 +375,72 @@ def _parse_exit(index: int, raw: Object, condition: str, target: str) -> ExitFac
 _Node = TypeVar("_Node", bound=Hashable)
 
 
-def reachable_from(starts: Iterable[_Node], ways: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
-    """Return these, and all that ways lead to from them; what is not a key of ``ways`` leads nowhere."""
+def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
+    """Return the nodes that are reachable from ``starts``, included; a node without an entry in ``targets`` leads nowhere."""
     reached = set(starts)
     waiting = list(reached)
     while waiting:
-        new = set(ways.get(waiting.pop(), ())) - reached
+        new = set(targets.get(waiting.pop(), ())) - reached
         reached |= new
         waiting += new
     return reached
 
 
-def turned(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
-    """Return the ways from their other ends: each end of one, with what leads to it."""
-    back: dict[_Node, set[_Node]] = {start: set() for start in ways}
-    for start, onward in ways.items():
+def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
+    """Return the sources of each node."""
+    sources: dict[_Node, set[_Node]] = {start: set() for start in targets}
+    for start, onward in targets.items():
         for to in onward:
-            back.setdefault(to, set()).add(start)
-    return back
+            sources.setdefault(to, set()).add(start)
+    return sources
 
 
-def knots(ways: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
-    """Return the keys in groups that lead to one another (strongly connected components), the last ones first.
+def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
+    """Return the strongly connected components of a graph, the last components first.
 
-    Tarjan's algorithm, without recursion: a chain of states can be long.
+    This is Tarjan's algorithm without recursion, since a chain of states can be long.
     """
     number: dict[_Node, int] = {}
     lowest: dict[_Node, int] = {}
     stack: list[_Node] = []
     open_: set[_Node] = set()
     groups: list[list[_Node]] = []
-    for root in ways:
+    for root in targets:
         if root in number:
             continue
-        todo = [(root, iter(ways[root]))]
+        todo = [(root, iter(targets[root]))]
         number[root] = lowest[root] = len(number)
         stack.append(root)
         open_.add(root)
         while todo:
-            at, rest = todo[-1]
+            node, rest = todo[-1]
             for child in rest:
                 if child not in number:
                     number[child] = lowest[child] = len(number)
                     stack.append(child)
                     open_.add(child)
-                    todo.append((child, iter(ways[child])))
+                    todo.append((child, iter(targets[child])))
                     break
                 if child in open_:
-                    lowest[at] = min(lowest[at], number[child])
+                    lowest[node] = min(lowest[node], number[child])
             else:
                 todo.pop()
                 if todo:
                     parent = todo[-1][0]
-                    lowest[parent] = min(lowest[parent], lowest[at])
-                if lowest[at] == number[at]:
-                    knot: list[_Node] = []
-                    while at in open_:
-                        knot.append(stack.pop())
-                        open_.remove(knot[-1])
-                    groups.append(knot[::-1])
+                    lowest[parent] = min(lowest[parent], lowest[node])
+                if lowest[node] == number[node]:
+                    component: list[_Node] = []
+                    while node in open_:
+                        component.append(stack.pop())
+                        open_.remove(component[-1])
+                    groups.append(component[::-1])
     return groups
 
 
-def rounds_in(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
-    """Return what a way leads back to, each with the number of its round: those that lead to one another."""
-    rounds: dict[_Node, int] = {}
-    for number, knot in enumerate(knots(ways)):
-        if len(knot) > 1 or knot[0] in ways[knot[0]]:
-            rounds |= dict.fromkeys(knot, number)
-    return rounds
+def cycles_in(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
+    """Return the nodes on cycles, each with the number of its strongly connected component."""
+    cycles: dict[_Node, int] = {}
+    for number, component in enumerate(strong_components(targets)):
+        if len(component) > 1 or component[0] in targets[component[0]]:
+            cycles |= dict.fromkeys(component, number)
+    return cycles

@@ -39,9 +39,9 @@ class Result(StrEnum):
     STOPPED = "stopped", "a stop", "a person must decide"
 
     asked: str
-    """What a condition that waits for it needs, in words."""
+    """What a condition on it needs, in words."""
     words: str
-    """What happened, in a sentence."""
+    """A sentence about the result."""
     kinds: tuple[str, ...]
     """The kinds of failures that it stands for; empty for results that are not special cases of FAILED."""
 
@@ -110,31 +110,31 @@ class Described:
     tone: str = ""
 
     def holds(self, result: Result) -> bool:
-        """Whether it matches a visit to which this happened; one that waits for FAILED matches its special cases too."""
+        """True if it matches a visit with this result; a condition on FAILED matches its special cases too."""
         return result in self.needs or (Result.FAILED in self.needs and result.silent)
 
     def meets(self, other: Described) -> bool:
-        """Whether there is a visit that both match."""
+        """True if a visit can match both conditions."""
         return not set(self.needs).isdisjoint(other.needs)
 
     @property
     def whatever(self) -> bool:
-        """Whether it matches every output that is taken, whatever it says."""
+        """True if it matches every accepted output."""
         return set(TAKEN).issubset(self.needs)
 
     @property
     def guards(self) -> bool:
-        """Whether it asks for a verdict, so that an output that says none, as a text does, never matches it."""
+        """True if it needs a verdict, so that an output without one, such as a text, never matches."""
         return not self.holds(Result.NOTHING) and not set(YES_OR_NO).isdisjoint(self.needs)
 
     @property
     def without_output(self) -> bool:
-        """Whether it waits for visits that gave no output, so that only an edge can ask for it."""
+        """True if it only matches visits without an accepted output, so that only an edge can have it."""
         return set(TAKEN).isdisjoint(self.needs)
 
     @property
     def asked(self) -> str:
-        """What must have happened for it to match, in words."""
+        """What it needs to match, in words."""
         return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
@@ -152,20 +152,20 @@ def _described(needs: tuple[str, ...], **row: Any) -> Described:
 DESCRIBED: Final[Mapping[Condition, Described]] = {
     word: _described(**_in_tuples(row)) for word, row in _TABLE["conditions"].items()
 }
-"""Every condition, in the order in which they are offered; :data:`Condition` names the same ones."""
+"""The conditions in the order of menus; :data:`Condition` lists the same words."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
 GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.guards)
-"""Those that ask for a verdict, so that they never match a text, which says none."""
+"""The conditions on a verdict, which never match a text."""
 WAITING_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(word for word, one in DESCRIBED.items() if one.needs == (verdict,)) for verdict in YES_OR_NO
 }
-"""The condition that waits for a verdict and for nothing else; together they cover every verdict."""
+"""The condition on exactly one verdict, by verdict; together they cover all verdicts."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)
-"""Those whose edges send work back."""
+"""The conditions whose edges send work back."""
 OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
     word for word, one in DESCRIBED.items() if not one.without_output
 )
-"""Those that an advance or an exit can ask for, which follow an output."""
+"""The conditions of an advance or an exit, which follow an output."""
 
 
 def is_condition(value: JSON) -> TypeGuard[Condition]:
@@ -183,12 +183,16 @@ def unmet(conditions: Iterable[Condition]) -> list[Condition]:
 
 
 def covered(conditions: Collection[Condition], *, text: bool) -> bool:
-    """Whether one of ``conditions`` matches whatever an output says: nothing where it is a text, else a verdict."""
-    return any(DESCRIBED[one].holds(Result.NOTHING) for one in conditions) if text else not unmet(conditions)
+    """True if the conditions match every output: of a text, which has no verdict, or of another output."""
+    return (
+        any(DESCRIBED[condition].holds(Result.NOTHING) for condition in conditions)
+        if text
+        else not unmet(conditions)
+    )
 
 
 def described(condition: str) -> Described:
-    """Return what a condition means; raises MateriaError for a word that is none."""
+    """Return the meaning of a condition; raises MateriaError for an unknown word."""
     row = cast("Mapping[str, Described]", DESCRIBED).get(condition)
     if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
@@ -201,7 +205,7 @@ GROUP: Final = "materia_nb.handoff_protocols"
 
 
 class OwnProtocol(NamedTuple):
-    """What is to be known of a protocol of this package where a config is read.
+    """The facts about a protocol of this package that reading a config needs.
 
     Attributes:
         place: the class in ``materia_nb.handoff`` that reads and asks for it.
@@ -223,12 +227,12 @@ class OwnProtocol(NamedTuple):
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
     name: OwnProtocol(**_in_tuples(row)) for name, row in _TABLE["protocols"].items()
 }
-"""The protocols of this package by name, the default one first; the names cannot be taken."""
+"""The protocols of this package by name, the default first; other packages cannot use these names."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 
 def must_judge(protocol: object) -> bool:
-    """Whether an agent that speaks a protocol must say whether it is satisfied where every way on asks for that (R7)."""
+    """True if an agent with this protocol must give a verdict if every edge or exit needs one (R7)."""
     own = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
     return own is not None and own.must_judge
 
@@ -254,7 +258,7 @@ def first_field(source: str) -> str | None:
 
 
 def source_fault(source: str) -> tuple[str, str] | None:
-    """Say what is wrong with a ``$`` source that is not JSONPath, and what to write; None for nothing.
+    """Return the fault of a ``$`` source that is not JSONPath, and advice; None if it is fine.
 
     Other sources are state paths, and always readable.
     """
@@ -271,7 +275,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
 
 
 def takes_long(source: str) -> tuple[str, str] | None:
-    """Say what makes an expression that an output can keep busy for ever, and what to write; None for nothing."""
+    """Return why an output could make an expression run without end, and advice; None if it cannot."""
     if "=~" in source or "`sub(" in source:
         return (
             "holds a regular expression, which an output can keep busy for ever",
@@ -287,7 +291,7 @@ def takes_long(source: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1024)
 def jsonpath_fault(source: str) -> str | None:
-    """Say why ``source`` is not JSONPath; None when it is."""
+    """Return why ``source`` is not JSONPath, or None if it is."""
     if SIMPLE.fullmatch(source):
         return None
     from jsonpath_ng.ext import parse
@@ -303,7 +307,7 @@ def jsonpath_fault(source: str) -> str | None:
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
 NAMED: Final[Mapping[str, str]] = _TABLE["colours"]
-"""Names, also behind ``materia-color-`` as the reference's editor writes them; tones on which text can be read."""
+"""Names of colours on which text is readable; the reference's editor writes ``materia-color-`` before them."""
 
 
 class Tint(NamedTuple):
@@ -314,11 +318,11 @@ class Tint(NamedTuple):
 
 
 def tint_of(colour: JSON) -> Tint | None:
-    """Read a colour: ``#rgb``, ``#rrggbb``, or a name such as ``teal``; None for anything else."""
+    """Return the tint of a colour: ``#rgb``, ``#rrggbb``, or a name such as ``teal``; None for anything else."""
     if not isinstance(colour, str):
         return None
-    given = colour.strip().lower()
-    fill = NAMED.get(given.removeprefix(_PREFIX), given)
+    name = colour.strip().lower()
+    fill = NAMED.get(name.removeprefix(_PREFIX), name)
     if not _HEX.fullmatch(fill):
         return None
     if len(fill) == 4:
@@ -328,7 +332,7 @@ def tint_of(colour: JSON) -> Tint | None:
 
 
 def _luminance(colour: str) -> float:
-    """How light a colour is, from 0 to 1, as the contrast of WCAG 2 counts it."""
+    """Return the relative luminance of a colour, from 0 to 1 (WCAG 2)."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts

@@ -323,7 +323,7 @@ def test_edges_are_changed_and_keep_their_other_fields():
         lambda d: d.add_edge("Socket-9", "Socket-2"),
         lambda d: d.add_edge("Socket-2", "Socket-4", "sometimes"),
         lambda d: d.add_edge("Socket-2", "Socket-4", max_traversals=0),
-        lambda d: d.add_edge("Socket-2", "Socket-4", place=2),
+        lambda d: d.add_edge("Socket-2", "Socket-4", index=2),
         lambda d: d.move_edge("Socket-2", 0, 1),
         lambda d: d.change_edge("Socket-2", -1, when="always"),
         lambda d: d.limit_edge("Socket-2", 0, 1.5),
@@ -637,7 +637,7 @@ def test_operations_on_exits_touch_nothing_but_exits(document, operations):
 @pytest.mark.parametrize(
     "name, arguments, words",
     [
-        ("remove_edge", ("Socket-1", None), "place of remove_edge is null, not a whole number"),
+        ("remove_edge", ("Socket-1", None), "index of remove_edge is null, not a whole number"),
         ("remove_edge", (["Socket-1"], 0), 'source of remove_edge is ["Socket-1"], not a text'),
         ("move_edge", ("Socket-1", 0, True), "to of move_edge is true, not a whole number"),
         ("set_socket", ({}, "parse", "json"), "id of set_socket is {}, not a text"),

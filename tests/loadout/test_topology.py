@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.loadout.topology import knots, reachable_from, rounds_in, turned
+from materia_nb.loadout.topology import cycles_in, reachable_from, reversed_edges, strong_components
 
 GRAPHS = st.integers(1, 6).flatmap(
     lambda size: st.fixed_dictionaries({one: st.sets(st.integers(0, size - 1)) for one in range(size)})
@@ -23,13 +23,15 @@ def leads(ways, start):
 @given(GRAPHS)
 def test_knots_and_rounds_are_what_leads_to_one_another(ways):
     led = {one: leads(ways, one) for one in ways}
-    found = knots(ways)
+    found = strong_components(ways)
     assert sorted(one for knot in found for one in knot) == sorted(ways)
     together = {one: place for place, knot in enumerate(found) for one in knot}
     for one in ways:
         assert reachable_from([one], ways) == led[one] | {one}
-        assert reachable_from([one], turned(ways)) == {other for other in ways if one in led[other]} | {one}
-        assert (one in rounds_in(ways)) == (one in led[one])
+        assert reachable_from([one], reversed_edges(ways)) == {
+            other for other in ways if one in led[other]
+        } | {one}
+        assert (one in cycles_in(ways)) == (one in led[one])
         for other in ways:
             assert (together[one] == together[other]) == (
                 one == other or (other in led[one] and one in led[other])
@@ -40,4 +42,4 @@ def test_knots_and_rounds_are_what_leads_to_one_another(ways):
 def test_what_has_no_ways_of_its_own_leads_nowhere():
     ways = {"a": ["b", "end"], "b": ["a"]}
     assert reachable_from(["a"], ways) == {"a", "b", "end"}
-    assert turned(ways) == {"a": {"b"}, "b": {"a"}, "end": {"a"}}
+    assert reversed_edges(ways) == {"a": {"b"}, "b": {"a"}, "end": {"a"}}

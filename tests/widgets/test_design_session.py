@@ -480,7 +480,7 @@ def test_a_design_that_has_changed_since_it_was_shown_is_not_cast(wb, session):
 
 
 def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):
-    do(session, "limit_edge", source="Socket-3", place=1, max_traversals=2)
+    do(session, "limit_edge", source="Socket-3", index=1, max_traversals=2)
     assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
     assert session.design.steps == ("edge 2 of Socket-3 may be taken 2 times",)
     assert "new of rename_socket is null, not a text" in refused(session, "rename_socket", old="Socket-3")

@@ -245,8 +245,8 @@ class Design:
     def _whole(self, change: DesignChange) -> Object:
         loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
         materia = {**self.definitions, **change.materia}
-        kept = {id_: raw for id_, raw in materia.items() if raw is not None}
-        return {**self.config, "loadouts": loadouts, "materia": kept}
+        definitions = {id_: raw for id_, raw in materia.items() if raw is not None}
+        return {**self.config, "loadouts": loadouts, "materia": definitions}
 
     @property
     def report(self) -> Report:

@@ -59,48 +59,50 @@ class EdgeList:
     def _raw(self) -> Object:
         return (socket_in if self.kind == "edge" else loop_in)(self.document, self.owner)
 
-    def check_place(self, place: int) -> None:
+    def check_index(self, index: int) -> None:
         """Raise MateriaError if there is no entry at a position; the first position is 0."""
         last = len(self.entries) - 1
-        if not 0 <= place <= last:
+        if not 0 <= index <= last:
             hint = f"choose a position from 0 to {last}" if last >= 0 else "add an entry first"
-            raise design_error(f"there is no position {place!r}", self.path, hint)
+            raise design_error(f"there is no position {index!r}", self.path, hint)
 
-    def at(self, place: int) -> Object:
+    def at(self, index: int) -> Object:
         """Return an entry; raises MateriaError if it does not exist or is not an object."""
-        self.check_place(place)
-        entry = self.entries[place]
+        self.check_index(index)
+        entry = self.entries[index]
         if not is_object(entry):
             message = f"the {self.kind} is {brief(entry)}, not an object"
-            raise design_error(message, f"{self.path}[{place}]", "remove it and create it again")
+            raise design_error(message, f"{self.path}[{index}]", "remove it and create it again")
         return entry
 
-    def others(self, place: int) -> list[JSON]:
+    def others(self, index: int) -> list[JSON]:
         """Return all entries but the one at a position; raises MateriaError if that does not exist."""
-        self.check_place(place)
-        return [*self.entries[:place], *self.entries[place + 1 :]]
+        self.check_index(index)
+        return [*self.entries[:index], *self.entries[index + 1 :]]
 
     def replaced(self, entries: list[JSON]) -> Object:
         """Return the document with other entries in this list."""
         with_owner = with_socket if self.kind == "edge" else with_loop
         return with_owner(self.document, self.owner, with_field(self._raw, f"{self.kind}s", entries))
 
-    def changed(self, place: int, entry: Object) -> Object:
+    def changed(self, index: int, entry: Object) -> Object:
         """Return the document with another entry at a position."""
-        return self.replaced([*self.entries[:place], entry, *self.entries[place + 1 :]])
+        return self.replaced([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
-def _moved(edges: EdgeList, place: int, to: int) -> DesignChange:
-    rest = edges.others(place)
-    edges.check_place(to)
-    document = edges.replaced([*rest[:to], edges.entries[place], *rest[to:]])
-    return DesignChange(document, f"moved {edges.kind} {place + 1} of {edges.owner_name} to place {to + 1}")
+def _moved(edges: EdgeList, index: int, to: int) -> DesignChange:
+    rest = edges.others(index)
+    edges.check_index(to)
+    document = edges.replaced([*rest[:to], edges.entries[index], *rest[to:]])
+    return DesignChange(
+        document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {to + 1}"
+    )
 
 
-def _removed(edges: EdgeList, place: int) -> DesignChange:
-    summary = f"removed {edges.kind} {place + 1} of {edges.owner_name}"
-    document = edges.replaced(edges.others(place))
-    to = as_object(edges.entries[place]).get("to")
+def _removed(edges: EdgeList, index: int) -> DesignChange:
+    summary = f"removed {edges.kind} {index + 1} of {edges.owner_name}"
+    document = edges.replaced(edges.others(index))
+    to = as_object(edges.entries[index]).get("to")
     return DesignChange(document, f"{summary} to {to}" if isinstance(to, str) else summary)
 
 
@@ -113,7 +115,7 @@ def add_edge(
     source: str,
     to: str,
     when: str = "always",
-    place: int | None = None,
+    index: int | None = None,
     max_traversals: int | None = None,
 ) -> DesignChange:
     """Connect two sockets, or a socket with the end.
@@ -123,12 +125,12 @@ def add_edge(
         source: where the edge starts.
         to: where it leads: a socket or ``end``.
         when: its condition (R3).
-        place: where it stands among the socket's edges, 0 first; None puts it last, but one with a guard before
+        index: its position among the socket's edges, 0 first; None puts it last, but one with a guard before
             the first ``always`` edge, since behind it nothing is looked at.
         max_traversals: how often it may be taken for each item (R18).
 
     Raises:
-        MateriaError: a socket, the condition, the place or the number is not known or not allowed.
+        MateriaError: a socket, the condition, the index or the number is not known or not allowed.
     """
     edges = EdgeList(document, "edge", source)
     entries = edges.entries
@@ -137,18 +139,18 @@ def add_edge(
     edge: Object = {"when": when, "to": to}
     if max_traversals is not None:
         edge["maxTraversals"] = _limit(max_traversals, edges.path)
-    if place is None:
+    if index is None:
         first_always = (at for at, edge in enumerate(entries) if as_object(edge).get("when") == "always")
-        place = len(entries) if when == "always" else next(first_always, len(entries))
-    if place != len(entries):
-        edges.check_place(place)
-    changed = edges.replaced([*entries[:place], edge, *entries[place:]])
-    return DesignChange(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
+        index = len(entries) if when == "always" else next(first_always, len(entries))
+    if index != len(entries):
+        edges.check_index(index)
+    changed = edges.replaced([*entries[:index], edge, *entries[index:]])
+    return DesignChange(changed, f"connected {source} to {to} ({when}) as edge {index + 1}")
 
 
 @operation
 def change_edge(
-    document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
+    document: Object, source: str, index: int, *, when: str | None = None, to: str | None = None
 ) -> DesignChange:
     """Change the condition or the target of an edge; an argument that is None keeps its value.
 
@@ -156,7 +158,7 @@ def change_edge(
         MateriaError: there is no such edge or socket, or the condition is not canonical.
     """
     edges = EdgeList(document, "edge", source)
-    edge, path = edges.at(place), f"{edges.path}[{place}]"
+    edge, path = edges.at(index), f"{edges.path}[{index}]"
     if when is not None:
         check_when(when, f"{path}.when")
         edge = {**edge, "when": when}
@@ -164,34 +166,34 @@ def change_edge(
         check_target(document, to, f"{path}.to")
         edge = {**edge, "to": to}
     ends = f"{brief(edge.get('when'))} to {brief(edge.get('to'))}".replace('"', "")
-    return DesignChange(edges.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
+    return DesignChange(edges.changed(index, edge), f"edge {index + 1} of {source} is {ends}")
 
 
 @operation
-def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> DesignChange:
+def limit_edge(document: Object, source: str, index: int, max_traversals: int | None) -> DesignChange:
     """Set how often an edge may be taken (R18); None removes the limit.
 
     Raises:
         MateriaError: there is no such edge, or the number is not a whole one from 1 up.
     """
     edges = EdgeList(document, "edge", source)
-    edge, path = edges.at(place), f"{edges.path}[{place}].maxTraversals"
+    edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
     maximum = None if max_traversals is None else _limit(max_traversals, path)
     limit = "has no limit of its own" if maximum is None else f"may be taken {counted(maximum, 'time')}"
-    changed = edges.changed(place, with_field(edge, "maxTraversals", maximum))
-    return DesignChange(changed, f"edge {place + 1} of {source} {limit}")
+    changed = edges.changed(index, with_field(edge, "maxTraversals", maximum))
+    return DesignChange(changed, f"edge {index + 1} of {source} {limit}")
 
 
 @operation
-def move_edge(document: Object, source: str, place: int, to: int) -> DesignChange:
+def move_edge(document: Object, source: str, index: int, to: int) -> DesignChange:
     """Move an edge to another position in its socket; raises MateriaError if there is no edge."""
-    return _moved(EdgeList(document, "edge", source), place, to)
+    return _moved(EdgeList(document, "edge", source), index, to)
 
 
 @operation
-def remove_edge(document: Object, source: str, place: int) -> DesignChange:
+def remove_edge(document: Object, source: str, index: int) -> DesignChange:
     """Remove an edge, well formed or not; raises MateriaError if it does not exist."""
-    return _removed(EdgeList(document, "edge", source), place)
+    return _removed(EdgeList(document, "edge", source), index)
 
 
 def _limit(value: JSON, where: str) -> int:
@@ -235,7 +237,7 @@ def add_exit(
 def change_exit(
     document: Object,
     loop: str,
-    place: int,
+    index: int,
     *,
     source: str | None = None,
     condition: str | None = None,
@@ -250,22 +252,22 @@ def change_exit(
     edges = EdgeList(document, "exit", loop)
     fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     changes = {key: value for key, value in fields.items() if value is not None}
-    route = {**edges.at(place), **changes}
-    _check_route(edges, changes, route, edges.others(place))
+    route = {**edges.at(index), **changes}
+    _check_route(edges, changes, route, edges.others(index))
     summary = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
-    return DesignChange(edges.changed(place, route), f"exit {place + 1} of loop {loop} is {summary}")
+    return DesignChange(edges.changed(index, route), f"exit {index + 1} of loop {loop} is {summary}")
 
 
 @operation
-def move_exit(document: Object, loop: str, place: int, to: int) -> DesignChange:
+def move_exit(document: Object, loop: str, index: int, to: int) -> DesignChange:
     """Move an exit route to another position; raises MateriaError if there is no exit route."""
-    return _moved(EdgeList(document, "exit", loop), place, to)
+    return _moved(EdgeList(document, "exit", loop), index, to)
 
 
 @operation
-def remove_exit(document: Object, loop: str, place: int) -> DesignChange:
+def remove_exit(document: Object, loop: str, index: int) -> DesignChange:
     """Remove an exit route, well formed or not; raises MateriaError if it does not exist."""
-    return _removed(EdgeList(document, "exit", loop), place)
+    return _removed(EdgeList(document, "exit", loop), index)
 
 
 def _ids(routes: Iterable[JSON]) -> list[JSON]:
@@ -300,26 +302,26 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
 
 
 @operation
-def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> DesignChange:
+def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> DesignChange:
     """Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before.
 
     Raises:
         MateriaError: there is such an exit already, or no such edge or loop.
     """
-    edge = EdgeList(document, "edge", socket).at(place)
-    rest = remove_edge(document, socket, place).document
+    edge = EdgeList(document, "edge", socket).at(index)
+    rest = remove_edge(document, socket, index).document
     change = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
-    return DesignChange(change.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
+    return DesignChange(change.document, f"edge {index + 1} of {socket} is an exit of loop {loop} now")
 
 
 @operation
-def exit_to_edge(document: Object, loop: str, place: int) -> DesignChange:
+def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
     """Turn an exit route into an edge, which leaves the loop at any item; raises MateriaError if it does not exist."""
-    route = EdgeList(document, "exit", loop).at(place)
-    rest = remove_exit(document, loop, place).document
+    route = EdgeList(document, "exit", loop).at(index)
+    rest = remove_exit(document, loop, index).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
     change = add_edge(rest, source, to, when)
-    return DesignChange(change.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
+    return DesignChange(change.document, f"exit {index + 1} of loop {loop} is an edge of {source} now")
 
 
 def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
@@ -337,14 +339,14 @@ def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]
     }
     for member in members:
         edges = as_list(as_object(objects_in(document, "sockets").get(member)).get("edges"))
-        for place, edge in reversed([*enumerate(edges)]):
+        for index, edge in reversed([*enumerate(edges)]):
             when, to = (as_object(edge).get(name) for name in ("when", "to"))
             if to in members or not is_condition(when):
                 continue
             if when in SENDING_BACK and not reachable_from([str(to)], targets).isdisjoint(members):
                 continue
             with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
-                document = edge_to_exit(document, member, place, loop).document
+                document = edge_to_exit(document, member, index, loop).document
                 new_exits.append(f"{member} → {to}")
     return replace(change, document=document), new_exits
 

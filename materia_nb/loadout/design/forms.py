@@ -1,6 +1,6 @@
-"""The form of an object of the config, made from the model that describes it: its fields, and reading what was typed.
+"""Forms of the objects of a config, made from their classes, and the values that a person types into them.
 
-A form says what may be typed; whether it makes sense in the loadout is for the report to say.
+A form defines the allowed values; the report tells whether they make sense in the loadout.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from materia_nb.loadout.json_schema import field_schemas
 _Input: TypeAlias = Literal[
     "text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"
 ]
-"""How a field is filled in: ``prose`` on many lines, ``lines`` one entry a line, ``scope`` a word or names."""
+"""The input of a field: ``prose`` has several lines, ``lines`` one entry per line, ``scope`` a word or names."""
 
 _KEPT: Final = ("Kept", "An older name")
-"""How descriptions begin of fields that only other tools write."""
+"""The beginnings of the descriptions of fields that only other tools write."""
 
 
 class FormField(NamedTuple):
-    """One field of a form; plain values only, so that it can be sent.
+    """A field of a form, with plain values only, so that it can be sent to a page.
 
     Attributes:
         name: its name in the config.
@@ -58,7 +58,7 @@ class FormField(NamedTuple):
 def form_of(
     model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None
 ) -> list[FormField]:
-    """Return the fields of an object, those that matter most first.
+    """Return the fields of an object, the most important first.
 
     Args:
         model: what describes it.
@@ -77,7 +77,7 @@ def form_of(
 
 
 def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
-    """Return the value that was typed into a field, None for one that was emptied.
+    """Return the value that was typed into a field; None for an empty field.
 
     Raises:
         MateriaError: there is no such field, or what was typed is none of its values.
@@ -163,13 +163,13 @@ def _schemas() -> dict[str, Any]:
 
 
 def _schema(model: type[Model], name: str) -> Mapping[str, Any]:
-    made: dict[str, Any] = _schemas()[model.__name__]["properties"][name]
-    kinds = [kind for kind in made.get("anyOf", ()) if kind != {"type": "null"}]
-    return {**made, **kinds[0]} if len(kinds) == 1 else made
+    schema: dict[str, Any] = _schemas()[model.__name__]["properties"][name]
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    return {**schema, **kinds[0]} if len(kinds) == 1 else schema
 
 
 def _words(schema: Mapping[str, Any]) -> list[str]:
-    """The words of a field that takes one of a few, or names."""
+    """Return the fixed words of a field that takes a word or a list of names."""
     kinds = schema.get("anyOf", ())
     kinds = [inner for kind in kinds for inner in kind.get("anyOf", (kind,))]
     return next((list(kind["enum"]) for kind in kinds if "enum" in kind), [])
@@ -185,7 +185,7 @@ def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
 
 
 def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    """Read what was typed into a field, which is not empty; raises MateriaError when it is none of its values."""
+    """Return the value of a text that was typed into a field; raises MateriaError if it is not allowed."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
         return typed
@@ -208,9 +208,9 @@ def _number(text: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> 
     except ValueError:
         value = math.nan
     least = schema.get("minimum", schema.get("exclusiveMinimum"))
-    whole = schema.get("type") == "integer"
+    integer = schema.get("type") == "integer"
     low = least is not None and (value < least or ("exclusiveMinimum" in schema and value == least))
-    if low or not math.isfinite(value) or (whole and not isinstance(value, int)):
+    if low or not math.isfinite(value) or (integer and not isinstance(value, int)):
         hint = f"write a {row.shape}, or leave it empty"
         raise design_error(f"{label} cannot be {text!r}", row.field, hint)
     return value

@@ -1,6 +1,6 @@
-"""Saving a design into a config file: as little of the file changes as can be, and all of it or nothing.
+"""Saving of designs into config files, atomically and with the smallest change of the text.
 
-A changed value is written into the JSON or YAML text so that every part that did not change stays as it was written.
+Unchanged parts of the JSON or YAML text stay as they were written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _decoder: Final = json.JSONDecoder()
 
 @dataclass(slots=True)
 class _Node:
-    """A value in the text: where it stands, and the values in it. ``keys`` are where the names of members start."""
+    """A value in the text: its position, and the values in it. ``keys`` are the positions of the names of members."""
 
     value: JSON
     start: int
@@ -49,25 +49,25 @@ class _Node:
     keys: list[int] = field(default_factory=list)
 
     def walk(self) -> Iterator[_Node]:
-        """Yield it and everything in it."""
+        """Yield the node and all nodes in it."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
 
 def rewrite_json(text: str, new: JSON) -> str:
-    """Return ``text``, which is strict JSON, with what it takes for it to say ``new``; the rest stays verbatim.
+    """Return ``text``, which is strict JSON, changed to the value ``new``; the rest stays verbatim.
 
-    What is new is written in the manner of its neighbours: their indentation, on one line or on several.
+    New parts are written like their neighbours: with the same indentation, on one line or on several.
     """
     try:
         root = _scan(text, _skip(text, 0))
-        made = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
+        rewritten = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
     except RecursionError:
-        made = "null"
-    if exact(json.loads(made)) == exact(new):
-        return made
-    # Never a wrong file: a text that is nested too deeply, or ever read otherwise than scanned, is laid out anew.
+        rewritten = "null"
+    if exact(json.loads(rewritten)) == exact(new):
+        return rewritten
+    # A text that is nested too deeply, or that was scanned wrongly, is formatted again, so that no file is wrong.
     return dumps(new, indent=2) + "\n"
 
 
@@ -77,7 +77,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _scan(text: str, at: int) -> _Node:
-    """Read the value at ``at``; the text is known to be JSON."""
+    """Return the node of the value at ``at``; the text must be JSON."""
     opening = text[at]
     if opening not in "{[":
         value, end = _decoder.raw_decode(text, at)
@@ -86,24 +86,24 @@ def _scan(text: str, at: int) -> _Node:
     keys: list[int] = []
     names: list[str] = []
     closing = "}" if opening == "{" else "]"
-    here = _skip(text, at + 1)
-    while text[here] != closing:
+    position = _skip(text, at + 1)
+    while text[position] != closing:
         if opening == "{":
-            keys.append(here)
-            name, here = _decoder.raw_decode(text, here)
+            keys.append(position)
+            name, position = _decoder.raw_decode(text, position)
             names.append(name)
-            here = _skip(text, _skip(text, here) + 1)
-        parts.append(_scan(text, here))
-        here = _skip(text, parts[-1].end)
-        if text[here] == ",":
-            here = _skip(text, here + 1)
+            position = _skip(text, _skip(text, position) + 1)
+        parts.append(_scan(text, position))
+        position = _skip(text, parts[-1].end)
+        if text[position] == ",":
+            position = _skip(text, position + 1)
     values = [part.value for part in parts]
     value = dict(zip(names, values, strict=True)) if opening == "{" else values
-    return _Node(value, at, here + 1, parts, keys)
+    return _Node(value, at, position + 1, parts, keys)
 
 
 def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
-    """Align two lists: which slice of the old one each slice of the new one is the same as, or takes the place of."""
+    """Return pairs of slices of two lists that are equal or replace each other, in order."""
     matcher = SequenceMatcher(
         None, [exact(entry) for entry in old], [exact(entry) for entry in new], autojunk=False
     )
@@ -111,17 +111,17 @@ def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, in
 
 
 def _old_names(old: Object, new: Object) -> dict[str, str | None]:
-    """Say for each key of ``new`` which key of ``old`` it is: itself, the one renamed in its place, or None."""
-    places = list(old)
-    found: dict[str, str | None] = {}
-    for place, key in enumerate(new):
-        before = places[place] if place < len(places) else key
-        found[key] = key if key in old else before if before not in new and before in old else None
-    return found
+    """Return for each key of ``new`` its key in ``old``: the same, the renamed key at its position, or None."""
+    old_keys = list(old)
+    old_names: dict[str, str | None] = {}
+    for position, key in enumerate(new):
+        before = old_keys[position] if position < len(old_keys) else key
+        old_names[key] = key if key in old else before if before not in new and before in old else None
+    return old_names
 
 
 class _Writer:
-    """Writes values in the manner of one text."""
+    """Writes values in the style of a text."""
 
     def __init__(self, text: str, root: _Node) -> None:
         self.text = text
@@ -133,7 +133,7 @@ class _Writer:
         self.compact = self.single or any(node.parts and self._inline(node) for node in root.walk())
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
-        """Write ``new`` where ``node`` stands in a line that starts with ``indent``."""
+        """Return the text of ``new`` in place of ``node``, in a line that starts with ``indent``."""
         if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
         if node.parts and new and is_object(node.value) and is_object(new):
@@ -148,20 +148,20 @@ class _Writer:
         inner, inline = self._inner(node, indent), self._children_inline(node)
         known = dict(zip(old, zip(node.keys, node.parts, strict=True), strict=True))
         names = _old_names(old, new)
-        made = []
+        members = []
         for key, value in new.items():
             before = names[key]
             if before is None:
-                made.append(f"{dumps(key)}: {self._fresh(value, inner, inline)}")
+                members.append(f"{dumps(key)}: {self._fresh(value, inner, inline)}")
                 continue
             start, part = known[before]
             name = self.text[start : part.start]
             if before != key:
                 name = dumps(key) + name[_decoder.raw_decode(name)[1] :]
-            made.append(name + self.value(part, value, inner))
+            members.append(name + self.value(part, value, inner))
         if list(old) == list(names.values()):
-            return self._in_place(node, node.keys, made)
-        return self._laid_out(node, made, indent)
+            return self._in_place(node, node.keys, members)
+        return self._laid_out(node, members, indent)
 
     # -- lists ----------------------------------------------------------------------------
 
@@ -169,18 +169,18 @@ class _Writer:
         inner, inline = self._inner(node, indent), self._children_inline(node)
         old = [part.value for part in node.parts]
         known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
-        made = []
+        entries = []
         for first, last, start, end in _alignment(old, new):
-            for place, value in enumerate(new[start:end], first):
+            for position, value in enumerate(new[start:end], first):
                 if (same := known.get(exact(value))) is not None:
-                    made.append(same)
-                elif place < last:
-                    made.append(self.value(node.parts[place], value, inner))
+                    entries.append(same)
+                elif position < last:
+                    entries.append(self.value(node.parts[position], value, inner))
                 else:
-                    made.append(self._fresh(value, inner, inline))
+                    entries.append(self._fresh(value, inner, inline))
         if len(old) == len(new):
-            return self._in_place(node, [part.start for part in node.parts], made)
-        return self._laid_out(node, made, indent)
+            return self._in_place(node, [part.start for part in node.parts], entries)
+        return self._laid_out(node, entries, indent)
 
     # -- how it is laid out -----------------------------------------------------------------
 
@@ -188,39 +188,39 @@ class _Writer:
         return "\n" not in self.text[node.start : node.end]
 
     def _inner(self, node: _Node, indent: str) -> str:
-        """The indentation of what stands in a node."""
+        """Return the indentation of the parts of a node."""
         first = (node.keys or [part.start for part in node.parts])[0]
         space = self.text[node.start + 1 : first]
         return space.rpartition("\n")[2] if "\n" in space else indent + self.unit
 
-    def _in_place(self, node: _Node, starts: list[int], made: list[str]) -> str:
-        """Put parts in the place of the old ones, with everything between them as it was."""
+    def _in_place(self, node: _Node, starts: list[int], parts: list[str]) -> str:
+        """Return the text with replaced parts and unchanged text between them."""
         pieces, following = [self.text[node.start : starts[0]]], [*starts[1:], node.end]
-        for piece, part, after in zip(made, node.parts, following, strict=True):
+        for piece, part, after in zip(parts, node.parts, following, strict=True):
             pieces += [piece, self.text[part.end : after]]
         return "".join(pieces)
 
-    def _laid_out(self, node: _Node, made: list[str], indent: str) -> str:
-        """Put parts side by side if they were so and there is room, else one to a line."""
+    def _laid_out(self, node: _Node, parts: list[str], indent: str) -> str:
+        """Return the parts on one line if they were and fit, else one per line."""
         opening, closing = self.text[node.start], self.text[node.end - 1]
         if self._inline(node):
             pad = " " if self.text[node.start + 1] == " " else ""
-            line = f"{opening}{pad}{', '.join(made)}{pad}{closing}"
+            line = f"{opening}{pad}{', '.join(parts)}{pad}{closing}"
             if self.single or (len(indent) + len(line) <= _LONGEST_LINE and "\n" not in line):
                 return line
         inner = self._inner(node, indent)
-        lines = f",{self.eol}".join(inner + part for part in made)
+        lines = f",{self.eol}".join(inner + part for part in parts)
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool | None:
-        """Whether the objects and lists in a node stand on one line each; None when there are none to go by."""
-        found = [
+        """Return True if the objects and lists in a node are on one line each, or None if it has none."""
+        inline = [
             self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)
         ]
-        return all(found) if found else None
+        return all(inline) if inline else None
 
     def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
-        """Write a value that was not there: on one line if its neighbours, or else the whole text, have such."""
+        """Return the text of a new value, on one line if its neighbours or other values of the text are."""
         line = self._line(value)
         if not value or not isinstance(value, dict | list):
             return line
@@ -249,7 +249,7 @@ _COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
 
 
 def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
-    """Return the YAML ``text`` changed to say ``new``.
+    """Return the YAML ``text`` changed to the value ``new``.
 
     Raises:
         MateriaError: the text is written in a way that cannot be changed in place.
@@ -266,13 +266,13 @@ def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
     _merge(document, new)
     out = io.StringIO()
     yaml.dump(document, out)
-    made = out.getvalue()
-    if not _says(made, new):
+    rewritten = out.getvalue()
+    if not _says(rewritten, new):
         message = (
             "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
         )
         raise design_error(message, where, "save under another name, or put the shown changes in by hand")
-    return made
+    return rewritten
 
 
 def _says(text: str, value: JSON) -> bool:
@@ -283,7 +283,7 @@ def _says(text: str, value: JSON) -> bool:
 
 
 def _lost_comments(before: str, after: str) -> list[str]:
-    """Return the comments of ``before`` that ``after`` has no more."""
+    """Return the comments of ``before`` that ``after`` does not have."""
     left = _COMMENT.findall(after)
     lost = []
     for comment in _COMMENT.findall(before):
@@ -295,7 +295,7 @@ def _lost_comments(before: str, after: str) -> list[str]:
 
 
 def _merge(old: Any, new: JSON) -> None:
-    """Change the mapping or sequence ``old`` in place until it says ``new``."""
+    """Change the mapping or sequence ``old`` in place to the value ``new``."""
     if is_object(new):
         _merge_mapping(old, new)
     else:
@@ -308,11 +308,11 @@ def _merge_mapping(old: Any, new: dict[str, JSON]) -> None:
             old.insert(list(old).index(before), key, old.pop(before))
     for key in [key for key in old if key not in new]:
         del old[key]
-    for place, (key, value) in enumerate(new.items()):
+    for position, (key, value) in enumerate(new.items()):
         if key in old:
             _put(old, key, value)
         else:
-            old.insert(place, key, _fresh(value))
+            old.insert(position, key, _fresh(value))
     if list(old) != list(new):
         for key in new:
             old.move_to_end(key)
@@ -321,17 +321,17 @@ def _merge_mapping(old: Any, new: dict[str, JSON]) -> None:
 def _merge_sequence(old: Any, new: list[JSON]) -> None:
     # From the end, so that the places before stay what they were.
     for first, last, start, end in reversed(_alignment(list(old), new)):
-        both = min(last - first, end - start)
-        for place in reversed(range(first + both, last)):
-            del old[place]
-        for place, value in enumerate(new[start + both : end], first + both):
-            old.insert(place, _fresh(value))
-        for place, value in enumerate(new[start : start + both], first):
-            _put(old, place, value)
+        common = min(last - first, end - start)
+        for position in reversed(range(first + common, last)):
+            del old[position]
+        for position, value in enumerate(new[start + common : end], first + common):
+            old.insert(position, _fresh(value))
+        for position, value in enumerate(new[start : start + common], first):
+            _put(old, position, value)
 
 
 def _put(owner: Any, key: Any, new: JSON) -> None:
-    """Set one value; a scalar that stays is left alone, since it knows how it was written."""
+    """Set a value; an equal scalar is kept, since it remembers how it was written."""
     old = owner[key]
     if any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
         _merge(old, new)
@@ -340,29 +340,29 @@ def _put(owner: Any, key: Any, new: JSON) -> None:
 
 
 def _fresh(value: JSON) -> Any:
-    """Make a value to be put in; an object of plain values goes on one line, where comments around it do no harm."""
+    """Return a value to insert; an object of plain values goes on one line, so that comments around it stay."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
     if isinstance(value, list):
         return CommentedSeq([_fresh(entry) for entry in value])
     if not is_object(value):
         return value
-    made = CommentedMap({key: _fresh(entry) for key, entry in value.items()})
+    mapping = CommentedMap({key: _fresh(entry) for key, entry in value.items()})
     if not any(isinstance(entry, dict | list) for entry in value.values()):
-        made.fa.set_flow_style()
-    return made
+        mapping.fa.set_flow_style()
+    return mapping
 
 
 _WRITTEN: Final = ("given", "environment", "project")
-"""The layers whose files a person edits; what comes from others is saved as a copy in the project's file."""
+"""The layers whose files a person edits; loadouts of other layers are saved as a copy in the project's file."""
 _MOST_COMMENTS: Final = 5
 
 
 def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Begin to edit a loadout of ``config``, which has just been read.
+    """Return a design of a loadout of ``config``, which has just been read.
 
     Raises:
-        MateriaError: its file was changed at this very moment.
+        MateriaError: its file was changed since then.
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
@@ -374,8 +374,8 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         home = NOTEBOOK
     elif layer.name in _WRITTEN:
         home = _home_at(layer.path)
-        kept = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
-        if exact(kept) != exact(as_object(layer.document.get("loadouts")).get(name)):
+        written = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
+        if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
         home = _project_home(project, f"a copy, since {layer.name} loadouts are not written to")
@@ -385,13 +385,13 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _below(config: LayeredConfig, layer: LayerName) -> Object:
-    """Return the materia as they would be without a layer and those above it; all as they are without such a layer."""
+    """Return the materia without a layer and the layers above it; all materia if there is no such layer."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Begin an empty loadout for the project's file; raises MateriaError when there is one of that name."""
+    """Return a design of an empty loadout for the project's file; raises MateriaError if the name is taken."""
     if name in config.loadout_names:
         raise MateriaError(
             f"There is a loadout {name!r} already.",
@@ -403,12 +403,12 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _project_home(project: Path, why: str = "") -> Home:
-    """Return the project's config file as the place to save to."""
+    """Return the home in the project's config file."""
     return _home_at(project / PROJECT_FILE, why)
 
 
 def _home_at(path: Path, why: str = "") -> Home:
-    """Return a file, there or not, as the place to save to; raises MateriaError when it cannot be read."""
+    """Return the home in a file, existing or not; raises MateriaError if it cannot be read."""
     if path.suffix.lower() not in ENDINGS:
         raise design_error(
             f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name"
@@ -423,7 +423,7 @@ def save_design(
     used: Mapping[str, Object] = MappingProxyType({}),
     anyway: bool = False,
 ) -> Path:
-    """Save a design into its file, or a copy into another one, which then holds it beside what it held.
+    """Save a design into its file, or add a copy to another file.
 
     Args:
         design: what to save; after it was saved at home, :attr:`Design.began` is what it is now.
@@ -443,13 +443,15 @@ def save_design(
         raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     home = _home_at(path) if copied else design.home
-    now = config_text(path) if path.exists() else None
-    if now != home.seen:
+    text_now = config_text(path) if path.exists() else None
+    if text_now != home.seen:
         raise _changed(path)
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
     materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
-    text = _text_with(path, now, design, materia, again=anyway or not copied, lose_comments=anyway)
+    text = _text_with(
+        path, text_now, design, materia, replace_existing=anyway or not copied, lose_comments=anyway
+    )
     write_text(path, text)
     if not copied:
         design.saved(replace(home, seen=text, why=""))
@@ -457,14 +459,14 @@ def save_design(
 
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the materia that a saved design uses and that no file holds: other notebooks will not have them."""
+    """Return the materia of a saved design that no file defines, so that other notebooks do not have them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]
 
 
 def refuse_problems(design: Design, *, anyway: bool) -> None:
-    """Raise MateriaError when the loadout has problems, unless it is to be saved ``anyway``."""
+    """Raise MateriaError if the loadout has problems, unless it is saved ``anyway``."""
     problems = design.report.problems
     if problems and not anyway:
         raise MateriaError(
@@ -481,10 +483,10 @@ def _text_with(
     design: Design,
     materia: tuple[Mapping[str, Object | None], Object],
     *,
-    again: bool,
+    replace_existing: bool,
     lose_comments: bool,
 ) -> str:
-    """Return what the file is to hold; ``materia`` are the definitions to write, and those of the layers below."""
+    """Return the new text of the file; ``materia`` are the definitions to write, and those of the layers below."""
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
         if format_ == "yaml":
@@ -492,18 +494,20 @@ def _text_with(
                 "New config files are written as JSON.", str(path), f"choose {path.with_suffix('.json').name}"
             )
         return dumps(_with_materia({"loadouts": _own(design)}, *materia), indent=2) + "\n"
-    document = _with_loadout(_read_strictly(path, text), path, design, again=again)
-    whole = _with_materia(document, *materia)
-    before, after = as_object(document.get("materia")), as_object(whole.get("materia"))
-    if not again and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
+    document = _with_loadout(_read_strictly(path, text), path, design, replace_existing=replace_existing)
+    changed = _with_materia(document, *materia)
+    before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
+    if not replace_existing and (
+        clash := [name for name in before if exact(before[name]) != exact(after.get(name))]
+    ):
         raise design_error(
             f"The file defines the materia {clash[0]!r} differently.",
             str(path),
             "choose another file, or save anyway to replace it",
         )
     if format_ == "yaml":
-        made = _rewrite_yaml(text, whole, str(path))
-        lost = _lost_comments(text, made)
+        rewritten = _rewrite_yaml(text, changed, str(path))
+        lost = _lost_comments(text, rewritten)
         if lost and not lose_comments:
             raise MateriaError(
                 f"{counted(len(lost), 'comment')} would be lost: {'; '.join(lost[:_MOST_COMMENTS])}",
@@ -511,8 +515,8 @@ def _text_with(
                 hint="save anyway if that is right, or save under another name",
                 kind="comments",
             )
-        return made
-    return rewrite_json(text, whole)
+        return rewritten
+    return rewrite_json(text, changed)
 
 
 def _read(path: Path, text: str) -> JSON:
@@ -520,7 +524,7 @@ def _read(path: Path, text: str) -> JSON:
 
 
 def _read_strictly(path: Path, text: str) -> JSON:
-    """Read a file that is to be written: JSON must be strict, since nothing else in it could be kept."""
+    """Return the document of a file to be written; JSON must be strict, since comments would be lost."""
     document = _read(path, text)
     if ENDINGS[path.suffix.lower()] == "jsonc":
         try:
@@ -535,11 +539,11 @@ def _read_strictly(path: Path, text: str) -> JSON:
     return document
 
 
-def _with_loadout(document: JSON, path: Path, design: Design, *, again: bool) -> Object:
+def _with_loadout(document: JSON, path: Path, design: Design, *, replace_existing: bool) -> Object:
     loadouts = as_object(document).get("loadouts", {})
     if not is_object(document) or not is_object(loadouts):
         raise design_error("The file holds no config with loadouts.", str(path), "choose another file")
-    if design.name in loadouts and not again:
+    if design.name in loadouts and not replace_existing:
         raise design_error(
             f"The file has a loadout {design.name!r} already.",
             str(path),
@@ -553,36 +557,36 @@ def _own(design: Design) -> Object:
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
-    """Put the changed materia in: of each what the layers below do not say already, in the order that it had."""
+    """Return the document with the changed materia, each without what the layers below define already."""
     if not changed:
         return document
-    written_ = dict(as_object(document.get("materia")))
+    definitions = dict(as_object(document.get("materia")))
     for id_, raw in changed.items():
         lower = as_object(below.get(id_))
-        kept = None if raw is None else _materia_over(raw, lower, as_object(written_.get(id_)))
-        if kept or (raw is None and lower):
-            written_[id_] = kept
+        own = None if raw is None else _materia_over(raw, lower, as_object(definitions.get(id_)))
+        if own or (raw is None and lower):
+            definitions[id_] = own
         else:
-            written_.pop(id_, None)
-    if not written_ and "materia" not in document:
+            definitions.pop(id_, None)
+    if not definitions and "materia" not in document:
         return document
-    return {**document, "materia": written_}
+    return {**document, "materia": definitions}
 
 
 def _materia_over(raw: Object, below: Object, before: Object) -> Object:
-    """Return what a layer has to say so that a materia is ``raw``: what it said before, as far as it still holds, first.
+    """Return what a layer must contain so that a materia is ``raw``; its previous fields that still hold come first.
 
     Args:
         raw: the definition, whole.
-        below: what the layers below say of it (R33).
-        before: what the layer said of it.
+        below: its definition in the layers below (R33).
+        before: its previous definition in this layer.
     """
-    kept = {key: raw.get(key) for key in before if key in raw or key in below}
+    repeated = {key: raw.get(key) for key in before if key in raw or key in below}
     differs = {
         key: value for key, value in raw.items() if key not in below or exact(below[key]) != exact(value)
     }
-    gone = dict.fromkeys(key for key in below if key not in raw)
-    return {**kept, **differs, **gone}
+    removed = dict.fromkeys(key for key in below if key not in raw)
+    return {**repeated, **differs, **removed}
 
 
 def _changed(path: Path) -> MateriaError:

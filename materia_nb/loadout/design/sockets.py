@@ -173,7 +173,7 @@ def rename_field(document: Object, id_: str, old: str, new: str) -> DesignChange
 
 
 @operation
-def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> DesignChange:
+def place_socket(document: Object, id_: str, position: tuple[float, float] | None) -> DesignChange:
     """Set where a socket is drawn, as column and row in the layout of the loadout; None removes it.
 
     Raises:
@@ -182,24 +182,24 @@ def place_socket(document: Object, id_: str, place: tuple[float, float] | None) 
     socket_in(document, id_)
     layout = objects_in(document, "layout")
     positions = objects_in(layout, "sockets")
-    if place is None:
+    if position is None:
         if id_ not in positions:
             return DesignChange(document, f"{id_} has no place")
         rest = with_field(layout, "sockets", without(positions, id_))
         return DesignChange(with_field(document, "layout", rest), f"{id_} has no place of its own now")
     old = as_object(positions.get(id_))
-    position = as_json({**old, "x": place[0], "y": place[1]}, f"layout.sockets.{id_}")
-    changed = {**document, "layout": {**layout, "sockets": {**positions, id_: position}}}
-    return DesignChange(changed, f"placed {id_} at {place[0]}, {place[1]}")
+    drawn = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
+    changed = {**document, "layout": {**layout, "sockets": {**positions, id_: drawn}}}
+    return DesignChange(changed, f"placed {id_} at {position[0]}, {position[1]}")
 
 
 @operation
-def place_sockets(document: Object, places: Mapping[str, tuple[float, float] | None]) -> DesignChange:
+def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] | None]) -> DesignChange:
     """Set where several sockets are drawn, as one step; see :func:`place_socket`."""
     changed = document
-    for id_, place in places.items():
-        changed = place_socket(changed, id_, place).document
-    return DesignChange(changed, f"moved {', '.join(places)}")
+    for id_, position in positions.items():
+        changed = place_socket(changed, id_, position).document
+    return DesignChange(changed, f"moved {', '.join(positions)}")
 
 
 @operation
@@ -251,8 +251,8 @@ def _with_edges_among(socket: Object, ids: list[str]) -> Object:
     edges = socket.get("edges")
     if not isinstance(edges, list):
         return socket
-    kept = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
-    return with_field(without(socket, "edges"), "edges", kept)
+    remaining = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
+    return with_field(without(socket, "edges"), "edges", remaining)
 
 
 @operation

@@ -1,4 +1,4 @@
-"""Hints: what is allowed and yet probably not meant. A cast starts all the same. Each rule is a row of a table here."""
+"""Hints on configs that are allowed but probably not meant; they do not stop a cast. The rules are rows of tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HINT_CODES: Final = {
     **FIELD_HINTS,
     MISSING_COMMAND: "A utility whose program or script is not on this machine",
 }
-"""The codes of hints, each with what it says."""
+"""The codes of hints with their descriptions."""
 for _rule in RULES:
     HINT_CODES.setdefault(_rule.code, _rule.about)
 

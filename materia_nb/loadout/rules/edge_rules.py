@@ -18,9 +18,9 @@ from materia_nb.loadout.topology import (
     LoadoutFacts,
     LoopFacts,
     SocketFacts,
+    cycles_in,
     reachable_from,
-    rounds_in,
-    turned,
+    reversed_edges,
 )
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
@@ -282,7 +282,7 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _advancing(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
-    """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
+    """Return the members that move the cursor of a loop, with their conditions, as written or derived (R15)."""
     if not loop.iterates:
         return {}
     conditions_of: dict[str, Condition] = {}
@@ -316,7 +316,7 @@ def _meet(edge: Condition | None, advance: Condition) -> bool:
 
 
 def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
-    """Return the results with which a member that moves on when it is ``when`` ends its list and no exit waits (R16)."""
+    """Return the results with which a member can end the list while no exit from it matches (R16)."""
     loops = [loop for loop in facts.loops if id_ in loop.members]
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
@@ -343,7 +343,7 @@ def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
 
 
 def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
-    """Return the sockets that a cast may come to; empty when there is no entry to start from."""
+    """Return the sockets that are reachable from the entry; empty without an entry."""
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
@@ -391,7 +391,7 @@ def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     """A round of sockets from which no way leads to the end."""
     targets = targets_of(facts)
-    rounds, sources = rounds_in(targets), turned(targets)
+    rounds, sources = cycles_in(targets), reversed_edges(targets)
     if not rounds:
         return
     ending = reachable_from([id_ for id_, s in facts.sockets.items() if _may_end(facts, s)], sources)

@@ -224,7 +224,7 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
 
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
-"""Of a protocol from elsewhere nothing is known here, so nothing is said of it."""
+"""Stands for a protocol of another package, about which nothing is known here."""
 _ONE_THAT_TELLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
 
 
@@ -253,7 +253,7 @@ def _idle_fields(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 
 def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield what a utility decides itself, and what is written for an agent: the field, why it is idle, what to do."""
+    """Yield the fields without effect at a utility, each with the reason and advice."""
     raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
@@ -270,7 +270,7 @@ def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
 
 
 def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield what the protocol of an agent does not tell, and what asks for a handoff where there is none, or one anyway."""
+    """Yield the fields without effect at an agent, each with the reason and advice."""
     raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if as_object(raw.get("assignment")) and not own.tells_the_task:

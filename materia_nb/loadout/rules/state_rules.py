@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from materia_nb.jsonvalue import as_object, is_text, split_path
 from materia_nb.loadout.report import Hint, HintRule, rule
 from materia_nb.loadout.rules.edge_rules import targets_of
-from materia_nb.loadout.topology import LoadoutFacts, SocketFacts, rounds_in, turned
+from materia_nb.loadout.topology import LoadoutFacts, SocketFacts, cycles_in, reversed_edges
 from materia_nb.loadout.vocabulary import RESULTS, WORK_ITEMS
 
 StatePath: TypeAlias = tuple[str, ...]
@@ -37,7 +37,7 @@ def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
         for raw in (socket.raw, socket.materia.raw)
         for target in as_object(raw.get("assign"))
     }
-    before = turned(_targets(facts))
+    before = reversed_edges(_targets(facts))
     for id_ in alias_of:
         alias = _read_through(alias_of, list_of[id_], id_)
         if alias is None or alias[:1] in assigned:
@@ -77,7 +77,7 @@ def _state_path(source: str) -> StatePath:
 
 
 def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> StatePath | None:
-    """The alias that a list is read through, if another socket iterates under it."""
+    """Return the alias of another socket's item through which a list is read, or None."""
     others = [alias for other, alias in alias_of.items() if other != id_ and alias != alias_of[id_]]
     if others and path[:1] in {(name,) for name in _COMMON}:
         return path[:1]
@@ -85,7 +85,7 @@ def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> 
 
 
 def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alias: StatePath) -> set[str]:
-    """The sockets whose visits show that alias: they iterate under it, or within an item that does."""
+    """Return the sockets whose visits have the item with this alias, their own or an outer one."""
     if alias[0] in _COMMON:
         return set(alias_of)
     showing, aliases = {id_ for id_, other in alias_of.items() if other == alias}, {alias}
@@ -102,9 +102,9 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
 # -- values that nothing has written ---------------------------------------------------------
 
 _OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
-"""Names in the state that no output writes: the current item, and what came before a linked cast."""
+"""Names in the state that no output writes: the current item, and the result of a linked cast before this one."""
 _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
-"""What the output of a json socket may put into the state by itself (R10)."""
+"""Paths that the output of a json socket may write without an assignment (R10)."""
 _OTHER_HEADS: Final = frozenset(
     {"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"}
 )
@@ -112,9 +112,13 @@ _MAX_NAMES: Final = 5
 
 
 class _Read(NamedTuple):
-    """Something that is read from the state: where that is said, which path, what happens without it.
+    """A value that is read from the state.
 
-    ``shared`` says that other loadouts may say it too, and know what this one does not.
+    Attributes:
+        where: the path of the reading part of the config.
+        path: the path in the state.
+        then: the effect of a missing value.
+        shared: True if other loadouts may use the same part, and may have the value.
     """
 
     where: str
@@ -135,30 +139,30 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     targets = _targets(facts)
     anything, by_name = _writers(facts)
     known = _OF_THE_ENGINE | {split_path(alias)[0] for alias in _aliases(facts)}
-    past: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
+    writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     before: dict[str, dict[str, str | None]] = {}
     noted: set[tuple[str, StatePath]] = set()  # a prompt may be placed several times
     for id_, socket in facts.sockets.items():
         for read in _reads(socket):
             if read.path[0] in known or (read.where, read.path) in noted:
                 continue
-            if read.path not in past:
+            if read.path not in writers_of:
                 of_name = by_name.get(read.path[0], ())
                 writers = anything | {writer for writer, path in of_name if _touches(read.path, path)}
-                past[read.path] = writers, _without(entry, targets, writers)
-            writers, came = past[read.path]
-            if id_ not in came or (read.shared and not writers and _placed_elsewhere(facts, socket)):
+                writers_of[read.path] = writers, _without(entry, targets, writers)
+            writers, arrived_from = writers_of[read.path]
+            if id_ not in arrived_from or (read.shared and not writers and _placed_elsewhere(facts, socket)):
                 continue
             if id_ not in before:
                 before[id_] = _without(entry, targets, {id_})
             if writers and not (writers - {id_}) & before[id_].keys():
                 continue  # all that is read is written behind the reader, who has it in the next round: a critic's words
             noted.add((read.where, read.path))
-            yield _unwritten(read, writers - {id_}, list(_line(came, id_))[::-1])
+            yield _unwritten(read, writers - {id_}, list(_line(arrived_from, id_))[::-1])
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """Whether another loadout of the config places the materia of a socket too."""
+    """True if another loadout of the config places the materia of a socket too."""
     materia = socket.raw.get("materia")
     for name, raw in as_object(facts.config.get("loadouts")).items():
         sockets = as_object(as_object(raw).get("sockets")).values() if name != facts.name else ()
@@ -167,8 +171,8 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     return False
 
 
-def _unwritten(read: _Read, others: set[str], way: list[str]) -> Hint:
-    when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
+def _unwritten(read: _Read, others: set[str], route: list[str]) -> Hint:
+    when = f"when a cast comes here by {' → '.join(route)}" if others else "by any way"
     advice = "assign it where it is made known, or correct the name"
     if others:
         named = ", ".join(sorted(others)[:_MAX_NAMES])
@@ -199,7 +203,7 @@ def _reads(socket: SocketFacts) -> Iterator[_Read]:
 
 
 def _path(name: str) -> StatePath | None:
-    """The path of the state that a variable or source reads; None when it reads something else."""
+    """Return the path in the state that a variable or source reads; None if it reads something else."""
     segments = tuple(split_path(name))
     if segments[:1] == ("state",):
         segments = segments[1:]
@@ -253,35 +257,35 @@ def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
 
 
 def _without(entry: str, targets: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
-    """The sockets that a cast can come to before any of ``passed`` has worked, each with the one that led there."""
-    came: dict[str, str | None] = {entry: None}
+    """Return the sockets that are reachable without completing any of ``passed``, each with the socket before it."""
+    arrived_from: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:
         at = waiting.popleft()
         for onward in targets[at] if at not in passed else ():
-            if onward not in came:
-                came[onward] = at
+            if onward not in arrived_from:
+                arrived_from[onward] = at
                 waiting.append(onward)
-    return came
+    return arrived_from
 
 
-def _line(came: Mapping[str, str | None], at: str | None) -> Iterator[str]:
+def _line(arrived_from: Mapping[str, str | None], at: str | None) -> Iterator[str]:
     while at is not None:
         yield at
-        at = came[at]
+        at = arrived_from[at]
 
 
 # -- states that grow ---------------------------------------------------------------------
 
 _MAX_COPIES: Final = 100
-"""In a round with more assignments than that, whether the state grows is not worked out: it takes their square."""
+"""Maximum number of copies in a round for which growth is checked, since the check takes quadratic time."""
 
 
 @rule(STATE_RULES, "loadout", "state-doubles")
 def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
     """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
     assigned = list(_assigned(facts))
-    rounds = rounds_in(targets_of(facts)) if assigned else {}
+    rounds = cycles_in(targets_of(facts)) if assigned else {}
     together: dict[int, set[tuple[StatePath, StatePath]]] = {}
     for id_, target, source, _ in assigned:
         if id_ in rounds:
@@ -304,7 +308,7 @@ def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
-    """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
+    """Yield the copies within the state: the socket, the target path, the source path, and the path of the assignment."""
     for id_, socket in facts.sockets.items():
         for path, target, source in socket.assignments:
             if isinstance(source, str) and (source == "state" or source.startswith("state.")):
@@ -312,7 +316,7 @@ def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, 
 
 
 def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:
-    """Whether what is put to ``target`` is deeper inside what it comes from than it was, some rounds later."""
+    """True if some rounds later, the copied value is nested deeper inside its source than before."""
     holders = {target}  # paths that hold what was copied, wherever that was copied on
     while True:
         more = {to for to, of in copies for held in holders if _within(held, of) and to not in holders}
