@@ -149,7 +149,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         content = str(request.get("exact_content") or "")
         is_complete = len(content) <= MAX_APPROVAL_CHARS
         rows = [
-            (label, str(request.get(key) or "not said"))
+            (label, str(request.get(key) or "not stated"))
             for label, key in (
                 ("operation", "operation"),
                 ("touches", "scope"),
@@ -238,7 +238,7 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
     if draft:
         return f"{whose_turn} A draft, in plain words."
     if any_text:
-        return f"{whose_turn} Any text will do."
+        return f"{whose_turn} Any text is accepted."
     return f"{whose_turn} Wanted: {', '.join(fields) or 'what the prompt says'}."
 
 
@@ -349,12 +349,12 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
         return {
             "words": f"{name} is next, and you answer there.",
             "kind": "enter",
-            "button": "Show what it is asked",
+            "button": "Show the prompt",
         }
     return {
         "words": f"{name} is next: {part(who or '', 60)} answers when you step.",
         "kind": "enter",
-        "button": "Enter it first, to read or change its prompt",
+        "button": "Enter it to read or change its prompt",
     }
 
 

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
 _BAR_CHARS: Final = 60
 """Maximum length of a command that can be approved in the bar, where the whole command must be visible."""
-_NO_LIMIT: Final = "no limit stopped the cast, so there is none to extend: Retry runs the socket again"
+_NO_LIMIT: Final = "no limit stopped the cast; use Retry to run the socket again"
 
-_ANSWERED: Final = "the socket has answered; a limit stopped the cast after it: go on past the limit, or go back and ask again"
+_ANSWERED: Final = (
+    "the socket has answered; a limit stopped the cast after it: extend the limit, or ask again"
+)
 
 
 class Pill(NamedTuple):
@@ -62,7 +64,7 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
         return _working(now, doing)
     status, failure, latest = now.status, now.failure, now.latest
     if not now.writable:
-        return Pill("gone", f"{status} · only to look at", detail=now.live.continuing)
+        return Pill("gone", f"{status} · read-only", detail=now.live.continuing)
     if status == "complete":
         warnings = now.warnings
         outcome = "done, with warnings" if warnings else "done"

@@ -282,7 +282,7 @@ def cut(session: DesignState) -> str:
 def paste(session: DesignState) -> str:
     """Insert the copied sockets."""
     if session.clip is None:
-        raise design_error("nothing was copied yet", "paste", "select a socket and copy it")
+        raise design_error("nothing has been copied", "paste", "select a socket and copy it")
     before = session.design.document
     summary = session.design.paste(session.clip)
     pasted = new_sockets(before, session.design.document)
@@ -320,7 +320,7 @@ def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = No
     """Set one field of a part; a refused value stays in its field, with the reason."""
     kind, key = of
     if isinstance(value, str) and len(value) > _TYPED_MOST:
-        problem = "this is more than a field can hold"
+        problem = "the value is too long"
         raise design_error(problem, field, f"write at most {_TYPED_MOST:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
@@ -483,7 +483,9 @@ def turn(session: DesignState, of: DesignPart) -> str:
         summary = session.design.exit_to_edge(owner, index)
         session.selected = ("socket", source)
         return summary
-    raise design_error("this cannot be another exit", "design", "select an edge or an exit")
+    raise design_error(
+        "only an edge or an exit can be turned into the other", "design", "select an edge or an exit"
+    )
 
 
 @act

@@ -70,7 +70,7 @@ _ITEM_VARIABLES: Final = (
     ("itemJson", "the whole item, as JSON"),
 )
 
-_NO_MODELS: Final = "none is offered: no provider that is installed here has its key"
+_NO_MODELS: Final = "No models are listed: no installed provider has an API key."
 
 
 def inspector_slice(session: DesignState) -> DesignSlice:
@@ -221,7 +221,12 @@ def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
     A socket to which no way leads yet is shown as if a cast began there.
     """
     if not session.design.report.ok:
-        return [{"words": "not yet", "about": "It is shown once nothing stops a cast; see the problems."}]
+        return [
+            {
+                "words": "not yet",
+                "about": "The prompt is shown when the loadout has no problems. See the tab Problems.",
+            }
+        ]
     try:
         plain, back = (prompts.of(socket) for prompts in session.prompts)
     except MateriaError as error:
@@ -244,8 +249,8 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
     """Return one prompt, part by part, with omitted parts and the reasons."""
     return {
         "words": label,
-        "about": f"{prompt.characters:,} characters, some {prompt.tokens:,} tokens: an estimate, one for four characters. "
-        "Answers before it are made up, the shortest.",
+        "about": f"{prompt.characters:,} characters, about {prompt.tokens:,} tokens (one per four characters). "
+        "The answers before this prompt are invented and short.",
         "parts": [
             {
                 "title": part.heading,

@@ -237,7 +237,7 @@ def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
     for problem in (*session.design.report.problems, *session.design.report.hints):
         if (problem.code, problem.source) == (code, source):
             return session.design.fix(problem)
-    raise design_error("this is not there any more", "problems", "check the list again")
+    raise design_error("this finding no longer exists", "problems", "check the list again")
 
 
 @act
@@ -245,9 +245,8 @@ def explore(session: DesignState) -> str:
     """Look at everything that can happen."""
     problems = session.design.report.problems
     if problems:
-        verb = "stands" if len(problems) == 1 else "stand"
-        reason = f"{counted(len(problems), 'problem')} {verb} in the way"
-        raise design_error(reason, "what can happen", "fix them first")
+        reason = f"the design has {counted(len(problems), 'problem')}"
+        raise design_error(reason, "what can happen", "fix the problems first")
     exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
@@ -308,7 +307,7 @@ def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False)
         return draft_.continue_in(session.design)
     draft_.discard()
     session.offer_draft()
-    return f"threw {draft_} away"
+    return f"discarded {draft_}"
 
 
 @act
@@ -375,7 +374,7 @@ def _draft_named(session: DesignState, file: str) -> SavedDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
     draft_ = next((draft_ for draft_ in drafts if draft_.path.name == file), None)
     if draft_ is None:
-        raise design_error("this draft is not there any more", "draft", "open the design again")
+        raise design_error("this draft no longer exists", "draft", "open the design again")
     return draft_
 
 
@@ -402,7 +401,7 @@ def cast(session: DesignState, request: LongText) -> str:
     session.casts_started += 1
     if session.cast_made is not None:
         session.cast_made(new_cast)
-    return f"cast {new_cast.id} has begun"
+    return f"cast {new_cast.id} has started"
 
 
 @act

@@ -263,8 +263,8 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
     rows = []
     ends = explored.ends_seen
     if "complete" not in ends:
-        word = "cannot come to its end" if explored.complete_search else "was not seen to come to its end"
-        rows.append(_row("fails", word, "no way leads there"))
+        word = "cannot complete" if explored.complete_search else "was not found to complete"
+        rows.append(_row("fails", word, "no path leads to the end"))
     for end, sockets in ends.items():
         chance = (
             f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}"

@@ -152,7 +152,7 @@ class DesignState:
         """Like :meth:`pick`, but also raise MateriaError when no part is named."""
         selection = self.pick(what)
         if selection is None:
-            raise design_error("it is not said what this is about", "design", "reload the page")
+            raise design_error("the message names no part", "design", "reload the page")
         return selection
 
     def knows(self, kind: str, key: str) -> bool:

@@ -115,7 +115,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts += [Heading(f"changed since this cast began{used_by_steps} · {changed.materia}", small=True)]
         parts.append(LineDiff(changed.lines))
         if changed.kept:
-            parts.append(Line("It takes a new cast to get it.", "quiet"))
+            parts.append(Line("Only a new cast uses this change.", "quiet"))
     return parts
 
 
@@ -205,7 +205,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
         text = step_text(record)
         parts.append(Code(text))
         if plain(record.output or "").strip() != text.strip():
-            parts.append(Fold("as it was written", [Code(record.output or "")]))
+            parts.append(Fold("original text", [Code(record.output or "")]))
     if warnings:
         parts.append(Heading("warnings", small=True))
         alike: dict[str, list[str]] = {}

@@ -155,7 +155,7 @@ class Inspector:
             FactTable([row for row in rows if row[1]]),
             Heading("Edges, in order"),
             Table(("way", "used now", "taken"), edges),
-            Heading("What its output must hold"),
+            Heading("Required output"),
             self._wanted(socket),
             *_command(socket),
         ]
@@ -165,9 +165,9 @@ class Inspector:
         if socket_rules.wants:
             return Table(("field", "what it must be"), list(socket_rules.wants.items()))
         if socket.parse == "text":
-            return Line("Any text will do.")
+            return Line("Any text is accepted.")
         if socket_rules.protocol.has("fields"):
-            return Line("A JSON object; no field must be there.")
+            return Line("A JSON object; no field is required.")
         return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
 
     def _prompt(self, socket: Socket) -> list[Block]:

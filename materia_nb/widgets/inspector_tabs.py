@@ -332,9 +332,13 @@ class _Tabs:
                 return blocks_content([Line(why_not, "quiet")])
             enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
             enter = enter and not cast.lanes_go_on
-            more = " Change a layer here, and it is entered with it, for this turn only." if enter else ""
+            more = (
+                " If you change a layer, the socket is entered with the changed prompt, for this turn only."
+                if enter
+                else ""
+            )
             return prompt_content(
-                f"A preview: what would be asked if it were entered now.{more}",
+                f"Preview of the prompt if the socket were entered now.{more}",
                 prompt,
                 f"{cast.id} {len(cast.steps)} {self.element.id}",
                 edit=enter,
@@ -345,7 +349,7 @@ class _Tabs:
             )
         against = against_last_visit(cast.steps, record, record.prompt)
         title = " ".join(
-            filter(None, (f"What step {record.number} was asked.", counted_tokens(record), against))
+            filter(None, (f"The prompt of step {record.number}.", counted_tokens(record), against))
         )
         key = f"{cast.id} step {record.number}"
         return prompt_content(title, record.prompt, key, edit=False)

@@ -293,7 +293,7 @@ def test_the_end_of_a_cast(lab: Lab):
 def test_what_an_agent_is_told(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", "%materia show")
     panel = Surface(lab, cell)
-    panel.press("Enter it first, to read or change its prompt")
+    panel.press("Enter it to read or change its prompt")
     panel.tab("Prompt")
     panel.at.get_by_role("tab", name="Prompt", selected=True).first.wait_for()
     keep(lab, cell, "told")

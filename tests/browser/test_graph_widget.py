@@ -258,7 +258,7 @@ def test_a_click_tells_about_what_is_under_the_mouse_also_after_the_page_has_mov
     cast.run_cell(3)
     picture = Picture(cast)
     picture.click("n:Socket-3")
-    wait_for_text(cast, 2, "What its output must hold")
+    wait_for_text(cast, 2, "Required output")
     assert "Eval" in inspector(cast, 2)
     assert "too short" in inspector(cast, 2), "its last handoff"
     picture.click("e:edge:1:Socket-3")

@@ -38,7 +38,7 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
     assert shown(cast)["enter"] == {
         "words": "Check is next, and you answer there.",
         "kind": "enter",
-        "button": "Show what it is asked",
+        "button": "Show the prompt",
     }
     cast.run()
     waiting = shown(cast)
@@ -61,7 +61,7 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
     told = blocks_as_text(result_blocks(cast.now))
     assert "Complete: 1 of 1 item done, after 4 steps" in told
     assert "final output · Tell, step 4" in told
-    assert "as it was written" not in told
+    assert "original text" not in told
     cast.close()
     opened = shown(open_cast(cast.run_dir))
     assert opened.keys() == {"is", "top"}, "nothing can be done with it"
@@ -72,7 +72,7 @@ def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_pat
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     cast.run()
     (fold,) = (one for one in result_blocks(cast.now) if isinstance(one, Fold))
-    assert "as it was written" in blocks_as_text([fold])
+    assert "original text" in blocks_as_text([fold])
     assert "All is well." in blocks_as_text(result_blocks(cast.now)[:3])
     cast.close()
 

@@ -62,7 +62,7 @@ def test_a_cast_that_nobody_runs(cast):
     assert bar(cast) == ("done", "done", set())
     assert bar_state(cast.now, IDLE)["why"]["run"] == "the cast is complete"
     cast.close()
-    assert bar(open_cast(cast.run_dir)) == ("gone", "complete · only to look at", set())
+    assert bar(open_cast(cast.run_dir)) == ("gone", "complete · read-only", set())
 
 
 def test_a_cast_that_runs_and_is_asked_to_stop(cast):

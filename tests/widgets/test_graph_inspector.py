@@ -176,6 +176,6 @@ def test_a_process_is_told_with_its_command_and_without_a_prompt():
     bare = Inspector(build_graph(config({"A": at("T")})))
     told = str(bare.beside(("socket", "A")))
     assert "command: true" in told
-    assert "Any text will do." in told
+    assert "Any text is accepted." in told
     assert "a process" in told
     assert "Prompt" not in told

@@ -89,10 +89,10 @@ def test_another_socket_tells_what_it_did_and_where_the_cast_is(cast):
     assert (action["text"], action["words"]) == ("The cast is at Check.", "Show it")
     for socket in ("Socket-2", "Socket-4"):
         asked = looked(cast, "prompt", ("socket", socket))["content"]
-        assert asked["words"] == "A preview: what would be asked if it were entered now."
+        assert asked["words"] == "Preview of the prompt if the socket were entered now."
         assert not asked["edit"]
     asked = looked(cast, "prompt", past=cast.at(2))["content"]
-    assert (asked["words"].startswith("What step 2 was asked."), asked["edit"]) == (True, False)
+    assert (asked["words"].startswith("The prompt of step 2."), asked["edit"]) == (True, False)
     assert looked(cast, selected=("socket", "Socket-1"))["title"]["kind"] == "generator"
     assert looked(cast, selected=("socket", "Socket-4"))["title"]["chips"][-1:] != ["1 visit"]
 
@@ -138,7 +138,7 @@ def test_a_process_has_no_prompt_and_a_pinned_socket_says_so(tmp_path):
     cast.step()
     assert "A process was run" in str(looked(cast, "prompt", past=cast.at(1))["content"]["blocks"])
     entered = looked(cast, "prompt")["content"]
-    assert "Change a layer here, and it is entered with it" in entered["words"]
+    assert "If you change a layer" in entered["words"]
     assert entered["edit"]
     cast.pins.add("Socket-2", "pinned")
     assert looked(cast)["title"]["pinned"]
