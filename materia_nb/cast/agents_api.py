@@ -375,7 +375,7 @@ class Asked(Shown):
             said += f", satisfied: {str(self.satisfied).lower()}"
         return [
             f"The answer of {self.agent} is {said}.",
-            *(f"  {one.path}: {one.message}" for one in self.issues),
+            *(f"  {issue.path}: {issue.message}" for issue in self.issues),
         ]
 
     def _blocks(self) -> list[Block]:

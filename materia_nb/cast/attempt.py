@@ -226,8 +226,8 @@ class Attempts(AttemptsView):
                 runner.begin()  # which keeps the files as they are now
         self._runner, self._from = runner, runner.session
         self._asked = _to_ask(runner, socket)
-        layers = [_layers(self._asked, one) for one in prompts or [None]]
-        tables = [(runner.agents, None)] if agents is None else [_table(one) for one in _listed(agents)]
+        layers = [_layers(self._asked, prompt) for prompt in prompts or [None]]
+        tables = [(runner.agents, None)] if agents is None else [_table(entry) for entry in _listed(agents)]
         self._jobs = [
             (Trial(runner, self._asked, table), name, place if texts else 0, texts)
             for table, name in tables
@@ -259,7 +259,7 @@ class Attempts(AttemptsView):
 
     @property
     def _all(self) -> list[tuple[Attempt, Trial]]:
-        return [self._made[place] for place in sorted(self._made)]
+        return [self._made[number] for number in sorted(self._made)]
 
     def __len__(self) -> int:
         return len(self._all)

@@ -44,9 +44,9 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
 
 def amount_of(words: str) -> tuple[float, Any]:
     """Read an amount, ``20000 tokens`` or ``2.5usd``; what is none is 0, or of a unit that there is not."""
-    found = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", words.strip().lower())
+    match = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", words.strip().lower())
     try:
-        number, unit = (float(found[1]), found[2]) if found else (0.0, words)
+        number, unit = (float(match[1]), match[2]) if match else (0.0, words)
     except ValueError:
         number, unit = 0.0, words
     return number, {"token": "tokens", "second": "seconds", "turn": "turns", "s": "seconds"}.get(unit, unit)
@@ -129,17 +129,17 @@ class Breakpoint(NamedTuple):
 
     def _target(self, graph: Graph | None) -> str | None:
         socket = graph.sockets.get(self.socket or "") if graph is not None else None
-        place = self.edge - 1 if isinstance(self.edge, int) else -1
-        return socket.edges[place].to if socket is not None and 0 <= place < len(socket.edges) else None
+        index = self.edge - 1 if isinstance(self.edge, int) else -1
+        return socket.edges[index].to if socket is not None and 0 <= index < len(socket.edges) else None
 
-    def marks(self, source: str, place: int | None, target: str) -> bool:
+    def marks(self, source: str, edge_index: int | None, target: str) -> bool:
         """Whether it stops on a line of the graph: from ``source`` to ``target``, with ``place`` if it is an edge."""
         if self.kind != "edge" or self.socket != source:
             return False
         return (
             self.edge == target
             if isinstance(self.edge, str)
-            else place is not None and self.edge == place + 1
+            else edge_index is not None and self.edge == edge_index + 1
         )
 
     def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
@@ -159,25 +159,25 @@ class Breakpoint(NamedTuple):
         if self.lane is not None and (state.lane is None or state.lane.name != self.lane):
             return False
         if self.kind == "before":
-            here = state.status == "ready" and upcoming is not None and upcoming == self.socket
-            return here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
+            is_here = state.status == "ready" and upcoming is not None and upcoming == self.socket
+            return is_here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
         if last is None or state.status != ("waiting" if self.kind == "refused" else "ready"):
             return False
         if self.kind == "same_again":
-            here = self._is_about(last) and latest_repeats(rules, session)
-            return here and self._is_time(lambda: sum(map(self._is_about, repeats(rules, session))))
+            is_here = self._is_about(last) and latest_repeats(rules, session)
+            return is_here and self._is_time(lambda: sum(map(self._is_about, repeats(rules, session))))
         if self.kind == "every":
             return self._passed(session, last)
         if self.kind == "refused":
-            here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
+            is_here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
-            here = self._times(rules, last) > 0
-        return here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
+            is_here = self._times(rules, last) > 0
+        return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
     def _passed(self, session: Session, last: StepRecord) -> bool:
         """Return True if the last step, with the lanes joined before it, used up one more amount."""
         after = self._used_by(step for step, _ in every_step(session))
-        joined = (one for one in session.streams if one.step == last.number - 1)
+        joined = (streams_ for streams_ in session.streams if streams_.step == last.number - 1)
         lanes = (step for one in joined for lane in one.lanes.values() for step in lane.session.steps)
         amount = self.amount or 0.0
         return (after - self._used_by((last, *lanes))) // amount < after // amount
@@ -250,7 +250,7 @@ class BreakpointSet:
     @property
     def paths(self) -> list[str]:
         """The paths in the state that stop a run when a step changes what is there."""
-        return [one.path for one in self.conditions if one.path is not None]
+        return [condition.path for condition in self.conditions if condition.path is not None]
 
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(tuple(self.conditions))
@@ -259,7 +259,7 @@ class BreakpointSet:
         return len(self.conditions)
 
     def __repr__(self) -> str:
-        return f"<breakpoints: {'; '.join(one.words() for one in self) or 'none'}>"
+        return f"<breakpoints: {'; '.join(breakpoint_.words() for breakpoint_ in self) or 'none'}>"
 
 
 def _is_refused(turn: TurnRecord) -> bool:
@@ -394,7 +394,7 @@ def _name(node: ast.Name, facts: StateFacts) -> Any:
 
 def _both(node: ast.BoolOp, facts: StateFacts) -> bool:
     values = [
-        _value_of(one, facts) for one in node.values
+        _value_of(operand, facts) for operand in node.values
     ]  # each is read, so that what cannot stand there is found at once
     return all(values) if isinstance(node.op, ast.And) else any(values)
 
@@ -416,7 +416,7 @@ def _length(node: ast.Call, facts: StateFacts) -> Any:
 
 
 def _comparison(node: ast.Compare, facts: StateFacts) -> bool:
-    values = [_value_of(one, facts) for one in (node.left, *node.comparators)]
+    values = [_value_of(operand, facts) for operand in (node.left, *node.comparators)]
     return all(_compares(op, a, b) for op, a, b in zip(node.ops, values, values[1:], strict=False))
 
 
@@ -454,18 +454,18 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
 def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
     """Return the breakpoints that a file keeps for a loadout, and what of it could not be read, in a sentence."""
     try:
-        kept = _read(path).get(loadout, [])
+        saved = _read(path).get(loadout, [])
     except MateriaError as error:
         return [], f"The breakpoints kept in {part(str(path), 200)} are not there: {error.what}"
-    given = kept if isinstance(kept, list) else [kept]
-    found, problem = [], f"There are more than {_MOST}." if len(given) > _MOST else ""
-    for one in given[:_MOST]:
+    rows = saved if isinstance(saved, list) else [saved]
+    breakpoints, problem = [], f"There are more than {_MOST}." if len(rows) > _MOST else ""
+    for row in rows[:_MOST]:
         try:
-            found.append(breakpoint_of(one))
+            breakpoints.append(breakpoint_of(row))
         except MateriaError as error:
             problem = error.what
     return (
-        found,
+        breakpoints,
         f"Not all breakpoints kept in {part(str(path), 200)} are there. {problem}" if problem else "",
     )
 
@@ -477,15 +477,15 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
         MateriaError: the disk refuses (``disk``).
     """
     try:
-        kept = _read(path)
+        saved = _read(path)
     except MateriaError:
-        kept = {}
-    kept.pop(loadout, None)
+        saved = {}
+    saved.pop(loadout, None)
     if breakpoints:
-        kept[loadout] = [one.as_json() for one in breakpoints]
+        saved[loadout] = [breakpoint_.as_json() for breakpoint_ in breakpoints]
     with disk(path, "keep the breakpoints"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json_bytes({"version": 1, "loadouts": kept}, indented=True))
+        replace_file(path, json_bytes({"version": 1, "loadouts": saved}, indented=True))
 
 
 def _read(path: Path) -> dict[str, JSON]:

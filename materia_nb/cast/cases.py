@@ -41,7 +41,7 @@ CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
 _CASE: Final = OwnFormat("case", CASE_FORMAT, "cast.export.test(path) writes one")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
-_BOUNDS: Final = [one for one in BOUNDS if one.of != "seconds"]
+_BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
 """What a case bounds: answers that are read take no time."""
 _SHOWN: Final = 80
 _CHANGES: Final = 8
@@ -158,7 +158,7 @@ def case_of(
         "state": dict(start.data),
         "knowledge": dict(start.knowledge),
         "maxTokens": session.state.budget.max_tokens,
-        **{one.key: most for one in _BOUNDS if (most := one.most(session.state.budget)) is not None},
+        **{bound.key: most for bound in _BOUNDS if (most := bound.most(session.state.budget)) is not None},
         "answers": [
             {
                 "socket": key[0],
@@ -253,7 +253,7 @@ def _turn(turn: TurnRecord) -> JSON:
     if turn.usage is not None:
         found["usage"] = turn.usage.as_json()
     if turn.spent:
-        found["spent"] = [one.as_json() for one in turn.spent]
+        found["spent"] = [usage.as_json() for usage in turn.spent]
     return found
 
 
@@ -272,7 +272,7 @@ def read_case(path: Path) -> Case:
 
 def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswer | None]:
     state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
-    most: dict[str, Any] = {one.field: given.get(one.key) for one in _BOUNDS}
+    most: dict[str, Any] = {bound.field: given.get(bound.key) for bound in _BOUNDS}
     if any(one is not None for one in most.values()):
         state = state._replace(budget=replace(rules.graph.budget, **most))
     state = state._replace(budget=replace(state.budget, max_seconds=None))

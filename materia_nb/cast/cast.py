@@ -274,10 +274,10 @@ class Cast:
         from materia_nb.insight.compare import replay_answers
 
         self.now.needs_castable()
-        found = replay_answers(
+        replayed = replay_answers(
             self.now.side, Rules(graph_of(loadout)).in_session(self.runner.rules.session or self.id)
         )
-        return ReplayView(found, self._go_on)
+        return ReplayView(replayed, self._go_on)
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
@@ -375,7 +375,7 @@ class Cast:
             self.runner.begin()
             self.runner.stop.clear()
             self.runner.running = True
-        taken, broken_off = 0, False
+        steps_taken, broken_off = 0, False
 
         def breaks(lane: str) -> bool:
             nonlocal broken_off
@@ -383,7 +383,7 @@ class Cast:
             return broken_off
 
         try:
-            while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
+            while not (pause := self._pause(until, steps, steps_taken, broken_off=broken_off)):
                 if self.runner.rules.graph.regions and self.runner.lanes_are_next:
                     yield from self._through_lanes(breaks, once=steps is not None)
                 else:
@@ -394,7 +394,7 @@ class Cast:
                         step = self.runner.advance(breaks)
                     if step is not None:
                         yield step
-                taken += 1
+                steps_taken += 1
         except BaseException:
             # What went wrong is told; that the derived files are not there yet follows from it.
             with contextlib.suppress(MateriaError):
@@ -407,21 +407,26 @@ class Cast:
 
     def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Give each step of lanes; between two of them others may look at the cast and change it."""
-        made = self.runner.advance_lanes(breaks, once=once)
+        lane_steps = self.runner.advance_lanes(breaks, once=once)
         try:
             while True:
                 with self.runner.lock():
                     self.runner.begin()
-                    step = computing(partial(next, made, None))()
+                    step = computing(partial(next, lane_steps, None))()
                 if step is None:
                     return
                 yield step
         finally:
             with self.runner.lock():
-                made.close()
+                lane_steps.close()
 
     def _pause(
-        self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int, *, broken_off: bool
+        self,
+        until: str | Callable[[Cast], bool] | None,
+        steps: int | None,
+        steps_taken: int,
+        *,
+        broken_off: bool,
     ) -> Pause | None:
         """Whether a run that has taken so many steps stops here, and why; one ``broken_off`` owes a repair turn."""
         status = self.status
@@ -429,17 +434,17 @@ class Cast:
             return OVER[status]
         if self.runner.stop.is_set():
             return "stopped"
-        if broken_off or (taken and (status == "waiting" or self.runner.stuck)) or status == "held":
+        if broken_off or (steps_taken and (status == "waiting" or self.runner.stuck)) or status == "held":
             return "breakpoint" if broken_off else "person"
-        if steps is not None and taken >= steps:
+        if steps is not None and steps_taken >= steps:
             return "steps"
-        if taken and self.breakpoints.reached(self):
+        if steps_taken and self.breakpoints.reached(self):
             return "breakpoint"
         if callable(until):
-            there = until(self)
+            reached = until(self)
         else:
-            there = taken > 0 and until is not None and self.now.next_socket == until
-        return "until" if there else None
+            reached = steps_taken > 0 and until is not None and self.now.next_socket == until
+        return "until" if reached else None
 
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
         """Answer the socket that waits for a person, a question of an agent, or the socket that failed.
@@ -482,14 +487,16 @@ class Cast:
         state = work.session.state
         stopped = self.failure is not None or state.failure is not None
         visit = state.at if stopped else decide.waiting(work.session)
-        here = None if visit is None else work.rules.sockets[visit.socket]
-        if here is not None and here.socket.is_utility and not stopped:
+        socket_rules = None if visit is None else work.rules.sockets[visit.socket]
+        if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
             raise MateriaError(
-                f"{here.socket.id} is a utility; a process answers there.",
+                f"{socket_rules.socket.id} is a utility; a process answers there.",
                 hint="step runs it",
                 kind="not_an_agent",
             )
-        reply = validate_reply(given(answer), "The reply", None if here is None else here.write)
+        reply = validate_reply(
+            given(answer), "The reply", None if socket_rules is None else socket_rules.write
+        )
         if stopped:
             return self.runner.by_hand(work, reply, clean(reply.text))
         decide.check_reply(work.rules, work.session, clean(reply.text))
@@ -518,12 +525,14 @@ class Cast:
         if decision is lane is None and self.status != "held" and not self.runner.lanes_at_work:
             return self._record(decide.finalize)
         word = None if decision is None else decision.replace(" ", "_")
-        satisfied = next((one.satisfied for one, condition in WAITING_FOR.items() if condition == word), None)
-        asked = self.approvals if lane is None else self.approvals.in_lane(lane)
-        return asked.decide(satisfied=satisfied, target=decision if satisfied is None else None)
+        satisfied = next(
+            (result.satisfied for result, condition in WAITING_FOR.items() if condition == word), None
+        )
+        approvals = self.approvals if lane is None else self.approvals.in_lane(lane)
+        return approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 
-    def _record(self, command: Callable[..., Events], *given: object) -> StepRecord:
-        self.runner.and_ask(self.runner, command, *given)
+    def _record(self, command: Callable[..., Events], *arguments: object) -> StepRecord:
+        self.runner.and_ask(self.runner, command, *arguments)
         return self.steps[-1]
 
     def stop(self) -> None:
@@ -660,15 +669,15 @@ class Cast:
         from materia_nb.insight.blame import blame_value
 
         self.now.needs_castable()
-        made = next((one for one in blame_value(self.runner.session, path) if one.step > 0), None)
-        if made is None:
+        latest = next((change for change in blame_value(self.runner.session, path) if change.step > 0), None)
+        if latest is None:
             raise MateriaError(
                 f"No step changed {path!r}.", hint="blame shows where a value comes from", kind="no_change"
             )
         # A person's edit came behind its step, or while that still waited: then it cannot be gone back to. What lanes
         # brought came behind the step that handed the items out.
-        by_hand = made.rule == "edit" and self.steps.at(made.step).after.status in ("ready", "complete")
-        return (made.step if by_hand or made.rule == "P6" else made.step - 1), made.rule == "edit"
+        by_hand = latest.rule == "edit" and self.steps.at(latest.step).after.status in ("ready", "complete")
+        return (latest.step if by_hand or latest.rule == "P6" else latest.step - 1), latest.rule == "edit"
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
         """Start another cast from a step, in its own directory; this one stays as it is (R55).
@@ -684,8 +693,8 @@ class Cast:
         Raises:
             MateriaError: there is no such step (``no_step``), or the cast did not go on from it (``back``).
         """
-        kept = self.steps.at(step).number if step else step
-        return self._begun_as_mine(runner_factory.fork_directory(self.runner, kept, root))
+        number = self.steps.at(step).number if step else step
+        return self._begun_as_mine(runner_factory.fork_directory(self.runner, number, root))
 
     def _go_on(self, replay: Replay) -> Cast:
         return self._begun_as_mine(runner_factory.replay_directory(self.runner, replay))
@@ -694,10 +703,10 @@ class Cast:
         """Resume a cast that begins with what this one did: the same agents, breakpoints and pinned functions."""
         runner = runner_factory.resume_like(self.runner, path)
         try:
-            made = Cast(runner)
-            made.breakpoints.begin_as(self.breakpoints)
+            cast = Cast(runner)
+            cast.breakpoints.begin_as(self.breakpoints)
             runner.definitions = self.runner.definitions
-            return made  # noqa: TRY300 - an interrupt right here would leave the lock to its traceback, too
+            return cast  # noqa: TRY300 - an interrupt right here would leave the lock to its traceback, too
         except BaseException:
             runner.close()
             raise
@@ -736,9 +745,9 @@ class Cast:
         Raises:
             MateriaError: no agent's turn waits there (``not_waiting``, ``not_an_agent``). An agent that fails is a row.
         """
-        self.runner.attempts = made = Attempts(self.runner, socket, n, agents, prompts)
-        made.ask(at_once)
-        return made
+        self.runner.attempts = attempts = Attempts(self.runner, socket, n, agents, prompts)
+        attempts.ask(at_once)
+        return attempts
 
 
 def open_cast(path: Path, agents: AgentTable | None = None) -> Cast:

@@ -50,29 +50,44 @@ class Breakpoints:
         self.problem = ""
         self._refused = False
         if path is not None:
-            found, self.problem = read_breakpoints(path, loadout)
-            self.conditions = dict.fromkeys(found)
+            saved, self.problem = read_breakpoints(path, loadout)
+            self.conditions = dict.fromkeys(saved)
 
-    def put(self, made: Mapping[Breakpoint, StopCondition | None]) -> None:
+    def put(self, added: Mapping[Breakpoint, StopCondition | None]) -> None:
         """Add some; each takes the place of the one that stops there already, whatever time it was for."""
-        there = {one.every_time for one in made}
+        replaced = {breakpoint_.every_time for breakpoint_ in added}
         self.replace(
-            {**{one: how for one, how in self.conditions.items() if one.every_time not in there}, **made}
+            {
+                **{
+                    breakpoint_: how
+                    for breakpoint_, how in self.conditions.items()
+                    if breakpoint_.every_time not in replaced
+                },
+                **added,
+            }
         )
 
     def remove(self, those: Iterable[Breakpoint]) -> None:
         """Take some away, whatever time they are for."""
-        gone = {one.every_time for one in those}
-        self.replace({one: how for one, how in self.conditions.items() if one.every_time not in gone})
+        removed = {breakpoint_.every_time for breakpoint_ in those}
+        self.replace(
+            {
+                breakpoint_: how
+                for breakpoint_, how in self.conditions.items()
+                if breakpoint_.every_time not in removed
+            }
+        )
 
     def replace(self, after: Mapping[Breakpoint, StopCondition | None]) -> None:
         """Have these and no others."""
         before, self.conditions = self.conditions, dict(after)
-        kept, was = ([one for one, how in now.items() if how is None] for now in (after, before))
-        if self._path is None or kept == was:
+        saved, was = (
+            [breakpoint_ for breakpoint_, how in now.items() if how is None] for now in (after, before)
+        )
+        if self._path is None or saved == was:
             return
         try:
-            write_breakpoints(self._path, self._loadout, kept)
+            write_breakpoints(self._path, self._loadout, saved)
         except MateriaError as error:
             if not self._refused:
                 self.problem = f"Breakpoints last as long as this kernel only. {' '.join(str(error).split())}"
@@ -133,9 +148,9 @@ class Settable(BreakpointSet):
         where = condition if isinstance(condition, str) else None
         if where is not None:
             condition_of(where)
-        made = self._meant(socket, edge, (after, refused, not_satisfied, same_again, hollow_answer))
-        made = made._replace(nth=_checked(nth), lane=lane, where=where)
-        self._put(made, None if isinstance(condition, str) else condition)
+        breakpoint_ = self._meant(socket, edge, (after, refused, not_satisfied, same_again, hollow_answer))
+        breakpoint_ = breakpoint_._replace(nth=_checked(nth), lane=lane, where=where)
+        self._put(breakpoint_, None if isinstance(condition, str) else condition)
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Make runs stop after a step, or the n-th step, that changes what stands at a dotted path in the state.
@@ -190,71 +205,75 @@ class Settable(BreakpointSet):
 
         Without anything, all of them.
         """
-        given = (after, refused, not_satisfied, same_again, hollow_answer)
-        if any(given) or edge is not None:
-            meant = self._meant(socket, edge, given)
-            gone = [one for one in self if one.every_time._replace(lane=None) == meant]
+        flags = (after, refused, not_satisfied, same_again, hollow_answer)
+        if any(flags) or edge is not None:
+            meant = self._meant(socket, edge, flags)
+            removed = [
+                breakpoint_ for breakpoint_ in self if breakpoint_.every_time._replace(lane=None) == meant
+            ]
         elif socket is None and path is None:
-            gone = list(self)
+            removed = list(self)
         else:
-            gone = [one for one in self if socket is not None and one.socket == socket]
+            removed = [
+                breakpoint_ for breakpoint_ in self if socket is not None and breakpoint_.socket == socket
+            ]
         if path is not None:
-            gone.append(Breakpoint("changed", path=_path(path)))
-        self.remove(*gone)
+            removed.append(Breakpoint("changed", path=_path(path)))
+        self.remove(*removed)
 
     def remove(self, *those: Breakpoint) -> None:
         """Take away breakpoints, as iterating gives them."""
         raise NotImplementedError
 
-    def toggle(self, one: Breakpoint) -> None:
+    def toggle(self, breakpoint_: Breakpoint) -> None:
         """Add a breakpoint, or take it away if it is there.
 
         Raises:
             MateriaError: the loadout has no such socket or way.
         """
-        if one.every_time in {there.every_time for there in self}:
-            self.remove(one)
+        if breakpoint_.every_time in {other.every_time for other in self}:
+            self.remove(breakpoint_)
         else:
-            self.put(one)
+            self.put(breakpoint_)
 
-    def put(self, one: Breakpoint) -> None:
+    def put(self, breakpoint_: Breakpoint) -> None:
         """Add a breakpoint, in place of the one that stops there, whatever time or condition that was for.
 
         Raises:
             MateriaError: the loadout has no such socket or way.
         """
-        self._check(one)
-        self._put(one)
+        self._check(breakpoint_)
+        self._put(breakpoint_)
 
-    def _put(self, one: Breakpoint, condition: StopCondition | None = None) -> None:
+    def _put(self, breakpoint_: Breakpoint, condition: StopCondition | None = None) -> None:
         raise NotImplementedError
 
-    def _meant(self, socket: str | None, edge: int | str | None, given: Sequence[bool]) -> Breakpoint:
+    def _meant(self, socket: str | None, edge: int | str | None, flags: Sequence[bool]) -> Breakpoint:
         """Return the breakpoint that is meant, where ``given`` says which of ``_SAID`` are."""
-        kinds: dict[BreakKind, bool] = {**dict(zip(_SAID, given, strict=True)), "edge": edge is not None}
-        meant: list[BreakKind] = [kind for kind, said in kinds.items() if said] or ["before"]
+        kinds: dict[BreakKind, bool] = {**dict(zip(_SAID, flags, strict=True)), "edge": edge is not None}
+        meant: list[BreakKind] = [kind for kind, is_set in kinds.items() if is_set] or ["before"]
         if len(meant) > 1:
             raise MateriaError(
                 f"A breakpoint stops at one thing, not at {' and '.join(meant)}.",
                 hint="add one for each",
                 kind="usage",
             )
-        one = Breakpoint(meant[0], socket, edge)
-        self._check(one)
-        return one
+        breakpoint_ = Breakpoint(meant[0], socket, edge)
+        self._check(breakpoint_)
+        return breakpoint_
 
-    def _check(self, one: Breakpoint) -> None:
+    def _check(self, breakpoint_: Breakpoint) -> None:
         graph = self._graph
-        if one.socket is not None:
-            graph.needs_socket(one.socket)
-        elif one.kind in ("before", "after", "edge"):
+        if breakpoint_.socket is not None:
+            graph.needs_socket(breakpoint_.socket)
+        elif breakpoint_.kind in ("before", "after", "edge"):
             raise MateriaError(
                 "The socket of the breakpoint is missing.",
                 hint="only what an output says can be meant of any socket",
                 kind="usage",
             )
-        if one.kind == "edge" and one.socket is not None:
-            _check_way(graph, graph.sockets[one.socket], one.edge)
+        if breakpoint_.kind == "edge" and breakpoint_.socket is not None:
+            _check_way(graph, graph.sockets[breakpoint_.socket], breakpoint_.edge)
 
 
 class CastBreakpoints(Settable):
@@ -308,15 +327,15 @@ class CastBreakpoints(Settable):
 
     def reached(self, cast: object, lane: str = "") -> bool:
         """Whether ``cast``, which this belongs to, or one of its lanes, is at a breakpoint whose condition, if it has one, holds."""
-        found = [self.conditions[one] for one in self._hit(lane)]
-        return any(condition is None or condition(cast) for condition in found)
+        conditions = [self.conditions[breakpoint_] for breakpoint_ in self._hit(lane)]
+        return any(condition is None or condition(cast) for condition in conditions)
 
     def remove(self, *those: Breakpoint) -> None:
         """Take away breakpoints, as iterating gives them."""
         self.change(lambda own: own.remove(those))
 
-    def _put(self, one: Breakpoint, condition: StopCondition | None = None) -> None:
-        self.change(lambda own: own.put({one: condition}))
+    def _put(self, breakpoint_: Breakpoint, condition: StopCondition | None = None) -> None:
+        self.change(lambda own: own.put({breakpoint_: condition}))
 
     def change(self, change: Callable[[Breakpoints], None], *, of_all: bool = False) -> None:
         """Change the cast's own; what is changed ``of_all`` casts changes nothing here while the cast has none."""
@@ -330,10 +349,10 @@ class CastBreakpoints(Settable):
         self._runner.followers.report_change()
 
     def _tell_problem(self) -> None:
-        for one in (self._followed, self._own):
-            if one is not None and one.problem:
-                self._runner.messages.append(one.problem)
-                one.problem = ""
+        for breakpoints in (self._followed, self._own):
+            if breakpoints is not None and breakpoints.problem:
+                self._runner.messages.append(breakpoints.problem)
+                breakpoints.problem = ""
 
 
 class LoadoutBreakpoints(Settable):
@@ -343,10 +362,10 @@ class LoadoutBreakpoints(Settable):
     the project keeps those without a condition for the next kernel.
     """
 
-    def __init__(self, kept: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
+    def __init__(self, breakpoints: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
         """Change ``kept``, and the breakpoints of the cast that is ``current`` if it is of this loadout."""
         super().__init__(graph)
-        self._kept, self._current = kept, current
+        self._kept, self._current = breakpoints, current
 
     @property
     def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
@@ -355,7 +374,7 @@ class LoadoutBreakpoints(Settable):
 
     def remove(self, *those: Breakpoint) -> None:
         """Take away breakpoints, as iterating gives them."""
-        self._change(lambda one: one.remove(those))
+        self._change(lambda breakpoints: breakpoints.remove(those))
 
     def clear(self, socket: str | None = None, path: str | None = None, **where: Any) -> None:
         """Take breakpoints away, as ``cast.breakpoints.clear`` does; those of the current cast too."""
@@ -363,8 +382,8 @@ class LoadoutBreakpoints(Settable):
         if self._current is not None and self._current.are_its_own:
             self._current.clear(socket, path, **where)
 
-    def _put(self, one: Breakpoint, condition: StopCondition | None = None) -> None:
-        self._change(lambda there: there.put({one: condition}))
+    def _put(self, breakpoint_: Breakpoint, condition: StopCondition | None = None) -> None:
+        self._change(lambda breakpoints: breakpoints.put({breakpoint_: condition}))
 
     def _change(self, change: Callable[[Breakpoints], None]) -> None:
         change(self._kept)
@@ -378,10 +397,10 @@ def _check_way(graph: Graph, socket: Socket, edge: int | str | None) -> None:
     targets = dict.fromkeys([*(one.to for one in socket.edges), *(one.target for one in routes), END])
     if edge in targets or (isinstance(edge, int) and 1 <= edge <= len(socket.edges)):
         return
-    ways = [f"{number} to {one.to}" for number, one in enumerate(socket.edges, 1)]
+    edges = [f"{number} to {one.to}" for number, one in enumerate(socket.edges, 1)]
     raise MateriaError(
         f"{socket.id} has no edge {edge!r}.",
-        hint=f"its edges: {', '.join(ways) or 'none'}; it can lead to {', '.join(targets)}",
+        hint=f"its edges: {', '.join(edges) or 'none'}; it can lead to {', '.join(targets)}",
         kind="unknown_edge",
     )
 

@@ -48,12 +48,12 @@ def most_of(words: str) -> tuple[Bound, float]:
     Raises:
         MateriaError: it is none of these (``bad_budget``).
     """
-    said = words.strip().lower().replace(",", "").replace("_", "")
-    alone = f"{said} tokens" if said.isascii() and said.isdigit() else said
-    number, unit = amount_of(f"{said[1:]} usd" if said.startswith("$") else alone)
-    for one in BOUNDS if said[:1].isdigit() or said.startswith("$") else ():
-        if unit == one.unit.lower() and not (one.whole and number % 1):
-            return one, int(number) if one.whole else number
+    amount = words.strip().lower().replace(",", "").replace("_", "")
+    with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
+    number, unit = amount_of(f"{amount[1:]} usd" if amount.startswith("$") else with_unit)
+    for bound in BOUNDS if amount[:1].isdigit() or amount.startswith("$") else ():
+        if unit == bound.unit.lower() and not (bound.whole and number % 1):
+            return bound, int(number) if bound.whole else number
     raise MateriaError(
         f"{words[:40]!r} is not a budget.",
         hint="write 20000 for tokens, 2.50 USD for a cost, 60 seconds, 10 turns, or none",
@@ -122,7 +122,7 @@ class Edits:
             MateriaError: there is no such item, or several are called so (``no_item``), or as :meth:`items`.
         """
         listed = self._runner.snapshot().work_items
-        return self.items(listed, range(len(listed)), again=[_place(listed, one) for one in items])
+        return self.items(listed, range(len(listed)), again=[_place(listed, item) for item in items])
 
     def abandon(self) -> tuple[str, ...]:
         """Give up the item being worked on and go on with the next; it stays in the list as skipped, see :meth:`items`.
@@ -139,9 +139,9 @@ class Edits:
             )
         return self.items(now.work_items, range(len(now.work_items)), abandon=True)
 
-    def _said(self, command: Callable[..., Events], *given: object) -> tuple[str, ...]:
+    def _said(self, command: Callable[..., Events], *arguments: object) -> tuple[str, ...]:
         before = self._runner.session.edits
-        self._runner.edit(command, *given)
+        self._runner.edit(command, *arguments)
         after = self._runner.session.edits
         return after[-1].said if len(after) > len(before) else ()
 
@@ -165,14 +165,14 @@ class Edits:
         if value is not MISSING:
             value = json_copy(value)
         try:
-            made = replaced(before, segments, value)
+            changed = replaced(before, segments, value)
         except RecursionError as error:
             raise nested_too_deeply() from error
-        wanted = within_lists(self._runner.rules, before, segments, removed=value is MISSING)
-        if segments[0] == "workItems" and "workItems" in made:
-            known = wanted.get("workItems")
-            return self.items(made["workItems"], known and known.origins)  # each is checked (R9)
-        return self._said(decide.edit_state, made, wanted)
+        list_edits = within_lists(self._runner.rules, before, segments, removed=value is MISSING)
+        if segments[0] == "workItems" and "workItems" in changed:
+            known = list_edits.get("workItems")
+            return self.items(changed["workItems"], known and known.origins)  # each is checked (R9)
+        return self._said(decide.edit_state, changed, list_edits)
 
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
         """Replace the state's data; lists that are gone over are laid out as in :meth:`items`, which says what it returns.
@@ -238,9 +238,9 @@ class Edits:
             files = self._runner.files
             before = json.loads(files.text_of(CONFIG))
             after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
-            made, previous = (document["materia"][materia] for document in (after, before))
+            current, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # between any two of these the rules and the journal would not agree
-                self._runner.run_command(decide.redefine, materia, made, previous)
+                self._runner.run_command(decide.redefine, materia, current, previous)
                 self._runner.rules = rules
                 try:
                     files.write_json(CONFIG, after)
@@ -280,18 +280,18 @@ class Edits:
         max_turns: int | EllipsisType | None = ...,
     ) -> None:
         """Change the budget of this cast only; None takes a maximum away, one that is not given stays (R20)."""
-        told: dict[str, Any] = {
+        limits: dict[str, Any] = {
             "max_tokens": max_tokens,
             "max_cost_usd": max_cost_usd,
             "max_seconds": max_seconds,
             "max_turns": max_turns,
         }
-        self._set_budget(**{field: most for field, most in told.items() if most is not ...})
+        self._set_budget(**{field: limit for field, limit in limits.items() if limit is not ...})
 
-    def _set_budget(self, **most: Any) -> None:
+    def _set_budget(self, **limits: Any) -> None:
         with self._runner.lock():
             self._runner.begin()
-            self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **most))
+            self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, words: str) -> None:
         """Change the budget as a person writes it: ``20000`` tokens, ``2.50 USD``, ``60 seconds``, ``10 turns``, or ``none`` at all.
@@ -302,8 +302,8 @@ class Edits:
         if words.strip().lower() in ("", "none"):
             self._set_budget(**{one.field: None for one in BOUNDS})
         else:
-            bound, most = most_of(words)
-            self._set_budget(**{bound.field: most})
+            bound, limit = most_of(words)
+            self._set_budget(**{bound.field: limit})
 
     def remember(self, number: int) -> Suggestion:
         """Keep a suggestion in what is known about the project; later casts are told of it.
@@ -337,8 +337,10 @@ class Labels(Shown):
 
     def _blocks(self) -> list[Block]:
         snapshot = self._runner.snapshot()
-        said = [("the cast", self.of())] + [(one.title, snapshot.label_of(one)) for one in snapshot.steps]
-        rows = [(what, label.words) for what, label in said if not label.empty]
+        labels = [("the cast", self.of())] + [
+            (step.title, snapshot.label_of(step)) for step in snapshot.steps
+        ]
+        rows = [(title, label.words) for title, label in labels if not label.empty]
         return [Table(("of", "what people say"), rows, "no labels")]
 
     def of(self, step: StepRecord | int | None = None) -> Label:
@@ -386,32 +388,32 @@ class Labels(Shown):
         with self._runner.lock():
             self._runner.begin()
             record = None if step is None else self._runner.snapshot().steps.at(step)
-            given = {"name": name, "note": note, "verdict": verdict}
-            texts = {key: None if text is None else redacted(str(text)) for key, text in given.items()}
-            said = relabelled(self.of(record), tag=tag, untag=untag, by=by, **texts)
+            changes = {"name": name, "note": note, "verdict": verdict}
+            texts = {key: None if text is None else redacted(str(text)) for key, text in changes.items()}
+            label = relabelled(self.of(record), tag=tag, untag=untag, by=by, **texts)
             key = WHOLE_CAST if record is None else (record.branch, record.number)
-            self._runner.run_command(decide.label, key, said)
-            return said
+            self._runner.run_command(decide.label, key, label)
+            return label
 
     def undo(self, *, by: str = "person") -> None:
         """Take the last change of what is said of the cast and its steps back; raises MateriaError (``undo``) without one."""
         self._runner.edit(decide.unlabel, by, while_running=True)
 
 
-def _place(items: Sequence[JSON], wanted: int | str) -> int:
+def _place(items: Sequence[JSON], reference: int | str) -> int:
     """Return the index of the item that a number, a key or a title means."""
-    titles = [item_label(one, "") for one in items]
-    found = [place for place, title in enumerate(titles) if title == wanted]
-    number = str(wanted).upper().removeprefix("WI-")
-    if not found and number.isdecimal() and 0 < int(number) <= len(items):
+    titles = [item_label(item, "") for item in items]
+    matches = [index for index, title in enumerate(titles) if title == reference]
+    number = str(reference).upper().removeprefix("WI-")
+    if not matches and number.isdecimal() and 0 < int(number) <= len(items):
         return int(number) - 1
-    if len(found) != 1:
+    if len(matches) != 1:
         raise MateriaError(
-            f"{len(found) or 'No'} work item{'s' * (len(found) > 1)} {'are' if len(found) > 1 else 'is'} called {wanted!r}.",
-            hint=f"the number from 1, the key such as WI-2, or the title of one; {did_you_mean(str(wanted), titles)}",
+            f"{len(matches) or 'No'} work item{'s' * (len(matches) > 1)} {'are' if len(matches) > 1 else 'is'} called {reference!r}.",
+            hint=f"the number from 1, the key such as WI-2, or the title of one; {did_you_mean(str(reference), titles)}",
             kind="no_item",
         )
-    return found[0]
+    return matches[0]
 
 
 def _redefined(
@@ -432,16 +434,16 @@ def _redefined(
 
 def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None) -> None:
     """Refuse a definition that is the same, or that earlier steps would have been decided otherwise by."""
-    found = redefinition(old if isinstance(old, dict) else {}, new, materia, owner)
-    if found is None:
+    differences = redefinition(old if isinstance(old, dict) else {}, new, materia, owner)
+    if differences is None:
         raise MateriaError(
             f"The cast has this very definition of {materia} already.",
             hint="retry runs it again; a script is read from its file each time",
             kind="redefine",
         )
-    if found.kept:
+    if differences.kept:
         raise MateriaError(
-            f"{materia} differs in {', '.join(found.kept)}, which earlier steps of this cast went by.",
+            f"{materia} differs in {', '.join(differences.kept)}, which earlier steps of this cast went by.",
             hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(REDEFINED))}",
             kind="redefine",
         )
@@ -470,8 +472,8 @@ class Approvals(ApprovalsNow):
         """
         return Approvals(self._runner, name)
 
-    def _ask(self, command: Callable[..., Events], *given: object) -> StepRecord:
-        self._runner.and_ask(self._work, command, *given)
+    def _ask(self, command: Callable[..., Events], *arguments: object) -> StepRecord:
+        self._runner.and_ask(self._work, command, *arguments)
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
@@ -490,8 +492,8 @@ class Approvals(ApprovalsNow):
         """Let these tools ask again; all of them if none is named."""
         with self._runner.lock():
             self._runner.begin()
-            gone = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
-            self._runner.run_command(approvals.allow, self.allowed - gone)
+            removed = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
+            self._runner.run_command(approvals.allow, self.allowed - removed)
 
     def answer(self, text: str) -> StepRecord:
         """Answer the agent that holds the cast; it goes on in the same conversation.
@@ -605,16 +607,16 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
     if to is None and cast is not None:
         return Chosen(_said_in(cast, name, visit))
     if visit is None and isinstance(to, str | Mapping):
-        given = dict(to) if isinstance(to, Mapping) else to
-        return Chosen(Pin("text", "a text", to_bytes(validate_reply(given, "The pin").text).decode()))
+        value = dict(to) if isinstance(to, Mapping) else to
+        return Chosen(Pin("text", "a text", to_bytes(validate_reply(value, "The pin").text).decode()))
     if visit is None and callable(to) and not isinstance(to, type):
         function = FunctionAgent(to)
         return Chosen(Pin("function", f"the function {function.name}"), function)
-    what = "Nothing" if to is None else f"A value of type {type(to).__name__}"
+    subject = "Nothing" if to is None else f"A value of type {type(to).__name__}"
     if visit is not None:
-        what = f"{what} that has visits"
+        subject = f"{subject} that has visits"
     raise MateriaError(
-        f"{what} was given to pin {name} to.", where=name, hint=f"give {_FORMS}", kind="bad_pin"
+        f"{subject} was given to pin {name} to.", where=name, hint=f"give {_FORMS}", kind="bad_pin"
     )
 
 
@@ -628,18 +630,18 @@ def _said_in(cast: Snapshot, name: str, visit: int | None, whose: str = "") -> P
             if _is(cast.graph, step.socket, name) and _counts(step) and visit in (None, step.visit)
         ]
     if not steps:
-        place = f"{name}{'' if visit is None else f', visit {visit},'} has no output"
+        subject = f"{name}{'' if visit is None else f', visit {visit},'} has no output"
         raise MateriaError(
-            f"{place} in {whose or 'this cast'} that could be pinned.",
+            f"{subject} in {whose or 'this cast'} that could be pinned.",
             where=name,
             hint=f"step first, or pin {_FORMS}",
             kind="no_output",
         )
     if whose and visit is None:
-        found: dict[str, dict[str, str]] = {}
+        outputs: dict[str, dict[str, str]] = {}
         for step in steps:
-            found.setdefault(step.socket, {})[str(step.visit)] = step.output or ""
-        return Pin("visits", whose, visits=found)
+            outputs.setdefault(step.socket, {})[str(step.visit)] = step.output or ""
+        return Pin("visits", whose, visits=outputs)
     last = steps[-1]
     return Pin(
         "text",
@@ -649,18 +651,18 @@ def _said_in(cast: Snapshot, name: str, visit: int | None, whose: str = "") -> P
 
 
 def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
-    found: dict[str, dict[str, str]] = {}
+    outputs: dict[str, dict[str, str]] = {}
     for (socket, visit), text in agent.outputs.items():
         if cast is None or _is(cast.graph, socket, name):
-            found.setdefault(socket, {})[str(visit)] = text
-    if not found:
+            outputs.setdefault(socket, {})[str(visit)] = text
+    if not outputs:
         raise MateriaError(
             f"{name} has no output in {name_of(agent)}.",
             where=name,
             hint="a recording holds what agents said; a cast (recorded:ID) has the outputs of utilities too",
             kind="no_output",
         )
-    return Pin("visits", f"the recording {name_of(agent)}", visits=found)
+    return Pin("visits", f"the recording {name_of(agent)}", visits=outputs)
 
 
 def _is(graph: Graph, socket: str, name: str) -> bool:

@@ -116,7 +116,7 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
             hint="keep the run directory instead",
             kind="no_recording",
         )
-    return [step for one in parts_of(session) for step in one.steps]
+    return [step for part in parts_of(session) for step in part.steps]
 
 
 def recording_of(cast: Snapshot) -> dict[str, JSON]:
@@ -147,7 +147,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
             if spent := [*earlier, *turn.spent]:
                 entry["spent"] = [used.as_json() for used in spent]
                 earlier = []
-            entry |= {name: said for name in ("thinking", "cut") if (said := getattr(turn, name))}
+            entry |= {name: text for name in ("thinking", "cut") if (text := getattr(turn, name))}
             if turn.calls:
                 entry["calls"] = [call.as_json() for call in turn.calls]
             if meta := {name: turn.meta[name] for name in _META if name in turn.meta}:
@@ -168,7 +168,7 @@ def read_recording(path: Path) -> RecordedAgent:
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
     """Make an agent that answers as a recording says; ``name`` is its name where it is shown."""
     turns = _RECORDING.checked(recording, where).get("turns")
-    found: dict[tuple[str, int], list[RecordedTurn]] = {}
+    turns_of_visit: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):
         if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
             raise _RECORDING.bad(where, f"turns[{number}] has no text")
@@ -177,26 +177,26 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
             raise _RECORDING.bad(
                 where, f"turns[{number}] does not say which visit of which socket it answers"
             )
-        so_far = found.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
+        so_far = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
-    return RecordedAgent(found, name=name)
+    return RecordedAgent(turns_of_visit, name=name)
 
 
 def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
     mode, usage, meta = turn.get("kind"), turn.get("usage"), turn.get("meta")
     kind: TurnKind | None = "work" if first and mode == "draft" else _KINDS.get(str(mode))
-    told = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
+    meta_fields = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
     calls = tuple(filter(None, map(call_from, _list(turn.get("calls")))))
     spent = tuple(filter(None, map(_usage, _list(turn.get("spent")))))
-    said = {name: turn[name] for name in ("thinking", "cut") if isinstance(turn.get(name), str)}
-    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told, **said), calls, kind, spent)
+    texts = {name: turn[name] for name in ("thinking", "cut") if isinstance(turn.get(name), str)}
+    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), meta_fields, **texts), calls, kind, spent)
 
 
-def _usage(given: object) -> Usage | None:
-    if not isinstance(given, dict) or not given:
+def _usage(value: object) -> Usage | None:
+    if not isinstance(value, dict) or not value:
         return None
-    return Usage(**{key: given[key] for key in Usage.__dataclass_fields__ if key in given})
+    return Usage(**{key: value[key] for key in Usage.__dataclass_fields__ if key in value})
 
 
-def _list(given: object) -> list[Any]:
-    return given if isinstance(given, list) else []
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

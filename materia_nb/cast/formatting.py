@@ -115,18 +115,18 @@ class EventsView(TableOf[MateriaEvent]):
         lanes = any(one.lane for one in events)
         rows = [
             (
-                str(one.sequence),
-                *[shorten(one.lane, 40)] * lanes,
-                str(one.step),
-                one.socket,
-                f"{one.item_key} {short(one.item_label or '', 40)}" if one.item_key is not None else "",
-                one.severity,
-                shorten(one.name, 80),
-                shorten(one.message, 200),
-                shorten(one.source, 80),
-                "" if one.payload is None else shorten(compact(one.payload), 200),
+                str(event.sequence),
+                *[shorten(event.lane, 40)] * lanes,
+                str(event.step),
+                event.socket,
+                f"{event.item_key} {short(event.item_label or '', 40)}" if event.item_key is not None else "",
+                event.severity,
+                shorten(event.name, 80),
+                shorten(event.message, 200),
+                shorten(event.source, 80),
+                "" if event.payload is None else shorten(compact(event.payload), 200),
             )
-            for one in events
+            for event in events
         ]
         columns = ("step", "socket", "item", "severity", "type", "message", "source", "payload")
         super().__init__(events, ("event", *["lane"] * lanes, *columns), rows, "no output reported an event")
@@ -343,7 +343,7 @@ def output_words(step: StepRecord) -> str:
     if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
         return plain((reading.context or "")[:_READ])
     if reading is not None and isinstance(reading.work_items, list):
-        titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]
+        titles = [str(item.get("title", "")) for item in reading.work_items if isinstance(item, dict)]
         return f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}"
     if step.shown is not None:
         return plain(step.shown[:_READ])
@@ -432,9 +432,9 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Casts on disk, newest first."""
     columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
     rows: list[tuple[str, ...]] = []
-    for one in entries:
-        steps = "" if one.steps is None else str(one.steps)
-        rows.append((one.id, one.loadout or "", one.outcome, steps, short(one.request or "", 60)))
+    for entry in entries:
+        steps = "" if entry.steps is None else str(entry.steps)
+        rows.append((entry.id, entry.loadout or "", entry.outcome, steps, short(entry.request or "", 60)))
     if any(one.name or one.tags or one.verdict or one.note for one in entries):
         columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
         rows = [
@@ -489,7 +489,7 @@ def sought(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
     ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` look in that alone.
     """
     wanted = [word.partition(":") for word in query.casefold().split()]
-    return [one for one in entries if all(_holds(one, *word) for word in wanted)]
+    return [entry for entry in entries if all(_holds(entry, *word) for word in wanted)]
 
 
 def _holds(entry: CastEntry, field: str, colon: str, rest: str) -> bool:

@@ -71,19 +71,19 @@ class LaneWork(Work):
 
     def _is_alone(self) -> bool:
         """Whether no other lane works in the directory of this one, around it or inside."""
-        here = (self.base / self.session.state.scope.cwd).resolve()
+        folder = (self.base / self.session.state.scope.cwd).resolve()
         others = (
             (self.base / lane.session.state.scope.cwd).resolve()
             for name, lane in self.main.session.streams[-1].lanes.items()
             if name != self.lane and lane.session.state.scope != BASE
         )
-        return here.is_dir() and not any(
-            one.is_relative_to(here) or here.is_relative_to(one) for one in others
+        return folder.is_dir() and not any(
+            other.is_relative_to(folder) or folder.is_relative_to(other) for other in others
         )
 
-    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+    def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Keep what a command leads to in the lane."""
-        self.main.apply(decide.in_lane, self.lane, command, *given, later=later)
+        self.main.apply(decide.in_lane, self.lane, command, *arguments, later=later)
 
 
 class Lanes:
@@ -123,15 +123,15 @@ class Lanes:
         """Return how many turns a socket, and its materia, had in all lanes, those that are asked now among them."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
-        asked = self.asked
+        asked_sockets = self.asked
         lanes = [lane.session.turns for lane in session.streams[-1].lanes.values()]
 
         def count(key: str, now: int) -> int:
             before = session.turns.get(key, 0)
             return before + sum(turns.get(key, 0) - before for turns in lanes) + now
 
-        alike = sum(sockets[other].socket.materia.id == materia for other in asked)
-        return count(socket, asked.count(socket)), count(f"materia {materia}", alike)
+        alike = sum(sockets[other].socket.materia.id == materia for other in asked_sockets)
+        return count(socket, asked_sockets.count(socket)), count(f"materia {materia}", alike)
 
     def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Run the lanes, and give each step once it is made, or a person must answer there.
@@ -143,18 +143,22 @@ class Lanes:
         stop = self._main.stop
         left: set[str] = set()  # those that a person must answer
         rests: set[str] = set()  # those that have run their one socket
-        halted = made = False
+        halted = stepped = False
         try:
             while True:
-                if not halted and not stop.is_set() and (begun := self._start_next(left, rests)) is not None:
-                    if begun in left:
-                        yield self._latest(begun)
+                if (
+                    not halted
+                    and not stop.is_set()
+                    and (started := self._start_next(left, rests)) is not None
+                ):
+                    if started in left:
+                        yield self._latest(started)
                     continue
                 if not self._asked:
                     break
                 if (name := self._take_next()) is None:
                     continue
-                waits, made = self.work(name).session.state.waiting_at is not None, True
+                waits, stepped = self.work(name).session.state.waiting_at is not None, True
                 if waits and not self._goes_on:
                     left.add(name)
                 elif once:
@@ -165,8 +169,8 @@ class Lanes:
         except BaseException:
             self._give_up()
             raise
-        wait = lanes_running(self._main.session) is not None and any(one.lane for one in self._due())
-        self.stuck = wait and not (halted or stop.is_set() or (once and made))
+        wait = lanes_running(self._main.session) is not None and any(action.lane for action in self._due())
+        self.stuck = wait and not (halted or stop.is_set() or (once and stepped))
 
     def _latest(self, name: str) -> StepRecord:
         step = self.work(name).session.steps.latest
@@ -205,15 +209,15 @@ class Lanes:
         if job.at_once or not platform.THREADS:
             self._came.put((name, job, job.run()))
         else:
-            here = copy_context()  # which knows on what loop coroutines run
-            act = partial(here.run, lambda: self._came.put((name, job, job.run())))
+            context = copy_context()  # which knows on what loop coroutines run
+            act = partial(context.run, lambda: self._came.put((name, job, job.run())))
             platform.start_thread(act, f"materia-lane-{name}")
         return name
 
     def _take_next(self) -> str | None:
         """Take what came of the next job; its lane, None where nothing came yet or nobody wants it any more."""
         try:
-            name, job, came = platform.resting(partial(self._came.get, timeout=_LOOK_S))
+            name, job, result = platform.resting(partial(self._came.get, timeout=_LOOK_S))
         except queue.Empty:
             return None
         if self._asked.get(name, ("", None))[1] is not job:
@@ -223,7 +227,7 @@ class Lanes:
         if at_work is None or at_work.lanes[name].is_over:
             job.drop()
             return None
-        self._goes_on = job.take(came)
+        self._goes_on = job.take(result)
         return name
 
     def _give_up(self) -> None:

@@ -516,7 +516,7 @@ def copy_scripts(graph: Graph) -> list[str]:
         before = utility_step.copies(folder)
         utility_step.synchronize(folder)
         gone += [
-            one for one in utility_step.copies(folder) if one.status == "set aside" and one not in before
+            copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before
         ]
     return [
         f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in gone

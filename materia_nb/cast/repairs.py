@@ -80,13 +80,13 @@ class Redefinition(NamedTuple):
     @property
     def lines(self) -> list[tuple[str, str]]:
         """The fields that differ, written as JSON: each line behind ``+``, ``-`` or a blank; what is far from a change is left out."""
-        found: list[tuple[str, str]] = []
+        changed: list[tuple[str, str]] = []
         for key in _differing(self.old, self.new):
-            told = ndiff(_field(key, self.old), _field(key, self.new))
-            lines = [(line[0], line[2:]) for line in told if line[0] != "?"]
+            compared = ndiff(_field(key, self.old), _field(key, self.new))
+            lines = [(line[0], line[2:]) for line in compared if line[0] != "?"]
             near = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
-            found += [line for at, line in enumerate(lines) if at in near or at == 0]
-        return found
+            changed += [line for at, line in enumerate(lines) if at in near or at == 0]
+        return changed
 
 
 def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
@@ -143,15 +143,15 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
     if failure is None:
         return []
     socket = cast.graph.sockets.get(failure.socket or "")
-    says = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
-    says["folders"] = ", ".join(folders_asked(cast))
-    says["more"] = _granted(failure)
-    says["before"] = str(len(cast.steps) - 1)
+    values = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
+    values["folders"] = ", ".join(folders_asked(cast))
+    values["more"] = _granted(failure)
+    values["before"] = str(len(cast.steps) - 1)
     acts: Mapping[str, Act] = ACTS
     if lanes_at_work(cast.session) is not None:
         acts = {**ACTS, "recast": ACTS["recast"]._replace(does="go on with the lanes that were not accepted")}
     return [
-        Offer(name, *(text.format(**says) for text in acts[name][:3]))
+        Offer(name, *(text.format(**values) for text in acts[name][:3]))
         for name in FAILURE_KINDS.get(failure.kind, OTHER).acts
         if _can(cast, name, changed)
     ]
@@ -161,11 +161,11 @@ def folders_asked(cast: Snapshot) -> list[str]:
     """Return the directories outside the project that a cast, or lanes of it, stopped before, as ``allow`` takes them (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
-        one
-        for one in (there.engine for there in _stopped(cast))
-        if one.failure is not None and one.failure.kind == "folder_asks" and one.scope != BASE
+        engine
+        for engine in (snapshot.engine for snapshot in _stopped(cast))
+        if engine.failure is not None and engine.failure.kind == "folder_asks" and engine.scope != BASE
     ]
-    return list(dict.fromkeys(f"{approvals.FOLDER}{base / one.scope.cwd}" for one in asks))
+    return list(dict.fromkeys(f"{approvals.FOLDER}{base / engine.scope.cwd}" for engine in asks))
 
 
 def _stopped(cast: Snapshot) -> list[Snapshot]:
@@ -200,7 +200,7 @@ def _can(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
         "resend": cut_short,
         "reword": cut_short,
         "budget": cast.budget_used_up,
-        "revive": any(one.at_limit for one in stopped) and not cast.budget_used_up,
+        "revive": any(snapshot.at_limit for snapshot in stopped) and not cast.budget_used_up,
         "allow_folder": bool(folders_asked(cast)),
         "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),

@@ -192,7 +192,7 @@ class Runner(Work):
         """Return the cast as it is now."""
         session = self.session  # read once: a step may end meanwhile
         functions = (name for name, pin in session.pins.items() if pin.kind == "function")
-        gone = tuple(name for name in functions if name not in self.functions)
+        lost_pins = tuple(name for name in functions if name not in self.functions)
         live = Live(
             writable=self.journal is not None,
             continuing=self.continuing,
@@ -203,14 +203,14 @@ class Runner(Work):
             raised=self.raised,
             attempts=self.attempts,
             stops=BreakpointSet(self.stops.conditions),
-            pins_gone=gone,
+            pins_gone=lost_pins,
             messages=tuple(self.messages),
             differences=self.differences,
             definitions=self.definitions,
             agents=self.agents.chosen,
         )
-        given = session, self.rules, self.files.path, self.base
-        return Snapshot(*given, problems=self.problems, answerers=self.answered_by, live=live)
+        cast_parts = session, self.rules, self.files.path, self.base
+        return Snapshot(*cast_parts, problems=self.problems, answerers=self.answered_by, live=live)
 
     def report_text(self) -> None:
         """Call those that listen to the answer that is coming."""
@@ -290,9 +290,11 @@ class Runner(Work):
         if since is None or not self._lock.locked():
             return None
         visit = self.session.state.waiting_at
-        asked = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
-        agents = (one for one in asked if not self.rules.sockets[one].socket.is_utility)
-        who = " and ".join(f"{self._called(one)} of {one}" for one in agents)
+        asked_sockets = (
+            [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
+        )
+        agents = (socket for socket in asked_sockets if not self.rules.sockets[socket].socket.is_utility)
+        who = " and ".join(f"{self._called(agent)} of {agent}" for agent in agents)
         return (
             f"waits for {who + ' to return' if who else 'the step to end'} ({time.monotonic() - since:.0f} s)"
         )
@@ -302,24 +304,24 @@ class Runner(Work):
         name = self.answered_by(socket) if isinstance(agent, FunctionAgent) else None
         return name or name_of(agent)
 
-    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+    def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Keep what a command leads to: ``command(rules, session, *given, now)``; ``later`` as for :meth:`keep`."""
         with self.recording:  # what an agent of a lane tells comes from a thread of its own
-            self.keep(command(self.rules, self.session, *given, now()), later=later)
+            self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
-    def edit(self, command: Callable[..., Events], *given: object, while_running: bool = False) -> None:
+    def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
         """Carry out a command: behind a step that is being made, or not at all then (``busy``)."""
         if not while_running:
             self.refuse_while_running()
         with self.lock():
             self.begin()
-            self.run_command(command, *given)
+            self.run_command(command, *arguments)
 
-    def and_ask(self, work: Work, command: Callable[..., Events], *given: object) -> None:
+    def and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
         """Carry out a command in the cast or a lane of it, whose agent then goes on."""
         with self.lock():
             self.begin()
-            work.run_command(command, *given)
+            work.run_command(command, *arguments)
             self.stop.clear()
             work.ask()
             self.write_derived()
@@ -401,16 +403,18 @@ class Runner(Work):
         """The directory that the cast works in: the project, or a folder of its own (a fork's, where files are kept)."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
-    def begin_files(self, apart: Path | None) -> None:
+    def begin_files(self, own_folders: Path | None) -> None:
         """Keep the files that the cast begins with, where they are kept; ``apart`` as in :class:`~materia_nb.cast.runner_factory.Plan`."""
-        if apart is None or not self.session.keeps:
+        if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
         note = {"cast": self.files.path.name, "step": 0, "by": "start"}
-        kept = self.keeper_of(self.project, skip=apart).take(None, note)
-        self.keeper_of(self.files.path / OWN, own=True).check_out(kept.commit)
-        begun = ev.FilesKept(commit=kept.commit, by="start", left_out=kept.left_out, folder=OWN, ts=now())
-        self.keep((begun,))
+        snapshot = self.keeper_of(self.project, skip=own_folders).take(None, note)
+        self.keeper_of(self.files.path / OWN, own=True).check_out(snapshot.commit)
+        event = ev.FilesKept(
+            commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=OWN, ts=now()
+        )
+        self.keep((event,))
 
     def file_snapshots(self) -> FileSnapshots:
         """Return what keeps the files."""
@@ -455,10 +459,10 @@ class Runner(Work):
             once: whether each lane runs one socket, rather than as far as it comes.
         """
         if self.rules.graph.regions and self.lanes_are_next:
-            made = None
+            latest = None
             for step in self.advance_lanes(breaks, once=once):
-                made = step
-            return made
+                latest = step
+            return latest
         if self.session.state.status not in ("ready", "waiting"):
             raise over(self.session)
         try:
@@ -511,7 +515,7 @@ class Runner(Work):
     def lanes_that_ask(self) -> list[str]:
         """The lanes that ask a person for something: leave for tool calls, a word of theirs."""
         due = pending(self.rules, self.session) if self.lanes_at_work else ()
-        return [one.lane for one in due if one.what == "person"]
+        return [action.lane for action in due if action.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
         """Return the work of a lane, without a name that of the one that waits; of one that stopped, where the cast did.
@@ -520,18 +524,20 @@ class Runner(Work):
             MateriaError: several are (``which_lane``), or there is no such lane (``unknown_lane``).
         """
         due = pending(self.rules, self.session)
-        waiting = [one.lane for one in due if one.lane and one.what in ("agent", "person")]
+        waiting = [action.lane for action in due if action.lane and action.what in ("agent", "person")]
         if self.session.state.failure is not None and (stopped := lanes_at_work(self.session)) is not None:
             lanes = stopped.lanes.values()
-            waiting = [one.name for one in lanes if one.status == "failed" or one.session.state.waiting_at]
+            waiting = [
+                lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at
+            ]
         if name is None and len(waiting) != 1:
-            what = "Say in which lane." if waiting else "No lane waits for a person."
+            message = "Say in which lane." if waiting else "No lane waits for a person."
             hint = (
                 f"there wait {', '.join(waiting)}: say which lane"
                 if waiting
                 else "run or retry continues them"
             )
-            raise MateriaError(what, hint=hint, kind="which_lane")
+            raise MateriaError(message, hint=hint, kind="which_lane")
         return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
 
     @property
@@ -560,8 +566,8 @@ class Runner(Work):
         else:
             opened = decide.by_hand(self.rules, self.session, now())
         session = fold(self.rules, self.session, opened)
-        here = session.streams[-1].lanes[work.lane].session if work.lane else session
-        decide.check_reply(self.rules, here, text)
+        session_there = session.streams[-1].lanes[work.lane].session if work.lane else session
+        decide.check_reply(self.rules, session_there, text)
         self.stop.clear()
         self.keep(opened, later=True)
         try:

@@ -93,7 +93,7 @@ class Prepared(NamedTuple):
 def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
     """Make the run directory, write how the cast begins, and return the runner before its first step."""
     rules = Rules(plan.graph)
-    begun = ev.CastStart(
+    start = ev.CastStart(
         request=request,
         config_source=plan.source,
         artifact_root=str(plan.root),
@@ -107,7 +107,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         ts=now(),
     )
     path = new_run_dir(plan.root)
-    rules, begun = rules.in_session(path.name), begun.replace(session=path.name, place=location_of(path))
+    rules, start = rules.in_session(path.name), start.replace(session=path.name, place=location_of(path))
     files = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None
@@ -115,8 +115,8 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         lock = CastLock(path)
         files.write_json(CONFIG, dict(plan.document))
         journal = Journal(files.journal, lock, sync=plan.sync)
-        session = evolve.begin_session(rules, begun)
-        journal.append(lines_of([begun], session, files))
+        session = evolve.begin_session(rules, start)
+        journal.append(lines_of([start], session, files))
         if plan.sync:
             with disk(path, "make the directory of the cast"):
                 sync_folder(str(path))
@@ -160,10 +160,10 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     files = RunDir(path)
     recorded = read_recorded(files, to_look=True)
     rules, lines = recorded.rules, recorded.contents.lines
-    found = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
-    found += damages(recorded.contents)
+    messages = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
+    messages += damages(recorded.contents)
     if recorded.contents.torn:
-        found.append("The last line of the journal is torn; it was left out.")
+        messages.append("The last line of the journal is torn; it was left out.")
     if recorded.problems:
         done = as_recorded(rules, lines, files.text_of)
     else:
@@ -175,7 +175,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
         project=recorded.project,
         agents=agents or AgentTable(),
         differences=done.differences,
-        messages=[*_not_castable(rules, recorded.problems), *done.messages, *found],
+        messages=[*_not_castable(rules, recorded.problems), *done.messages, *messages],
         problems=recorded.problems,
         continuing=RESUME if recorded.ours else CONTINUE_COPY,
     )
@@ -246,8 +246,12 @@ def _keep_envelope(runner: Runner) -> None:
         return
     lines = read_journal(runner.files.journal).lines
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
-    place = max(outputs, default=0)
-    before = read_session(runner.rules, lines[:place], runner.files.text_of).session.state if place else None
+    latest_output = max(outputs, default=0)
+    before = (
+        read_session(runner.rules, lines[:latest_output], runner.files.text_of).session.state
+        if latest_output
+        else None
+    )
     visit = None if before is None else before.waiting_at
     if before is not None and visit is not None and visit.socket == last.socket:
         try:
@@ -261,8 +265,8 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
     with runner.lock():
         runner.begin()
         runner.write_derived()
-        kept = len(runner.session.steps) if number is None else number
-        return fork_files(runner.files, runner.rules, kept, root, now=number is None)
+        number_of_steps = len(runner.session.steps) if number is None else number
+        return fork_files(runner.files, runner.rules, number_of_steps, root, now=number is None)
 
 
 def replay_directory(runner: Runner, replay: Replay) -> Path:
@@ -300,19 +304,23 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         ts=when,
     )
     return write_events(
-        root, rules, start, [*pins, *(one.replace(ts=when) for one in replay.events)], sync=runner.files.sync
+        root,
+        rules,
+        start,
+        [*pins, *(event.replace(ts=when) for event in replay.events)],
+        sync=runner.files.sync,
     )
 
 
 def resume_like(runner: Runner, path: Path) -> Runner:
     """Resume a cast that begins with what another one did: with the same agents and pinned functions."""
     try:
-        made = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
-        made.functions.update(runner.functions)  # no journal holds them
+        resumed = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
+        resumed.functions.update(runner.functions)  # no journal holds them
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # nothing of it has happened yet
         raise
-    return made
+    return resumed
 
 
 def _ask_anew(runner: Runner) -> bool:
@@ -326,7 +334,11 @@ def _ask_anew(runner: Runner) -> bool:
 
 def _owners_of(graph: Graph) -> dict[str, JSON]:
     """Return the directories of the config files that materia came from, by their ids (R24)."""
-    return {one.id: str(one.owner) for socket in graph.sockets.values() if (one := socket.materia).owner}
+    return {
+        materia.id: str(materia.owner)
+        for socket in graph.sockets.values()
+        if (materia := socket.materia).owner
+    }
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:

@@ -173,14 +173,14 @@ class Snapshot:
         """The breakpoints that the cast is at, whatever their conditions say."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
-        return [one for one in stops if one.hit(self.rules, self.session, upcoming)]
+        return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:
         """What each socket is called: by its materia's label, behind its id where several have the same."""
         labels = {id_: part(socket.materia.label, 60) for id_, socket in self.graph.sockets.items()}
         count = Counter(labels.values())
-        return {id_: one if count[one] == 1 else f"{part(id_)} {one}" for id_, one in labels.items()}
+        return {id_: label if count[label] == 1 else f"{part(id_)} {label}" for id_, label in labels.items()}
 
     @cached_property
     def steps(self) -> StepList:
@@ -229,14 +229,14 @@ class Snapshot:
         if not name:
             return self
         needs_one_of(name, self.lanes, f"The cast has no lane {name!r}.", "unknown_lane")
-        here: Snapshot = self.lanes[name].now
-        return here
+        snapshot: Snapshot = self.lanes[name].now
+        return snapshot
 
     def maker_of(self, step: StepRecord) -> Snapshot:
         """Return the lane that made one of :attr:`all_steps`, as a cast is shown; this snapshot itself if the cast did."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
-        made = next((lane for lane in lanes if any(one is step for one in lane.session.steps)), None)
-        return self if made is None else LaneNow(made, self).now
+        maker = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
+        return self if maker is None else LaneNow(maker, self).now
 
     @property
     def failed_at(self) -> tuple[str, str]:
@@ -283,12 +283,12 @@ class Snapshot:
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
         walk, _ = governing(self.rules, self.engine, (WORK_ITEMS,))
-        found = standings(self.engine, walk)
+        statuses = standings(self.engine, walk)
         at_work = lanes_at_work(self.session)
         for lane in at_work.lanes.values() if at_work is not None else ():
             for index in lane.indexes:
-                found[index] = standing(lane.session.state, (walk.iterator.cursor, index, ()))
-        return found
+                statuses[index] = standing(lane.session.state, (walk.iterator.cursor, index, ()))
+        return statuses
 
     @cached_property
     def prompt(self) -> Prompt | None:
@@ -423,8 +423,8 @@ class Snapshot:
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
         """Return another session of this cast as it is shown: of a moment, or of a lane."""
-        given, answerers = (session, self.rules, self.run_dir, self.project), self.answered_by
-        return Snapshot(*given, problems=self.problems, answerers=answerers, live=live)
+        cast_parts, answerers = (session, self.rules, self.run_dir, self.project), self.answered_by
+        return Snapshot(*cast_parts, problems=self.problems, answerers=answerers, live=live)
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -482,9 +482,9 @@ class Snapshot:
 class ApprovalsNow:
     """What the agents of a cast ask a person for, and what they were allowed."""
 
-    def __init__(self, seen: Callable[[], Snapshot]) -> None:
+    def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
         """``seen`` returns the cast as it is to be looked at: at one moment, or whenever it is asked."""
-        self._seen = seen
+        self._seen = take_snapshot
 
     def __repr__(self) -> str:
         return f"<approvals of {self.cast.id}: {len(self.asking)} asked for>"

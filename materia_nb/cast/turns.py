@@ -44,13 +44,13 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         before: how many turns the socket, and its materia, had, where the session does not know of all.
         functions: those that are tools, by name.
     """
-    here = rules.sockets[visit.socket]
-    materia, item = here.socket.materia, visit.item
-    free = visit.mode in here.any_text  # anything may be said before the final answer
+    socket_rules = rules.sockets[visit.socket]
+    materia, item = socket_rules.socket.materia, visit.item
+    free = visit.mode in socket_rules.any_text  # anything may be said before the final answer
     state = session.state
     last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
     value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output
-    asked = session.asked if document is None else compact(document)
+    question = session.asked if document is None else compact(document)
     turn = object.__new__(
         Turn
     )  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
@@ -60,8 +60,8 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_label=materia.label,
         visit=visit.visit,
         kind=turn_kind(visit.mode, first=not visit.drafts),
-        prompt=asked if isinstance(asked, str) else lambda: asked.text,
-        parts=() if isinstance(asked, str) else lambda: asked.parts,
+        prompt=question if isinstance(question, str) else lambda: question.text,
+        parts=() if isinstance(question, str) else lambda: question.parts,
         item=item.value if item else None,
         state=state.data,
         last=None if value is MISSING else value,
@@ -73,8 +73,8 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         tools=materia.tools,
         model=materia.model,
         thinking=materia.thinking,
-        wants=None if free else dict(here.wants) or None,
-        schema=None if free or here.schema is None else thawed(here.schema),
+        wants=None if free else dict(socket_rules.wants) or None,
+        schema=None if free or socket_rules.schema is None else thawed(socket_rules.schema),
         request=state.request,
         cast_id=run_dir.name,
         project=folder,

@@ -90,11 +90,11 @@ def over(session: Session) -> MateriaError:
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
     if hold is not None:
-        ways = "approve or deny" if hold.needs == "consent" else "answer"
+        choices = "approve or deny" if hold.needs == "consent" else "answer"
         return MateriaError(
             f"The cast is held ({hold.action}): {hold.reason}",
             where=state.at.socket if state.at else None,
-            hint=f"{ways}, accept its output as it is (accept), correct it (edit output), or abort",
+            hint=f"{choices}, accept its output as it is (accept), correct it (edit output), or abort",
             kind="held",
         )
     if failure is None:
@@ -184,37 +184,37 @@ class Work(ABC):
         """
         session = self.session
         step, before = len(session.steps), None if folder else session.files
-        told = ev.FilesKept(step=step, by=by, folder=folder, lane=lane, ts=now())
+        event = ev.FilesKept(step=step, by=by, folder=folder, lane=lane, ts=now())
         note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
         try:
-            kept = keeper().take(before, {**note, "lane": lane} if lane else note)
-            names = () if by == "start" else kept.changed
-            told = told.replace(
-                commit=kept.commit,
-                left_out=kept.left_out,
+            snapshot = keeper().take(before, {**note, "lane": lane} if lane else note)
+            names = () if by == "start" else snapshot.changed
+            event = event.replace(
+                commit=snapshot.commit,
+                left_out=snapshot.left_out,
                 changed=names[:MOST_CHANGED],
                 in_all=len(names),
             )
         except MateriaError as error:
             if by == "start" and not lane:
                 raise
-            told = told.replace(problem=" ".join(str(error).split()))
+            event = event.replace(problem=" ".join(str(error).split()))
             of = f" of the lane {lane}" if lane else ""
-            self.messages.append(f"The files after step {step}{of} are not kept: {told.problem}")
-        if (told.commit, told.left_out) != (before, self._left_out):
-            self._left_out = told.left_out
-            self.main.apply(lambda _rules, _session, _ts: (told,))
+            self.messages.append(f"The files after step {step}{of} are not kept: {event.problem}")
+        if (event.commit, event.left_out) != (before, self._left_out):
+            self._left_out = event.left_out
+            self.main.apply(lambda _rules, _session, _ts: (event,))
 
     @abstractmethod
-    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+    def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Keep what a command leads to in this line of work: ``command(rules, session, *given, now)``.
 
         ``later``: the next write, which follows in the same call, has it too.
         """
 
-    def run_command(self, command: Callable[..., Events], *given: object) -> None:
+    def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
         """Carry out a command of :mod:`materia_nb.engine.decide` here."""
-        self.apply(command, *given)
+        self.apply(command, *arguments)
 
     # -- steps ----------------------------------------------------------------------------
 
@@ -296,8 +296,8 @@ class Work(ABC):
             return project
         folder = project / scope.cwd
         if not folder.is_dir():
-            what = f"The scope {scope.id!r} works in a directory that is not there."
-            raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
+            message = f"The scope {scope.id!r} works in a directory that is not there."
+            raise AgentError(message, where=str(folder), hint="make it, then retry", kind="no_folder")
         real, leave = folder.resolve(), approvals.FOLDER + str(folder)
         if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
             raise AgentError(
@@ -337,9 +337,9 @@ class Work(ABC):
             self.files.write(names[0], result.process.stdout)
             self.files.write(names[1], result.process.stderr)
             self.files.write_json(f"{base}.command.json", record)
-            told = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
-            assert told is not None  # noqa: S101 - of a known type
-            self._tell(told)
+            event = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
+            assert event is not None  # noqa: S101 - of a known type
+            self._tell(event)
             if result.failure is None:
                 self.handle_reply(Answer(result.stdout, process=result.summary))
             elif result.failure.kind != "interrupted":
@@ -350,11 +350,11 @@ class Work(ABC):
 
     def _timed(self, work: Callable[[], object]) -> object:
         """Wait for an agent or a process, and measure for how long; the next event of the visit tells it."""
-        begun = now()
+        started = now()
         try:
             return resting(work)
         finally:
-            self.worked += max(0, now() - begun)
+            self.worked += max(0, now() - started)
 
     def took(self) -> int:
         """Return what was measured, to be told now."""
@@ -366,9 +366,9 @@ class Work(ABC):
         self.apply(lambda _rules, _session, _ts: (event,))
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
-        here, run_dir = self.rules.sockets[visit.socket], self.files.path
-        socket = here.socket
-        if self._seen is None and here.sees_changes:
+        socket_rules, run_dir = self.rules.sockets[visit.socket], self.files.path
+        socket = socket_rules.socket
+        if self._seen is None and socket_rules.sees_changes:
             self._seen = self._look()
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.saying = []
@@ -421,10 +421,10 @@ class Work(ABC):
         error = answer if isinstance(answer, Exception) else None
         reply = None
         if error is None and answer is not None:
-            here = self.rules.sockets[visit.socket]
+            socket_rules = self.rules.sockets[visit.socket]
             try:
-                free, thinks = visit.mode in here.any_text, can_think(agent)
-                reply = validate_reply(answer, _TheAgent(agent), here.write, free=free, thinks=thinks)
+                free, thinks = visit.mode in socket_rules.any_text, can_think(agent)
+                reply = validate_reply(answer, _TheAgent(agent), socket_rules.write, free=free, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
             except Exception as unsound:  # noqa: BLE001 - agents are other people's code
@@ -468,38 +468,40 @@ class Work(ABC):
                 used = validate_usage(usage, f"The agent of {visit.socket}")
                 self.run_command(decide.spent, self._priced(agent, visit, used))
 
-    def handle_reply(self, given: Answer) -> None:
+    def handle_reply(self, reply: Answer) -> None:
         """Take an output of the socket that waits, as it was given: without keys, and with what this line of work knows of it."""
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - what is answered was entered
-        here = self.rules.sockets[visit.socket]
-        files = self._look() if here.sees_changes else None
-        thought = given.thinking if self.rules.graph.keep_thinking else ""
-        answer = given._replace(
-            text=redacted(given.text),
-            meta=scrubbed_json(dict(given.meta)) if given.meta else NOTHING,
-            changed=changed_files(self._seen, files) if here.sees_changes else (),
+        socket_rules = self.rules.sockets[visit.socket]
+        files = self._look() if socket_rules.sees_changes else None
+        thought = reply.thinking if self.rules.graph.keep_thinking else ""
+        answer = reply._replace(
+            text=redacted(reply.text),
+            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
+            changed=changed_files(self._seen, files) if socket_rules.sees_changes else (),
             thinking=truncate_thinking(redacted(thought)) if thought else "",
-            cut=redacted(given.cut) if given.cut else "",
+            cut=redacted(reply.cut) if reply.cut else "",
             worked=self.took(),
         )
-        alone = here.naming is None and here.learner is None and here.filing is None
-        command = decide.answer if here.naming is None else self._answered
+        writes_nothing_else = (
+            socket_rules.naming is None and socket_rules.learner is None and socket_rules.filing is None
+        )
+        command = decide.answer if socket_rules.naming is None else self._answered
         if self.session.keeps:
             self._record_with_files(command, answer)
         else:
-            self.apply(command, answer, later=alone and self.goes_on)
-        if here.sees_changes:
+            self.apply(command, answer, later=writes_nothing_else and self.goes_on)
+        if socket_rules.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
             self._seen = files if at is not None and at.drafts == visit.drafts else None
-        if here.learner is not None or here.filing is not None:
+        if socket_rules.learner is not None or socket_rules.filing is not None:
             self.write_side_files(visit, before)
 
-    def _record_with_files(self, command: Callable[..., Events], *given: object) -> None:
+    def _record_with_files(self, command: Callable[..., Events], *arguments: object) -> None:
         """Write what a command leads to and the files of the step in one write: no end of the process comes between the two."""
         with HeldInterrupts(), self.main.recording:
-            self.apply(command, *given, later=True)
+            self.apply(command, *arguments, later=True)
             self.keep_files("step")
             self.write_waiting()
 

@@ -245,14 +245,21 @@ class LoadoutCompareView(Shown, LoadoutComparison):
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
         own = {route for route, has in self.routes.items() if has == name} | self.changed_routes
-        sockets = {one.of: "both" for one in self.differences if self.sockets.get(one.of) == "both"}
+        sockets = {
+            difference.of: "both"
+            for difference in self.differences
+            if self.sockets.get(difference.of) == "both"
+        }
         sockets |= {id_: name for id_, has in self.sockets.items() if has == name}
         return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
 
     def _blocks(self) -> list[Block]:
         if not self:
             return [Line("A and B are the same loadout, but for names and layout.")]
-        rows = [(one.of, one.field, *_values(one.a, one.b)) for one in self.differences]
+        rows = [
+            (difference.of, difference.field, *_values(difference.a, difference.b))
+            for difference in self.differences
+        ]
         return [Table(_LOADOUT_COLUMNS, rows), *_named_pictures(self.pictures)]
 
 
@@ -321,7 +328,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.problems = tuple(problems)
-        rows = [(one.original.name, *replayed_words(one)) for one in replays]
+        rows = [(replay.original.name, *replayed_words(replay)) for replay in replays]
         rows += [(name, "cannot be replayed", "", why) for name, why in problems]
         super().__init__(replays, ("cast", "goes", "step", "why"), rows, "no casts to replay")
 

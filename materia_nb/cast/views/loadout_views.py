@@ -45,8 +45,8 @@ class ReportView(Shown):
         report, name = self.report, f"{self.name}: " if self.name else ""
         counts = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
         findings = [
-            *(("problem", one) for one in report.problems),
-            *(("hint", one) for one in report.shown_hints),
+            *(("problem", problem) for problem in report.problems),
+            *(("hint", hint) for hint in report.shown_hints),
         ]
         said: list[Block] = [Line(name + counts)]
         if findings:
@@ -298,7 +298,7 @@ class ExploreView(_View, Exploration):
         return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
 
     def _parts(self) -> Iterable[Block]:
-        lengths = ", ".join(str(one) for one in self.items)
+        lengths = ", ".join(str(item) for item in self.items)
         yield Line(f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states")
         yield from lines(self.notes)
         if self.complete_search:
@@ -498,7 +498,9 @@ class PromptsView(_View):
     @property
     def marks(self) -> Marks:
         """How often each socket was asked."""
-        return Marks(visits={one.socket: len(self.sides[0].of(one.socket)) for one in self.sides[0].prompts})
+        return Marks(
+            visits={prompt.socket: len(self.sides[0].of(prompt.socket)) for prompt in self.sides[0].prompts}
+        )
 
     def __getitem__(self, step: int) -> Prompt:
         """Return the prompt of a step; of several castContext that with the first.
@@ -506,7 +508,7 @@ class PromptsView(_View):
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
         """
-        found = next((one.prompt for one in self.sides[0].prompts if one.step == step), None)
+        found = next((prompt.prompt for prompt in self.sides[0].prompts if prompt.step == step), None)
         if found is None:
             steps = ", ".join(str(one.step) for one in self.sides[0].prompts)
             raise MateriaError(

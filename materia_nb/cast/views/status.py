@@ -130,14 +130,14 @@ def _offered(cast: Snapshot) -> Iterator[str]:
         kept = f" in {', '.join(changed.kept)} too, so only a new cast can have it" if changed.kept else ""
         yield f"{changed.materia} was changed since this cast began{kept}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_CHANGED_SHOWN])
-    ways = [one.verbs for one in offers(cast, changed)] if cast.writable else []
+    ways = [offer.verbs for offer in offers(cast, changed)] if cast.writable else []
     if ways:
         yield f"ways to continue: {'; '.join(ways)}"
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
     """Say why a run stopped here; a breakpoint in front of the socket that comes next needs no more words."""
-    if pause == "breakpoint" and any(one.kind != "before" or one.nth for one in hit):
+    if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
         return f" (breakpoint: {'; '.join(one.words(cast.graph) for one in hit)})"
     return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
 
@@ -155,9 +155,9 @@ def _standing(cast: Snapshot) -> list[str]:
         missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
         lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{most}{missing}")
     lines += [
-        f"{one.of}: {one.so_far(now.usage, limit)}"
-        for one in BOUNDS[1:]
-        if (limit := one.most(now.budget)) is not None
+        f"{bound.of}: {bound.so_far(now.usage, limit)}"
+        for bound in BOUNDS[1:]
+        if (limit := bound.most(now.budget)) is not None
     ]
     return [*lines, shorten(label, 200)] if label else lines
 
@@ -179,7 +179,7 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
 
 def _warnings(odd: Sequence[CastWarning]) -> Iterator[str]:
     """What is odd about a complete cast (R45)."""
-    yield from (f"warning: {one}" for one in odd[:_WARNINGS_SHOWN])
+    yield from (f"warning: {warning}" for warning in odd[:_WARNINGS_SHOWN])
     if len(odd) > _WARNINGS_SHOWN:
         yield f"and {len(odd) - _WARNINGS_SHOWN} more warnings (cast.now.warnings)"
 
@@ -190,7 +190,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
     yield from (shorten(line, _CONCLUSION_CHARS) for line in conclusion[:_CONCLUSION_LINES])
     if len(conclusion) > _CONCLUSION_LINES:
         yield f"and {counted(len(conclusion) - _CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
-    left = sum(not one.kept for one in cast.suggestions)
+    left = sum(not suggestion.kept for suggestion in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
 
@@ -374,7 +374,11 @@ def marks_of(cast: Snapshot) -> Marks:
         traversals=dict(now.traversals),
         last_route=route,
         progress=loop_progress(cast),
-        breakpoints=frozenset(one.socket for one in cast.breakpoints if one.socket and one.kind != "edge"),
+        breakpoints=frozenset(
+            breakpoint_.socket
+            for breakpoint_ in cast.breakpoints
+            if breakpoint_.socket and breakpoint_.kind != "edge"
+        ),
         break_routes=_break_routes(cast),
         warnings=_codes(cast),
         budgets=edges_used(cast.rules, cast.engine),
@@ -405,7 +409,7 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
 
 def _break_routes(cast: Snapshot) -> frozenset[Route]:
     """The ways on the graph that have a breakpoint."""
-    stops = [one for one in cast.breakpoints if one.kind == "edge"]
+    stops = [breakpoint_ for breakpoint_ in cast.breakpoints if breakpoint_.kind == "edge"]
     return frozenset(
         link.route
         for link in (links(cast.graph) if stops else ())
@@ -418,8 +422,8 @@ def _break_routes(cast: Snapshot) -> frozenset[Route]:
 def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
     """The codes of the warnings by socket."""
     codes: dict[str, dict[str, None]] = {}
-    for one in cast.warnings:
-        codes.setdefault(one.socket or "", {})[one.code] = None
+    for warning in cast.warnings:
+        codes.setdefault(warning.socket or "", {})[warning.code] = None
     return {socket: tuple(found) for socket, found in codes.items()}
 
 
@@ -513,7 +517,7 @@ def _took(lane: LaneNow, until: int) -> str:
 
 def _latest_in_lane(cast: Snapshot) -> int:
     """Return the last moment that is known of the cast or a lane."""
-    times = [one.lane.ended for one in cast.lanes.values() if one.lane.ended is not None]
+    times = [lane.lane.ended for lane in cast.lanes.values() if lane.lane.ended is not None]
     for steps in (cast.steps, *(one.now.steps for one in cast.lanes.values())):
         times += [steps[-1].ended or steps[-1].started] if steps else []
     return max(times, default=0)

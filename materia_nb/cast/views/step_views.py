@@ -109,7 +109,7 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     last = next((one for one in earlier if one.socket == step.socket and one.prompt is not None), None)
     if last is None or last.prompt is None:
         return ""
-    before = {one.name: one.text for one in last.prompt.parts}
+    before = {part.name: part.text for part in last.prompt.parts}
     now = {one.name: one.text for one in prompt.parts}
     names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
     changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
@@ -144,13 +144,14 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     decision, wanted = step.decision, cast.rules.sockets[step.socket].wants
     if decision is not None:
         # Some things are found odd only when the output is applied, such as an update that was not allowed.
-        read = {one.code for one in step.reading.warnings} if step.reading else set()
+        read = {warning.code for warning in step.reading.warnings} if step.reading else set()
         said += _warnings([one for one in decision.warnings if one.code not in read])
     if wanted:
         said.append(Table(("required", "what it must be"), list(wanted.items())))
     if decision is not None and decision.assigned:
         rows = [
-            (f"state.{one.target}", one.source, "yes" if one.found else "no") for one in decision.assigned
+            (f"state.{assignment.target}", assignment.source, "yes" if assignment.found else "no")
+            for assignment in decision.assigned
         ]
         said.append(Table(("assigned to", "from", "there"), rows))
     if step.prompt is not None:
@@ -196,7 +197,11 @@ def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
 
 def _warnings(warnings: Sequence[Issue]) -> list[Block]:
     """What is odd about an output without being a reason to refuse it."""
-    return [Table(("where", "warning"), [(one.path, one.message) for one in warnings])] if warnings else []
+    return (
+        [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])]
+        if warnings
+        else []
+    )
 
 
 def _answered_by(turn: TurnRecord) -> list[str]:

@@ -69,9 +69,9 @@ def budget_view(cast: Snapshot) -> Table:
     """Tokens, cost, time and turns against the budget: what it bounds, the tokens, and the cost where there is one."""
     usage, budget = cast.engine.usage, cast.engine.budget
     rows = [
-        (one.of, one.so_far(usage), *_share(one.used(usage), one.most(budget), one.form))
-        for one in BOUNDS
-        if one.most(budget) is not None or one.of == "tokens" or (one.of == "cost" and usage.cost)
+        (bound.of, bound.so_far(usage), *_share(bound.used(usage), bound.most(budget), bound.form))
+        for bound in BOUNDS
+        if bound.most(budget) is not None or bound.of == "tokens" or (bound.of == "cost" and usage.cost)
     ]
     return Table(("", "so far", "budget", "used"), rows)
 
@@ -208,7 +208,7 @@ QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
 
 def quests_view(quests: Sequence[Quest]) -> Table:
     """The quests of a board, in their order."""
-    return Table(QUEST_COLUMNS, [quest_row(one) for one in quests], "no quests yet: quest add REQUEST")
+    return Table(QUEST_COLUMNS, [quest_row(quest) for quest in quests], "no quests yet: quest add REQUEST")
 
 
 def quest_row(quest: Quest) -> tuple[str, ...]:
@@ -440,7 +440,7 @@ class LineBlame(Shown):
             Line(self.words),
         ]
         if self.step is not None and self.step.prompt is not None:
-            task = next((one.text for one in self.step.prompt.parts if one.name == "task"), "")
+            task = next((part.text for part in self.step.prompt.parts if part.name == "task"), "")
             said += [Code(task, title="Its agent's task")] if task else []
             said.append(Fold("The whole prompt of its agent", prompt_blocks(self.step.prompt)))
         return said
