@@ -302,7 +302,7 @@ def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
     for path, value, told in [
         ("workItems", [{"title": "x"}], "no context"),
         ("workItems", {"0": 1}, "must be a list"),
-        ("workItems.0.titel", 1, "title and context only"),
+        ("workItems.0.titel", 1, "only title and context"),
         ("workItems.7.title", "x", "no element '7'"),
         (" .. ", 1, "names nothing"),
     ]:

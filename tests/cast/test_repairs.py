@@ -38,7 +38,7 @@ def kinds_in_the_code() -> set[str]:
                     found |= texts(node.args[:1])
                 if name == "AgentError":
                     found |= texts(one.value for one in node.keywords if one.arg == "kind")
-            if isinstance(node, ast.Assign) and "kind, how" in ast.unparse(node.targets[0]):
+            if isinstance(node, ast.Assign) and "kind, ending" in ast.unparse(node.targets[0]):
                 found |= texts(node.value.elts[:1] if isinstance(node.value, ast.Tuple) else [])
     return found - NO_FAILURE - {""}
 
