@@ -107,8 +107,8 @@ class Agents(AgentTable):
         Raises:
             MateriaError: there is no such file or cast, or it is not a recording (``bad_recording``).
         """
-        if (given := self._recording(reference)) is not None:
-            return given
+        if (recording := self._recording(reference)) is not None:
+            return recording
         cast = open_cast(find_cast(self._loadouts.casts_root, str(reference)))
         return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
 
@@ -201,8 +201,8 @@ class Agents(AgentTable):
         if agent is not None:
             table.set(socket, agent)
         graph, asked = in_their_form(graph, table), table.for_turn(socket, graph.sockets[socket].materia.id)
-        given, project = dict(state or {}), self._loadouts.project
-        return asked_alone(graph, socket, asked, request=request, item=item, state=given, project=project)
+        data, project = dict(state or {}), self._loadouts.project
+        return asked_alone(graph, socket, asked, request=request, item=item, state=data, project=project)
 
     # -- pins -----------------------------------------------------------------------
 
@@ -223,15 +223,15 @@ class Agents(AgentTable):
             MateriaError: as ``cast.pins.add``.
         """
         last = self._casts().last
-        here = last if last is not None and name in names_of(last.graph) else None
+        snapshot = last if last is not None and name in names_of(last.graph) else None
         loadout = None
         if name not in as_object(self._loadouts.config.document.get("materia")):
-            graph = self._loadouts.graph() if here is None else here.graph
+            graph = self._loadouts.graph() if snapshot is None else snapshot.graph
             needs_name(graph, name)
             loadout = graph.name
-        chosen = choose(None if here is None else here.now, name, self._answer_of(to), visit)
-        if here is not None and here.now.writable and here.status != "complete":
-            here.pins.put(name, chosen)
+        chosen = choose(None if snapshot is None else snapshot.now, name, self._answer_of(to), visit)
+        if snapshot is not None and snapshot.now.writable and snapshot.status != "complete":
+            snapshot.pins.put(name, chosen)
         self.pins[name] = BenchPin(chosen, loadout)
         return chosen.pin
 
@@ -242,10 +242,10 @@ class Agents(AgentTable):
             MateriaError: it is not pinned (``not_pinned``).
         """
         last = self._casts().last
-        here = last.pins if last is not None and last.now.writable else None
-        needs_pinned(name, [*self.pins, *(here or ())])
-        if here is not None and name in here:
-            here.remove(name)
+        pins = last.pins if last is not None and last.now.writable else None
+        needs_pinned(name, [*self.pins, *(pins or ())])
+        if pins is not None and name in pins:
+            pins.remove(name)
         self.pins.pop(name, None)
 
     def _answer_of(self, to: object) -> object:
@@ -253,8 +253,8 @@ class Agents(AgentTable):
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
-        given = self._recording(reference)
-        return self._casts().held(reference) if given is None else given
+        recording = self._recording(reference)
+        return self._casts().held(reference) if recording is None else recording
 
     def prepared(
         self,
@@ -284,26 +284,28 @@ class Agents(AgentTable):
             table.set(key, self._answerer(agent))
         return _without_utilities(graph, table)
 
-    def table_of_link(self, made: Composition, graph: Graph) -> AgentTable:
+    def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
         """Who answers in a cast of a composition, whose resolved graph this is; raises as :meth:`table`.
 
         Whoever is set for a socket answers it under its new id.
         """
-        renamed = {new: old for table in made.sockets for old, new in table.items()} | dict(made.copies)
+        renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(
+            composition.copies
+        )
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
         """What is pinned in a cast: what is given for it only, before what is pinned in all."""
         known = names_of(graph)
-        found = {
-            key: one.chosen
-            for key, one in self.pins.items()
-            if key in known and one.loadout in (None, graph.name)
+        chosen_pins = {
+            key: pin.chosen
+            for key, pin in self.pins.items()
+            if key in known and pin.loadout in (None, graph.name)
         }
         for key, to in (pins or {}).items():
             needs_name(graph, key)
-            found[key] = choose(None, key, self._answer_of(to))
-        return found
+            chosen_pins[key] = choose(None, key, self._answer_of(to))
+        return chosen_pins
 
 
 def in_their_form(graph: Graph, table: AgentTable) -> Graph:
@@ -311,18 +313,18 @@ def in_their_form(graph: Graph, table: AgentTable) -> Graph:
 
     The document has it too, so that a cast that is resumed is told the same, whoever answers then.
     """
-    found: dict[str, PromptForm] = {}
+    forms: dict[str, PromptForm] = {}
     for id_, socket in graph.sockets.items():
         agent = table.for_turn(id_, socket.materia.id)
         if socket.prompt_form is None and not socket.is_utility and isinstance(agent, ModelAgent):
-            found |= {} if agent.prompt_form is None else {id_: agent.prompt_form}
-    if not found:
+            forms |= {} if agent.prompt_form is None else {id_: agent.prompt_form}
+    if not forms:
         return graph
     document: JSON = graph.document
-    for id_, form in found.items():
+    for id_, form in forms.items():
         document = replaced(document, ["loadouts", graph.name, "sockets", id_, "promptForm"], form)
     sockets = {
-        id_: replace(one, prompt_form=found.get(id_, one.prompt_form)) for id_, one in graph.sockets.items()
+        id_: replace(one, prompt_form=forms.get(id_, one.prompt_form)) for id_, one in graph.sockets.items()
     }
     return replace(graph, sockets=sockets, document=document)
 
@@ -333,10 +335,10 @@ def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     Only materia count: a socket of that name may be meant in another loadout.
     """
     utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
-    told = {one.name for one in agents.describe() if one.name is not None}
+    names = {line.name for line in agents.describe() if line.name is not None}
     if isinstance(agents.default, ScriptedAgent):
-        told |= set(agents.default.names)
-    for name in sorted(utilities & told):
+        names |= set(agents.default.names)
+    for name in sorted(utilities & names):
         raise no_agent(name, name)
     return agents
 
@@ -370,11 +372,11 @@ class Asked(Shown):
     def _lines(self) -> list[str]:
         if self.text is None:
             return [f"{self.agent} gave no answer: a person answers, or has to approve a tool call."]
-        said = "accepted" if self.accepted else "refused"
+        verdict = "accepted" if self.accepted else "refused"
         if self.satisfied is not None:
-            said += f", satisfied: {str(self.satisfied).lower()}"
+            verdict += f", satisfied: {str(self.satisfied).lower()}"
         return [
-            f"The answer of {self.agent} is {said}.",
+            f"The answer of {self.agent} is {verdict}.",
             *(f"  {issue.path}: {issue.message}" for issue in self.issues),
         ]
 
@@ -395,10 +397,10 @@ def asked_alone(
 ) -> Asked:
     """Ask a socket's agent once; see :meth:`materia_nb.cast.workbench.Workbench.agents.ask`."""
     rules = Rules(graph)
-    here = rules.sockets[socket]
-    if here.socket.is_utility:
+    socket_rules = rules.sockets[socket]
+    if socket_rules.socket.is_utility:
         raise MateriaError(f"{socket} is a utility, which is not asked.", where=socket, kind="not_an_agent")
-    data, iterator = json_copy(dict(state)), here.socket.iterator
+    data, iterator = json_copy(dict(state)), socket_rules.socket.iterator
     path = state_path(iterator.items) if iterator is not None else ()
     if item is not None and not path:
         raise MateriaError(
@@ -420,8 +422,8 @@ def asked_alone(
     answer = agent.answer(turn)
     if answer is None or isinstance(answer, Asking):
         return Asked(socket, name_of(agent), prompt, None, session)
-    free = visit.mode in here.any_text
+    free = visit.mode in socket_rules.any_text
     who = f"The agent {name_of(agent)}"
-    text = redacted(validate_reply(answer, who, here.write, free=free, thinks=can_think(agent)).text)
+    text = redacted(validate_reply(answer, who, socket_rules.write, free=free, thinks=can_think(agent)).text)
     events = decide.answer(rules, session, Answer(text), now())
     return Asked(socket, name_of(agent), prompt, text, fold(rules, session, events))

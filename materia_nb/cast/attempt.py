@@ -69,15 +69,15 @@ class Trial(Runner):
     @contextmanager
     def in_own_folder(self, number: int) -> Iterator[None]:
         """Work on a copy of the files, where they are kept, so that no try sees another's; what becomes of them is kept."""
-        begun = self.session.files
-        if begun is None:
+        start_commit = self.session.files
+        if start_commit is None:
             yield
             return
         own = self.files.path / ATTEMPTS / f"{os.getpid()}-{number}"
         keeper = FileSnapshots(own, self.files.path.parent, self.files.path.name, own=True)
         shutil.rmtree(own, ignore_errors=True)
         try:
-            keeper.check_out(begun)
+            keeper.check_out(start_commit)
             self._own = own
             yield
             note = {
@@ -86,28 +86,28 @@ class Trial(Runner):
                 "by": "step",
                 "attempt": number,
             }
-            self.wrote = (begun, keeper.take(begun, note).commit)
+            self.wrote = (start_commit, keeper.take(start_commit, note).commit)
         finally:
             self._own = None
             shutil.rmtree(own, ignore_errors=True)
 
-    def run_command(self, command: Callable[..., Events], *given: object) -> None:
+    def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
         """Carry out a command in memory, and note it."""
-        super().run_command(command, *given)
-        self.done.append(lambda runner, _: runner.run_command(command, *given))
+        super().run_command(command, *arguments)
+        self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
     def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
         """Believe what events lead to; nothing is written."""
         self.session = fold(self.rules, self.session, events)
 
-    def handle_reply(self, given: Answer) -> None:
+    def handle_reply(self, reply: Answer) -> None:
         """Take an answer; one that is refused is not asked for again."""
         worked = self.worked
-        super().handle_reply(given)
+        super().handle_reply(reply)
 
-        def adopt(runner: Runner, told: Mapping[str, JSON]) -> None:
+        def adopt(runner: Runner, attempt_fields: Mapping[str, JSON]) -> None:
             runner.worked = worked
-            runner.handle_reply(given._replace(meta={**given.meta, "attempt": dict(told)}))
+            runner.handle_reply(reply._replace(meta={**reply.meta, "attempt": dict(attempt_fields)}))
 
         self.done.append(adopt)
         at = self.session.state.waiting_at
@@ -140,14 +140,14 @@ def tried(
     for layer, text in texts.items():
         trial.run_command(decide.edit_prompt, layer, text)
     prompt = trial.session.asked
-    begun = time.monotonic()
+    started = time.monotonic()
     if isinstance(agent, PersonAgent):
         error = "a person answers here: give agents"
     else:
         with trial.in_own_folder(number):
             trial.ask()
         error = trial.failed
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     step = trial.session.steps[-1]
     turns = step.turns[len(before.steps[-1].turns) :]
     reading = turns[-1].reading if turns else None
@@ -264,12 +264,12 @@ class Attempts(AttemptsView):
     def __len__(self) -> int:
         return len(self._all)
 
-    def __getitem__(self, place: Any) -> Any:
-        found = self._all[place]
-        return [one for one, _ in found] if isinstance(place, slice) else found[0]
+    def __getitem__(self, index: Any) -> Any:
+        selected = self._all[index]
+        return [attempt for attempt, _ in selected] if isinstance(index, slice) else selected[0]
 
     def __iter__(self) -> Iterator[Attempt]:
-        return (one for one, _ in self._all)
+        return (attempt for attempt, _ in self._all)
 
     @property
     def socket(self) -> str:
@@ -286,9 +286,9 @@ class Attempts(AttemptsView):
             MateriaError: there is no such attempt (``no_attempt``), it has no answer that would be accepted
                 (``refused``), or the turn does not wait any more as it was asked (``gone_on``).
         """
-        one, trial = self._nth(number)
-        if not one.valid:
-            why = one.error or summarize_issues(one.issues, 3) or one.leads
+        attempt, trial = self._nth(number)
+        if not attempt.valid:
+            why = attempt.error or summarize_issues(attempt.issues, 3) or attempt.leads
             raise MateriaError(
                 f"Attempt {number} has no answer that would be accepted: {why}",
                 where=self.socket,
@@ -307,9 +307,13 @@ class Attempts(AttemptsView):
                 )
             if runner.session.state.status == "ready":
                 runner.enter()
-            told: dict[str, JSON] = {"number": number, "of": len(self._jobs), "agent": one.agent}
-            if one.wording:
-                told["wording"] = one.wording
+            attempt_fields: dict[str, JSON] = {
+                "number": number,
+                "of": len(self._jobs),
+                "agent": attempt.agent,
+            }
+            if attempt.wording:
+                attempt_fields["wording"] = attempt.wording
             if trial.wrote is not None:
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
@@ -318,8 +322,8 @@ class Attempts(AttemptsView):
                         kind="gone_on",
                     )
                 runner.file_snapshots().restore(*trial.wrote)
-            for again in trial.done:
-                again(runner, told)
+            for repeat in trial.done:
+                repeat(runner, attempt_fields)
             runner.write_derived()
             return runner.session.steps[-1]
 
@@ -329,25 +333,28 @@ class Attempts(AttemptsView):
         Raises:
             MateriaError: there is no such attempt (``no_attempt``), or it has no answer (``refused``).
         """
-        one, _ = self._nth(number)
-        if one.text is None:
+        attempt, _ = self._nth(number)
+        if attempt.text is None:
             raise MateriaError(
-                f"Attempt {number} has no answer: {one.error}", where=self.socket, kind="refused"
+                f"Attempt {number} has no answer: {attempt.error}", where=self.socket, kind="refused"
             )
-        pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {one.agent}", clean(one.text))
+        pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {attempt.agent}", clean(attempt.text))
         Pins(self._runner).put(self.socket, Chosen(pin))
         return pin
 
     def _still_waits(self, session: Session) -> bool:
         """Whether the same turn waits: of the same visit, with the same said before, and asked the same."""
-        here, asked = entered(self._runner.rules, session), self._asked
-        if here is None or here.asking or len(here.abandoned) != len(asked.abandoned):
+        current, asked = entered(self._runner.rules, session), self._asked
+        if current is None or current.asking or len(current.abandoned) != len(asked.abandoned):
             return False
-        one, other = (decide.waiting(given)._replace(grant=None) for given in (here, asked))
+        visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (current, asked))
         left, right = (
-            given.asked if isinstance(given.asked, str) else given.asked.text for given in (here, asked)
+            session_.asked if isinstance(session_.asked, str) else session_.asked.text
+            for session_ in (current, asked)
         )
-        return one == other and left == right and here.said == asked.said and here.calls == asked.calls
+        return (
+            visit == other and left == right and current.said == asked.said and current.calls == asked.calls
+        )
 
     def _nth(self, number: int) -> tuple[Attempt, Trial]:
         if type(number) is not int or not 1 <= number <= len(self):
@@ -366,13 +373,13 @@ class Attempts(AttemptsView):
         """
         rows = (
             {
-                **{name: getattr(one, name, None) for name in _FIELDS},
-                "input": one.usage.input,
-                "output": one.usage.output,
-                "tokens": one.usage.tokens,
-                "cost": one.usage.cost,
+                **{name: getattr(attempt, name, None) for name in _FIELDS},
+                "input": attempt.usage.input,
+                "output": attempt.usage.output,
+                "tokens": attempt.usage.tokens,
+                "cost": attempt.usage.cost,
             }
-            for one in self
+            for attempt in self
         )
         return data_frame(rows, _FIELDS)
 
@@ -408,9 +415,11 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
             f"{visit.socket} is a utility; a process answers there.", hint="step runs it", kind="not_an_agent"
         )
     if session.asking or (visit.mode == "draft" and visit.drafts and session.wish is None):
-        what = "tool calls wait to be approved" if session.asking else "a draft waits to be judged"
+        question = "tool calls wait to be approved" if session.asking else "a draft waits to be judged"
         raise MateriaError(
-            f"A person decides first: {what}.", hint="approve or deny; refine or accept", kind="not_waiting"
+            f"A person decides first: {question}.",
+            hint="approve or deny; refine or accept",
+            kind="not_waiting",
         )
     return session
 
@@ -422,18 +431,18 @@ def entered(rules: Rules, session: Session) -> Session | None:
     return session if session.state.status == "waiting" else None
 
 
-def _layers(session: Session, given: Wording | None) -> dict[str, str]:
+def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
     """The layers that a wording changes, and their texts."""
-    if given is None:
+    if wording is None:
         return {}
     if session.wish is not None:
         raise MateriaError(
             "The next prompt is your message about the draft.", hint="refine with another", kind="prompt"
         )
-    if isinstance(given, str):
+    if isinstance(wording, str):
         visit = decide.waiting(session)
-        return {"task": template(given)(session.state, visit.item)}
-    return {name: clean(text) for name, text in given.items()}
+        return {"task": template(wording)(session.state, visit.item)}
+    return {name: clean(text) for name, text in wording.items()}
 
 
 def _listed(agents: Sequence[object]) -> Sequence[object]:
@@ -442,7 +451,7 @@ def _listed(agents: Sequence[object]) -> Sequence[object]:
     return agents
 
 
-def _table(given: object) -> tuple[AgentTable, str | None]:
+def _table(value: object) -> tuple[AgentTable, str | None]:
     """Who is asked; its model as it was named, since all models have the same name."""
-    agent = agent_from(given)
-    return AgentTable(agent), given if isinstance(given, str) else name_of(agent)
+    agent = agent_from(value)
+    return AgentTable(agent), value if isinstance(value, str) else name_of(agent)

@@ -64,61 +64,63 @@ class Case:
         try:
             return self._check()
         except (KeyError, TypeError, AttributeError) as error:
-            what = f"it lacks {error}" if isinstance(error, KeyError) else "a value is of the wrong type"
+            message = f"it lacks {error}" if isinstance(error, KeyError) else "a value is of the wrong type"
             raise MateriaError(
-                f"The case is damaged: {what}.",
+                f"The case is damaged: {message}.",
                 where=str(self.path),
                 hint="put back what was changed, or write it anew: cast.export.test(path)",
                 kind="bad_case",
             ) from error
 
     def _check(self) -> list[str]:
-        kept = build_graph(self.given["config"])
+        graph_of_case = build_graph(self.given["config"])
         follows = self.given.get("follows")
-        graph = kept
+        graph = graph_of_case
         if follows is not None:
-            beside = self.path.parent
-            graph = load_layers(beside / follows, project=beside).graph(self.given["loadout"])
+            folder = self.path.parent
+            graph = load_layers(folder / follows, project=folder).graph(self.given["loadout"])
         if "ways" in self.given:
             return self._ways(graph)
         went, needs = _run(self.given, Rules(graph))
-        told = self._held(went, needs)
-        if told and follows is not None:
-            before, _ = _run(self.given, Rules(kept))
+        failures = self._held(went, needs)
+        if failures and follows is not None:
+            before, _ = _run(self.given, Rules(graph_of_case))
             first = Comparison(
-                ComparedCast("", Rules(kept), before), ComparedCast("", Rules(graph), went)
+                ComparedCast("", Rules(graph_of_case), before), ComparedCast("", Rules(graph), went)
             ).first
             if first is not None:
-                told += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
-        return told
+                failures += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
+        return failures
 
     def _ways(self, graph: Graph) -> list[str]:
         """Walk the loadout again, and say which visits there can no longer be, and which there can be now."""
-        wanted = self.given["ways"]
-        found = Exploration(graph, wanted["items"]).moves
-        gone = [f"No way does this any more: {one}" for one in wanted["moves"] if one not in found]
-        new = [f"A way does this now: {one}" for one in found if one not in wanted["moves"]]
-        more = max(0, len(gone) - _CHANGES) + max(0, len(new) - _CHANGES)
-        return [*gone[:_CHANGES], *new[:_CHANGES], *([f"and {more} more"] if more else [])]
+        expected = self.given["ways"]
+        moves = Exploration(graph, expected["items"]).moves
+        missing = [f"No way does this any more: {move}" for move in expected["moves"] if move not in moves]
+        new = [f"A way does this now: {move}" for move in moves if move not in expected["moves"]]
+        more = max(0, len(missing) - _CHANGES) + max(0, len(new) - _CHANGES)
+        return [*missing[:_CHANGES], *new[:_CHANGES], *([f"and {more} more"] if more else [])]
 
     def _held(self, went: Session, needs: MissingAnswer | None) -> list[str]:
-        wanted = self.given["expect"]
-        told = [] if needs is None or wanted["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
-        told += _route(wanted["route"], _visits(went))
-        if (ends := replay_end(went, needs)) != wanted["ends"]:
-            told.append(f"It should end: {wanted['ends']}. It ends: {ends}.")
-        for one in value_changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
-            left, right = format_difference(one.a, one.b, _SHOWN)
-            told.append(f"state.{one.path} should be {left}. It is {right}.")
-        return told
+        expected = self.given["expect"]
+        failures = (
+            [] if needs is None or expected["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
+        )
+        failures += _route(expected["route"], _visits(went))
+        if (ends := replay_end(went, needs)) != expected["ends"]:
+            failures.append(f"It should end: {expected['ends']}. It ends: {ends}.")
+        for change in value_changes(expected["state"], dict(went.state.data))[:_CHANGES]:
+            left, right = format_difference(change.a, change.b, _SHOWN)
+            failures.append(f"state.{change.path} should be {left}. It is {right}.")
+        return failures
 
 
-def _route(wanted: list[JSON], found: list[JSON]) -> list[str]:
-    for number, (one, other) in enumerate(zip(wanted, found, strict=False), start=1):
-        if one != other:
-            return [f"Step {number} should be {_words(one)}. It is {_words(other)}."]
-    if len(wanted) != len(found):
-        return [f"It should take {counted(len(wanted), 'step')}. It takes {len(found)}."]
+def _route(expected: list[JSON], actual: list[JSON]) -> list[str]:
+    for number, (visit, other) in enumerate(zip(expected, actual, strict=False), start=1):
+        if visit != other:
+            return [f"Step {number} should be {_words(visit)}. It is {_words(other)}."]
+    if len(expected) != len(actual):
+        return [f"It should take {counted(len(expected), 'step')}. It takes {len(actual)}."]
     return []
 
 
@@ -201,7 +203,7 @@ def ways_case(
     Raises:
         MateriaError: the search was cut off (``not_explored``).
     """
-    given: dict[str, JSON] = {
+    document_: dict[str, JSON] = {
         "format": CASE_FORMAT,
         "loadout": explored.graph.name,
         "request": "",
@@ -210,8 +212,8 @@ def ways_case(
         "ways": {"items": list(explored.items), "moves": list(explored.moves)},
     }
     if follows is not None:
-        given["follows"] = follows
-    return given | {"config": dict(document)}
+        document_["follows"] = follows
+    return document_ | {"config": dict(document)}
 
 
 def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
@@ -225,9 +227,9 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
     return write_export(path, "case", json.dumps(case, ensure_ascii=False, indent=1) + "\n")
 
 
-def write_export(path: Path, what: str, text: str) -> Path:
+def write_export(path: Path, kind: str, text: str) -> Path:
     """Write a file that is made of a cast, with the folders that lack on the way; returns its path."""
-    with disk(path, f"write the {what}"):
+    with disk(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
     return path
@@ -247,14 +249,14 @@ def _no_test(why: str) -> MateriaError:
 
 
 def _turn(turn: TurnRecord) -> JSON:
-    found: dict[str, JSON] = {"mode": turn.mode, "text": turn.text}
+    fields: dict[str, JSON] = {"mode": turn.mode, "text": turn.text}
     if turn.message is not None:
-        found["message"] = turn.message
+        fields["message"] = turn.message
     if turn.usage is not None:
-        found["usage"] = turn.usage.as_json()
+        fields["usage"] = turn.usage.as_json()
     if turn.spent:
-        found["spent"] = [usage.as_json() for usage in turn.spent]
-    return found
+        fields["spent"] = [usage.as_json() for usage in turn.spent]
+    return fields
 
 
 def read_case(path: Path) -> Case:
@@ -263,24 +265,26 @@ def read_case(path: Path) -> Case:
     Raises:
         MateriaError: it cannot be read (``no_case``), or is none (``bad_case``).
     """
-    given = _CASE.read(path)
-    missing = [name for name in _FIELDS if name not in given]
+    fields = _CASE.read(path)
+    missing = [name for name in _FIELDS if name not in fields]
     if missing:
         raise _CASE.bad(path, f"it has no {missing[0]!r}")
-    return Case(given, path)
+    return Case(fields, path)
 
 
-def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswer | None]:
-    state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
-    most: dict[str, Any] = {bound.field: given.get(bound.key) for bound in _BOUNDS}
-    if any(one is not None for one in most.values()):
-        state = state._replace(budget=replace(rules.graph.budget, **most))
+def _run(fields: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswer | None]:
+    state = entering.begin(rules, fields["request"], fields.get("knowledge"), fields.get("state"))
+    limits: dict[str, Any] = {bound.field: fields.get(bound.key) for bound in _BOUNDS}
+    if any(entry is not None for entry in limits.values()):
+        state = state._replace(budget=replace(rules.graph.budget, **limits))
     state = state._replace(budget=replace(state.budget, max_seconds=None))
     answers: RecordedAnswers = {
-        ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]
-        for one in given["answers"]
+        ((entry["socket"], entry["item"], entry["label"]), entry["time"]): [
+            _turn_of(turn) for turn in entry["turns"]
+        ]
+        for entry in fields["answers"]
     }
-    edits = [_edit(one, state) for one in given.get("edits", [])]
+    edits = [_edit(entry, state) for entry in fields.get("edits", [])]
     return send_answers(rules, begin_at(state), answers, edits)
 
 
@@ -291,6 +295,6 @@ def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:
     return TurnRecord(mode, None, text, None, None, usage, message=turn.get("message"), spent=spent)
 
 
-def _edit(given: Mapping[str, Any], start: CastState) -> Edit:
-    before = start._replace(data=given["before"], status=given["status"], steps=given["step"])
-    return Edit(0, given["step"], (), (), before, before._replace(data=given["after"]))
+def _edit(fields: Mapping[str, Any], start: CastState) -> Edit:
+    before = start._replace(data=fields["before"], status=fields["status"], steps=fields["step"])
+    return Edit(0, fields["step"], (), (), before, before._replace(data=fields["after"]))

@@ -67,7 +67,7 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
         return len(self._all)
 
     @overload
-    def __getitem__(self, place: int) -> _T: ...
+    def __getitem__(self, index: int) -> _T: ...
     @overload
     def __getitem__(self, place: slice) -> Sequence[_T]: ...
     def __getitem__(self, place: int | slice) -> _T | Sequence[_T]:
@@ -96,16 +96,16 @@ class TableOf(Table, Generic[_T]):
     """A table that tells of values; iterating gives the values themselves."""
 
     def __init__(
-        self, found: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
+        self, values: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
     ) -> None:
         super().__init__(headers, rows, empty)
-        self.found = tuple(found)
+        self.found = tuple(values)
 
     def __iter__(self) -> Iterator[_T]:
         return iter(self.found)
 
-    def __getitem__(self, place: int) -> _T:
-        return self.found[place]
+    def __getitem__(self, index: int) -> _T:
+        return self.found[index]
 
 
 class EventsView(TableOf[MateriaEvent]):
@@ -191,16 +191,16 @@ class StepList(Listed[StepRecord]):
             )
         if socket is not None:
             self._graph.needs_socket(socket)
-        least = 0 if severity is None else EVENT_SEVERITIES.index(severity)
-        told = [
+        min_severity = 0 if severity is None else EVENT_SEVERITIES.index(severity)
+        selected = [
             event
             for step in self
             for event in step.events
-            if EVENT_SEVERITIES.index(event.severity) >= least
+            if EVENT_SEVERITIES.index(event.severity) >= min_severity
             and type in (None, event.type)
             and socket in (None, event.socket)
         ]
-        return EventsView(told)
+        return EventsView(selected)
 
     def frame(self) -> Any:
         """Return the steps as a pandas data frame, one a row; ``STEP_FIELDS`` of its module are its columns.
@@ -252,12 +252,12 @@ def steps_of(session: Session, graph: Graph) -> StepList:
 
 def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     """Return the step of that number; see :meth:`StepList.at`."""
-    whole = type(number) is int  # what comes from a notebook need not be what the annotation says
+    is_integer = type(number) is int  # what comes from a notebook need not be what the annotation says
     first = steps[0].number if steps else 1  # those of a lane are numbered on from where it began
-    index = -1 if not whole else number - first if number > 0 else len(steps) + number
+    index = -1 if not is_integer else number - first if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
-            f"There is no step {number if whole else type(number).__name__}; the cast has {len(steps)}.",
+            f"There is no step {number if is_integer else type(number).__name__}; the cast has {len(steps)}.",
             hint="give a number from 1, or -1 for the latest",
             kind="no_step",
         )
@@ -284,14 +284,14 @@ class CastList(Listed[CastEntry]):
         """
         rows = (
             {
-                **{name: getattr(one, name, None) for name in CAST_FIELDS},
-                "cast": one.id,
-                "warnings": ", ".join(one.warnings),
-                "started": _time(one.started),
-                "last_event": _time(one.last_event),
-                "path": str(one.path),
+                **{name: getattr(entry, name, None) for name in CAST_FIELDS},
+                "cast": entry.id,
+                "warnings": ", ".join(entry.warnings),
+                "started": _time(entry.started),
+                "last_event": _time(entry.last_event),
+                "path": str(entry.path),
             }
-            for one in self._all
+            for entry in self._all
         )
         return data_frame(rows, CAST_FIELDS)
 
@@ -319,14 +319,14 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     }
     more = {title: cells for title, cells in more.items() if any(cells)}
     lanes = any(step.lane for step in steps)
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         lane = (shorten(step.lane, 40),) if lanes else ()
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = verdict_words(step, 60)
-        way, took = way_words(step), step_time(step).words
-        row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, way, took)
-        rows.append((*row, *(cells[place] for cells in more.values())))
+        target, took = way_words(step), step_time(step).words
+        row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, target, took)
+        rows.append((*row, *(cells[index] for cells in more.values())))
     first, *others = _STEP_COLUMNS
     return Table((first, *["lane"] * lanes, *others, *more), rows, "no steps yet")
 
@@ -338,8 +338,8 @@ _READ: Final = 4_000
 def output_words(step: StepRecord) -> str:
     """Say in plain words what a step said, or how that begins: its prose (R62), its context, its work items, or else its output."""
     reading = None if step.shown != step.output else step.reading
-    said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
-    verdict_alone = not any(value for name, value in said.items() if name != "satisfied")
+    fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
+    verdict_alone = not any(value for name, value in fields.items() if name != "satisfied")
     if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
         return plain((reading.context or "")[:_READ])
     if reading is not None and isinstance(reading.work_items, list):
@@ -370,9 +370,9 @@ def verdict_mark(step: StepRecord) -> str:
     return "" if verdict is None else "✓" if verdict else "✗"
 
 
-def verdict_words(step: StepRecord, most: int) -> str:
+def verdict_words(step: StepRecord, max_chars: int) -> str:
     """Say on one line what a step said, behind its verdict."""
-    return shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), most)
+    return shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), max_chars)
 
 
 def way_words(step: StepRecord) -> str:
@@ -383,8 +383,8 @@ def way_words(step: StepRecord) -> str:
     if decision.by in ("pause", "escalate"):
         return f"held: {decision.by}"
     if decision.failure is not None:
-        words = failure_words(decision.failure.kind)
-        return words if words == "failed" else f"failed: {words}"
+        target = failure_words(decision.failure.kind)
+        return target if target == "failed" else f"failed: {target}"
     return decision.target or ("not recorded" if decision.by == "recording" else decision.by)
 
 
@@ -402,12 +402,12 @@ OTHER_FAILURE: Final = "agent_error"
 def record_view(step: StepRecord) -> View:
     """One step by itself: which visit it is, how it went on, how long it took, what came, and what its agent thought."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
-    said = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
-    said += lines(issue.line for issue in issues)
+    blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
+    blocks += lines(issue.line for issue in issues)
     if step.shown is not None:
-        said.append(Code(step.shown, title="output"))
+        blocks.append(Code(step.shown, title="output"))
     return View(
-        step.title, [*said, *([Fold(THINKING_HEADING, [Code(step.thinking)])] if step.thinking else [])]
+        step.title, [*blocks, *([Fold(THINKING_HEADING, [Code(step.thinking)])] if step.thinking else [])]
     )
 
 
@@ -420,9 +420,9 @@ def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
     ``narrow`` is for a column beside the graph: it has room for three columns.
     """
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
-    ways = Table(("way", "taken", "reason"), rows) if narrow else Table(EDGE_COLUMNS, why.rows)
+    edges = Table(("way", "taken", "reason"), rows) if narrow else Table(EDGE_COLUMNS, why.rows)
     thought = [Fold(THINKING_HEADING, [Code(why.thinking)])] if why.thinking else []
-    return [*lines(why.lines), *([ways] if rows else []), *thought]
+    return [*lines(why.lines), *([edges] if rows else []), *thought]
 
 
 view_registry[Why] = lambda why: View(why.title, why_blocks(why))
@@ -435,11 +435,11 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     for entry in entries:
         steps = "" if entry.steps is None else str(entry.steps)
         rows.append((entry.id, entry.loadout or "", entry.outcome, steps, short(entry.request or "", 60)))
-    if any(one.name or one.tags or one.verdict or one.note for one in entries):
+    if any(entry_.name or entry_.tags or entry_.verdict or entry_.note for entry_ in entries):
         columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
         rows = [
-            (row[0], one.name, *row[1:], ", ".join(one.tags), one.verdict, short(one.note, 60))
-            for one, row in zip(entries, rows, strict=True)
+            (row[0], entry_.name, *row[1:], ", ".join(entry_.tags), entry_.verdict, short(entry_.note, 60))
+            for entry_, row in zip(entries, rows, strict=True)
         ]
     return Table(columns, rows, "no casts yet")
 
@@ -455,16 +455,16 @@ def when_words(then: int | None, now: float) -> str:
     if time is None:
         return ""
     try:
-        at, here = time.astimezone(), datetime.fromtimestamp(now).astimezone()
+        at, local_now = time.astimezone(), datetime.fromtimestamp(now).astimezone()
     except (OverflowError, ValueError, OSError):
         return ""
-    clock, days = f"{at.hour}:{at.minute:02}", (here.date() - at.date()).days
+    clock, days = f"{at.hour}:{at.minute:02}", (local_now.date() - at.date()).days
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]} {clock}"
     if 1 < days < _WEEK:
         return f"{_DAYS[at.weekday()]} {clock}"
     day = f"{at.day} {_MONTHS[at.month - 1]}"
-    return day if at.year == here.year else f"{day} {at.year}"
+    return day if at.year == local_now.year else f"{day} {at.year}"
 
 
 _WEEK: Final = 7
@@ -488,8 +488,8 @@ def sought(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
     A word is looked for in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
     ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` look in that alone.
     """
-    wanted = [word.partition(":") for word in query.casefold().split()]
-    return [entry for entry in entries if all(_holds(entry, *word) for word in wanted)]
+    terms = [word.partition(":") for word in query.casefold().split()]
+    return [entry for entry in entries if all(_holds(entry, *word) for word in terms)]
 
 
 def _holds(entry: CastEntry, field: str, colon: str, rest: str) -> bool:

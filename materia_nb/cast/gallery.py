@@ -108,8 +108,8 @@ class Card(Shown):
         """The config with the mistake mended; of a pattern, a copy of it."""
         import jsonpatch
 
-        made: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.mend))
-        return made
+        document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.mend))
+        return document
 
     @property
     def folder(self) -> Path:
@@ -161,15 +161,15 @@ class Gallery(Shown, Mapping[str, Card]):
         Raises:
             MateriaError: there is none of that name (``unknown_card``).
         """
-        wanted = str(name).strip().casefold().replace(" ", "-")
-        found = self._cards.get(wanted) or self._by_code.get(wanted)
-        if found is None:
+        slug = str(name).strip().casefold().replace(" ", "-")
+        card = self._cards.get(slug) or self._by_code.get(slug)
+        if card is None:
             raise MateriaError(
                 f"The gallery has no card {str(name)[:80]!r}.",
                 hint=did_you_mean(str(name), self._cards),
                 kind="unknown_card",
             )
-        return found
+        return card
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._cards)
@@ -221,21 +221,21 @@ def gallery() -> Gallery:
 
 
 def _card(kind: CardKind, path: Path) -> Card:
-    given = json.loads(read_package_text(path))
+    fields = json.loads(read_package_text(path))
     name = path.name.removesuffix(_CARD)
     document = json.loads(read_package_text(path.with_name(f"{name}.json")))
-    diagnosis = given.get("diagnosis")
+    diagnosis = fields.get("diagnosis")
     return Card(
         name,
         kind,
-        given["title"],
-        given["purpose"],
-        given["request"],
-        given["answers"],
-        tuple(given["look"]),
+        fields["title"],
+        fields["purpose"],
+        fields["request"],
+        fields["answers"],
+        tuple(fields["look"]),
         document,
         None if diagnosis is None else Diagnosis(**diagnosis),
-        tuple(given.get("mend", ())),
+        tuple(fields.get("mend", ())),
     )
 
 
@@ -293,8 +293,8 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
     numbered = [
         {"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)
     ]
-    told = metadata or {"kernelspec": kernel}
-    return {"cells": numbered, "metadata": told, "nbformat": 4, "nbformat_minor": 5}
+    metadata_ = metadata or {"kernelspec": kernel}
+    return {"cells": numbered, "metadata": metadata_, "nbformat": 4, "nbformat_minor": 5}
 
 
 def laid_out(value: JSON, indent: int = 0) -> str:
@@ -327,19 +327,19 @@ _MARKED: Final[Mapping[str, JSON]] = {
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
     """Fill in the notebook of its kind: markdown with code in fences, and ``$name`` for what a card has."""
-    words, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
-    given, castable = _given(card), card.graph is not None
-    yield markdown_cell(Template(words.strip()).substitute(given))
-    for mark, code, words in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+    prose, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
+    values, castable = _given(card), card.graph is not None
+    yield markdown_cell(Template(prose.strip()).substitute(values))
+    for mark, code, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if castable or mark != "castable":
             metadata = {"metadata": _MARKED[mark]} if mark in _MARKED else {}
-            yield {**code_cell(Template(code).substitute(given)), **metadata}
-        if words.strip():
-            yield markdown_cell(Template(words.strip()).substitute(given))
+            yield {**code_cell(Template(code).substitute(values)), **metadata}
+        if prose.strip():
+            yield markdown_cell(Template(prose.strip()).substitute(values))
 
 
 def _given(card: Card) -> dict[str, str]:
-    given = {
+    values = {
         "title": card.title,
         "purpose": card.purpose,
         "name": card.name,
@@ -350,13 +350,13 @@ def _given(card: Card) -> dict[str, str]:
         "look": "\n".join(f"- {line}" for line in card.look),
     }
     if (wrong := card.diagnosis) is None:
-        return given
-    asked = ("socket",) if wrong.step is None else ("socket", "step")
+        return values
+    parameters = ("socket",) if wrong.step is None else ("socket", "step")
     mended = _define(f"{card.loadout}-Mended", card.loadout, card.mended)
-    dots = ", ".join(f"{one}=..." for one in asked)
+    dots = ", ".join(f"{parameter}=..." for parameter in parameters)
     return {
-        **given,
-        "asked": " and ".join(asked),
+        **values,
+        "asked": " and ".join(parameters),
         "dots": dots,
         "why": wrong.why,
         "code": wrong.code,

@@ -88,8 +88,8 @@ class Loadouts(Mapping[str, str], Shown):
     @property
     def casts_root(self) -> Path:
         """Where run directories are made: ``artifactDir`` of the config, in the project; in a browser in memory instead."""
-        given = self.config.document.get("artifactDir")
-        named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
+        directory = self.config.document.get("artifactDir")
+        named = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
         root = self.project / named
         try:
             inside = root.resolve().is_relative_to(self.project.resolve())
@@ -122,25 +122,25 @@ class Loadouts(Mapping[str, str], Shown):
         given = path if isinstance(path, Mapping) else self.find(Path(path))
         config = self.read(given)
         before = self._given, self._config, self._chosen
-        gone = {} if self._config is None else _gone(self._config, config)
+        lost = {} if self._config is None else _gone(self._config, config)
         self._given, self._config, self._chosen = given, config, config.active
         try:
-            taken = self._taken()
+            is_chosen = self._taken()
         except MateriaError:  # there is no loadout in it, nor below
             self._given, self._config, self._chosen = before
             raise
         self.refused = None
         self._gone = {
-            name: label for name, label in {**self._gone, **gone}.items() if name not in config.loadout_names
+            name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names
         }
-        return taken.noting(
-            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in gone.items())
+        return is_chosen.noting(
+            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in lost.items())
         )
 
     def _taken(self) -> LoadoutView:
         """Show the chosen loadout, with its shipped scripts copied to the profile."""
-        shown = self.show()
-        return shown if shown.graph is None else shown.noting(*copy_scripts(shown.graph))
+        view = self.show()
+        return view if view.graph is None else view.noting(*copy_scripts(view.graph))
 
     def find(self, path: Path) -> Path:
         """Return where a file that a person named is: in the project, else where they are."""
@@ -237,13 +237,13 @@ class Loadouts(Mapping[str, str], Shown):
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
         before, self._config = self.chosen, None
-        shown = self.show(name)
-        if not shown.report.problems:
+        view = self.show(name)
+        if not view.report.problems:
             self._chosen, self.refused = name, None
-            return shown
+            return view
         self._chosen, self.refused = before if before != name else None, name
         stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
-        return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
+        return view.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
     def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
         """Define a loadout in this notebook from a graph of another tool; what has no twin in a loadout is said node by node.
@@ -293,7 +293,7 @@ class Loadouts(Mapping[str, str], Shown):
             return self._from_draft(self._draft_of(name) if draft is True else draft)
         if new:
             _check_name(name or "", "loadout")
-            made = new_design(self.config, name or "", self.project)
+            design = new_design(self.config, name or "", self.project)
         else:
             if name is not None and name not in self.config.loadout_names:
                 raise MateriaError(
@@ -301,17 +301,17 @@ class Loadouts(Mapping[str, str], Shown):
                     hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
                     kind="unknown_loadout",
                 )
-            made = open_design(self.config, self.needs(name or self.chosen), self.project)
-        return autosave(made, self.casts_root)
+            design = open_design(self.config, self.needs(name or self.chosen), self.project)
+        return autosave(design, self.casts_root)
 
     def _draft_of(self, name: str | None) -> SavedDraft:
-        if not (found := self.drafts(name or self.chosen)):
+        if not (drafts := self.drafts(name or self.chosen)):
             raise MateriaError(
                 f"There is no draft of {name or self.chosen}.",
                 hint="wb.loadouts.drafts() lists those that there are, and that no design has open",
                 kind="no_draft",
             )
-        return found[0]
+        return drafts[0]
 
     def _from_draft(self, draft: SavedDraft) -> Design:
         design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
@@ -354,18 +354,18 @@ class Loadouts(Mapping[str, str], Shown):
         self._chosen = chosen
         if is_new:
             self.refused = None
-        words = f"saved in {path}{_brought(path, used, scripts)}"
+        message = f"saved in {path}{_brought(path, used, scripts)}"
         if design.name not in self.config.loadout_names:
-            words += "; load it to cast it"
+            message += "; load it to cast it"
         elif (layer := self.config.origin("loadout", design.name)).path != path:
-            words += f"; the one of {layer.name} goes before it"
+            message += f"; the one of {layer.name} goes before it"
         elif is_new:
-            words += f"; {design.name} is what is cast now"
+            message += f"; {design.name} is what is cast now"
         elif design.name != chosen:
-            words += f"; to cast it: use {design.name}"
-        if not used and (behind := left_behind(self.config, design)):
-            words += f"; no file holds the materia {', '.join(behind)}"
-        return words
+            message += f"; to cast it: use {design.name}"
+        if not used and (missing := left_behind(self.config, design)):
+            message += f"; no file holds the materia {', '.join(missing)}"
+        return message
 
     def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
         """Return the materia of a design for a copy in another file, and the files that their commands run."""
@@ -480,8 +480,8 @@ class Loadouts(Mapping[str, str], Shown):
         if name not in names:
             chosen = self.config.document.get("activeLoadout") == name
             where = f"activeLoadout in {self.config.origin('setting', 'activeLoadout')}" if chosen else None
-            what, hint = f"There is no loadout {name!r}.", did_you_mean(name, names)
-            raise MateriaError(what, where=where, hint=hint, kind="unknown_loadout")
+            message, hint = f"There is no loadout {name!r}.", did_you_mean(name, names)
+            raise MateriaError(message, where=where, hint=hint, kind="unknown_loadout")
         return name
 
 
@@ -489,8 +489,8 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
     """Return which materia a saved file now holds for its loadout, and which files they run."""
     written = as_object(as_object(read_config(path)).get("materia")) if used else {}
     along = [id_ for id_ in used if id_ in written]
-    words = f" with the materia {', '.join(along)}" if along else ""
-    return f"{words}; not copied, but run where they are: {', '.join(scripts)}" if scripts else words
+    message = f" with the materia {', '.join(along)}" if along else ""
+    return f"{message}; not copied, but run where they are: {', '.join(scripts)}" if scripts else message
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
@@ -511,15 +511,16 @@ def copy_scripts(graph: Graph) -> list[str]:
     """Bring the shipped scripts that a loadout runs into the profile; say which changed ones are no longer run for that."""
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
-    gone: list[utility_step.ScriptCopy] = []
+    replaced: list[utility_step.ScriptCopy] = []
     for folder in utility_folders():
         before = utility_step.copies(folder)
         utility_step.synchronize(folder)
-        gone += [
+        replaced += [
             copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before
         ]
     return [
-        f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in gone
+        f"{one.path} is no longer run: it was changed, and the package has a new {one.script}"
+        for one in replaced
     ]
 
 
@@ -529,11 +530,11 @@ def utility_folders() -> tuple[Path, ...]:
     return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 
 
-def _check_name(name: str, what: str) -> None:
+def _check_name(name: str, kind: str) -> None:
     """Raise MateriaError (``bad_name``) unless something can be called so."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise MateriaError(
-            f"{name!r} cannot be the name of a {what}.",
+            f"{name!r} cannot be the name of a {kind}.",
             hint="a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
             kind="bad_name",
         )

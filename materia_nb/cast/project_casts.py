@@ -79,13 +79,13 @@ class Inbox(Listed[Waiting]):
         rows = [
             (
                 str(number),
-                one.entry.name or one.entry.id,
-                one.entry.loadout or "",
-                one.waits,
-                short(one.entry.request or "", 60),
-                ": ".join(filter(None, [_WORDS.get(one.verdict, ""), one.why])),
+                waiting.entry.name or waiting.entry.id,
+                waiting.entry.loadout or "",
+                waiting.waits,
+                short(waiting.entry.request or "", 60),
+                ": ".join(filter(None, [_WORDS.get(waiting.verdict, ""), waiting.why])),
             )
-            for number, one in enumerate(self, start=1)
+            for number, waiting in enumerate(self, start=1)
         ]
         headers = ("", "cast", "loadout", "waits for", "request", "with its loadout of now")
         return Table(headers, rows, "no cast is waiting for a person")
@@ -93,11 +93,13 @@ class Inbox(Listed[Waiting]):
     @property
     def verdict(self) -> str:
         """What becomes of the casts whose loadout was changed since they began, in a sentence; empty where there is none."""
-        counts: Counter[MoveVerdict] = Counter(one.verdict for one in self if one.verdict != "unchanged")
+        counts: Counter[MoveVerdict] = Counter(
+            waiting.verdict for waiting in self if waiting.verdict != "unchanged"
+        )
         if not counts:
             return ""
-        said = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _WORDS.items())
-        return f"{counted(counts.total(), 'cast')} with a loadout that was changed since: {said}"
+        counts_words = ", ".join(f"{counts[verdict]} {phrase}" for verdict, phrase in _WORDS.items())
+        return f"{counted(counts.total(), 'cast')} with a loadout that was changed since: {counts_words}"
 
     def _blocks(self) -> list[Block]:
         return [self.table, *([Line(self.verdict)] if self.verdict else [])]
@@ -171,10 +173,10 @@ class Casts(Shown):
             files=str(graph.document.get("files") or FILES_AS_THEY_ARE),
         )
 
-    def start(self, given: Prepared, request: str) -> Cast:
+    def start(self, prepared: Prepared, request: str) -> Cast:
         """Start a cast and make it the current one."""
-        with _closing(start_cast(given.plan, request, given.table)) as cast:
-            for key, chosen in given.pins.items():
+        with _closing(start_cast(prepared.plan, request, prepared.table)) as cast:
+            for key, chosen in prepared.pins.items():
                 cast.pins.put(key, chosen)
             return self.take(cast)
 
@@ -215,7 +217,7 @@ class Casts(Shown):
         cast.runner.definitions = self._loadouts.definitions
         self.last = cast
         # Those that were closed are let go of, else a program that casts all day would keep each.
-        self._open = {path: one for path, one in self._open.items() if one.now.writable}
+        self._open = {path: open_cast_ for path, open_cast_ in self._open.items() if open_cast_.now.writable}
         self._open[cast.run_dir.resolve()] = cast
         return cast
 
@@ -240,14 +242,14 @@ class Casts(Shown):
             )
         return self.last
 
-    def label(self, reference: str | Path, step: int | None = None, **said: Any) -> Label:
+    def label(self, reference: str | Path, step: int | None = None, **changes: Any) -> Label:
         """Say something of a cast, or of one of its steps, without making it the current one; see ``cast.labels.add``.
 
         Raises:
             MateriaError: as ``cast.labels.add`` and :meth:`resume`.
         """
         with self.writing(reference) as cast:
-            return cast.labels.add(step, **said)
+            return cast.labels.add(step, **changes)
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
         """Delete a cast of this project and its run directory. This cannot be undone.
@@ -355,9 +357,9 @@ class Casts(Shown):
             loadout: only those of the loadout with this name.
             status: only those that stand so, such as ``failed``.
         """
-        found = list_casts(self.root)
+        entries = list_casts(self.root)
         return CastList(
-            filter_casts(found, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
+            filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
         )
 
     def ask(
@@ -374,16 +376,16 @@ class Casts(Shown):
             MateriaError: it is not JSONPath (``question``). A cast that cannot be read is a row.
         """
         compile_query(expression)
-        found: list[tuple[CastEntry | Snapshot, OutputMatch]] = []
+        matches: list[tuple[CastEntry | Snapshot, OutputMatch]] = []
         problems = []
-        for one in self() if casts is None else casts:
+        for reference in self() if casts is None else casts:
             try:
-                cast = snapshot_of(one) or self.look_at(one).now
+                cast = snapshot_of(reference) or self.look_at(reference).now
             except MateriaError as error:
-                problems.append((str(_id_of(one)), error.what))
+                problems.append((str(_id_of(reference)), error.what))
                 continue
-            found += [(cast, match) for match in cast.all_steps.ask(expression)]
-        return FoundView(found, problems)
+            matches += [(cast, match) for match in cast.all_steps.ask(expression)]
+        return FoundView(matches, problems)
 
     def compare(self, a: object, b: object) -> Compared:
         """Compare two casts, steps, loadouts, prompts or states; the value is true if they differ in what was done.
@@ -401,13 +403,13 @@ class Casts(Shown):
         """
         return compare_view(self._compared(a), self._compared(b))
 
-    def _compared(self, given: object) -> object:
-        if isinstance(given, str) and given in self._loadouts.config.loadout_names:
-            return self._loadouts.graph(given)
-        if isinstance(given, str | Path | CastEntry):
-            given = self.look_at(given)
-        then = snapshot_of(given)
-        return then.side if then is not None else getattr(given, "graph", given)
+    def _compared(self, value: object) -> object:
+        if isinstance(value, str) and value in self._loadouts.config.loadout_names:
+            return self._loadouts.graph(value)
+        if isinstance(value, str | Path | CastEntry):
+            value = self.look_at(value)
+        then = snapshot_of(value)
+        return then.side if then is not None else getattr(value, "graph", value)
 
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
@@ -425,14 +427,14 @@ class Casts(Shown):
             MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is a row.
         """
         graph = self._loadouts.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
-        found, problems = [], []
-        for one in self(loadout=graph.name) if casts is None else casts:
+        replays, problems = [], []
+        for reference in self(loadout=graph.name) if casts is None else casts:
             try:
-                cast = one if isinstance(one, Cast) else self.look_at(one)
-                found.append(cast.replay(graph))
+                cast = reference if isinstance(reference, Cast) else self.look_at(reference)
+                replays.append(cast.replay(graph))
             except MateriaError as error:
-                problems.append((str(_id_of(one)), error.what))
-        return ReplaysView(found, problems)
+                problems.append((str(_id_of(reference)), error.what))
+        return ReplaysView(replays, problems)
 
     def inbox(self, loadout: str | None = None) -> Inbox:
         """List the casts that wait for a person, and what becomes of each with its loadout as it is now.
@@ -442,18 +444,18 @@ class Casts(Shown):
         Args:
             loadout: only those of the loadout with this name.
         """
-        found = []
-        for one in self(loadout=loadout):
-            in_lanes = one.status == "ready" and (one.path / "parallel").is_dir()
-            if one.status not in ("waiting", "held") and not in_lanes:
+        waiting = []
+        for entry in self(loadout=loadout):
+            in_lanes = entry.status == "ready" and (entry.path / "parallel").is_dir()
+            if entry.status not in ("waiting", "held") and not in_lanes:
                 continue
             try:
-                cast = self.look_at(one)
+                cast = self.look_at(entry)
                 if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
-                    found.append(what_awaits(one, cast, self._graph_now(one.loadout)))
+                    waiting.append(what_awaits(entry, cast, self._graph_now(entry.loadout)))
             except MateriaError as error:  # it cannot be read
-                found.append(Waiting(one, "nobody knows what", "cannot", error.what))
-        return Inbox(found)
+                waiting.append(Waiting(entry, "nobody knows what", "cannot", error.what))
+        return Inbox(waiting)
 
     def _graph_now(self, name: str | None) -> Graph | MateriaError:
         """Return a loadout as it is now, or why there is none that can be cast."""
@@ -519,24 +521,26 @@ def _told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str,
         cast_id: its id.
         loadout: the name of its loadout.
     """
-    told: dict[str, JSON] = {
+    fields: dict[str, JSON] = {
         "cast": cast_id,
         "loadout": loadout,
         "status": state.status,
         "request": _beginning(state.request, LONGEST_REQUEST),
     }
     if state.last_output:
-        told["lastOutput"] = _beginning(state.last_output, LONGEST_OUTPUT)
+        fields["lastOutput"] = _beginning(state.last_output, LONGEST_OUTPUT)
     context = state.data.get("context")
     if isinstance(context, str) and context.strip():
         cut = len(context) > LONGEST_CONTEXT
-        told["context"] = "…" + context[1 - LONGEST_CONTEXT :] if cut else context
+        fields["context"] = "…" + context[1 - LONGEST_CONTEXT :] if cut else context
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
         titles = [item.get("title") for item in items[:MOST_TITLES] if isinstance(item, dict)]
-        told["workItems"] = [_beginning(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
-    return told
+        fields["workItems"] = [
+            _beginning(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)
+        ]
+    return fields
 
 
-def _beginning(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _beginning(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

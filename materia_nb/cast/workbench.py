@@ -183,12 +183,14 @@ class DryBench(Shown):
         """Return what a turn of a socket costs: by the prices of a model, else of the model that its materia asks for."""
 
         def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
-            wanted = model or graph.sockets[socket].materia.model
-            if not isinstance(wanted, str):
+            model_name = model or graph.sockets[socket].materia.model
+            if not isinstance(model_name, str):
                 return None
-            own = graph.price((wanted,))
+            own = graph.price((model_name,))
             return (
-                known_price(wanted, tokens_in, tokens_out) if own is None else own.of(tokens_in, tokens_out)
+                known_price(model_name, tokens_in, tokens_out)
+                if own is None
+                else own.of(tokens_in, tokens_out)
             )
 
         return price
@@ -259,7 +261,10 @@ class DryBench(Shown):
         """
         graph = self._as_told(self.graph(loadout))
         return PromptsView(
-            [Prompts(graph, request, items, one, rework=rework, later=later) for one in contexts or (None,)]
+            [
+                Prompts(graph, request, items, count, rework=rework, later=later)
+                for count in contexts or (None,)
+            ]
         )
 
     @overload

@@ -177,21 +177,21 @@ class StepCompareView(Shown, StepComparison):
         ]
         came = [", ".join(how_it_came(one)) for one in (a, b)]
         rows += [("answered", *(words or "at once" for words in came))] if any(came) else []
-        said: list[Block] = [Table(_SPENT_COLUMNS, rows)]
+        blocks: list[Block] = [Table(_SPENT_COLUMNS, rows)]
         if self.answer:
-            said += [
+            blocks += [
                 Heading("what came", small=True),
                 _changed_value(diff.step_answer(a), diff.step_answer(b)),
             ]
         if self.prompt:
-            said.append(Heading("what was asked", small=True))
-            said += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
+            blocks.append(Heading("what was asked", small=True))
+            blocks += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
         if self.state:
-            said += [
+            blocks += [
                 Heading("the state after it", small=True),
                 _changed_tree(dict(a.after.data), dict(b.after.data)),
             ]
-        return said
+        return blocks
 
     def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Say also why they differ."""
@@ -221,7 +221,7 @@ def _changed_tree(a: JSON, b: JSON) -> Block:
 
 def _changed_value(a: JSON, b: JSON) -> Block:
     """Compare two texts by their words, and all else as trees; nothing at all is an empty text."""
-    a, b = ("" if one is None else one for one in (a, b))
+    a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
     return JsonTree(b, "$", opened=3, was=a)
@@ -301,13 +301,16 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return [*blocks, Line("A is the cast, B the replay."), table, _drawn(drawn)]
 
     def _lines(self) -> list[str]:
-        first, beside, needs = self.first, self.beside, self.needs
-        outcome = ["It goes as it did." if beside is None else "It goes the same way."]
+        first, difference_in_steps, needs = self.first, self.beside, self.needs
+        outcome = ["It goes as it did." if difference_in_steps is None else "It goes the same way."]
         if first is not None:
             outcome = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
-        if beside is not None:
+        if difference_in_steps is not None:
             when = "Before that" if first is not None else "On it"
-            outcome += [f"{when} {beside.place} differs.", *(f"  {line}" for line in beside.lines)]
+            outcome += [
+                f"{when} {difference_in_steps.place} differs.",
+                *(f"  {line}" for line in difference_in_steps.lines),
+            ]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             outcome.append(
@@ -335,38 +338,44 @@ class ReplaysView(TableOf[ReplayView[Any]]):
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
         """Those that would have gone elsewhere."""
-        return [one for one in self if one.first is not None]
+        return [replay for replay in self if replay.first is not None]
 
 
 class BlameView(TableOf["BlameEntry"]):
     """What made a value of the state what it is, the latest change first; iterating gives the changes."""
 
-    def __init__(self, path: str, found: Sequence[BlameEntry]) -> None:
+    def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
         rows = [
-            (str(one.step), _who(one), one.item_key or "", _by(one), *_values(one.before, one.after))
-            for one in found
+            (
+                str(entry.step),
+                _who(entry),
+                entry.item_key or "",
+                _by(entry),
+                *_values(entry.before, entry.after),
+            )
+            for entry in entries
         ]
         columns = ("step", "who", "item", "by", "from", "to")
-        super().__init__(found, columns, rows, f"nothing ever set {plain(path)}")
+        super().__init__(entries, columns, rows, f"nothing ever set {plain(path)}")
 
 
-def _who(one: BlameEntry) -> str:
-    if one.socket is not None:
-        return f"{one.socket}, corrected by a person" if one.corrected else one.socket
-    return {"edit": "a person", "P6": "the lanes"}.get(one.rule, "the start")
+def _who(entry: BlameEntry) -> str:
+    if entry.socket is not None:
+        return f"{entry.socket}, corrected by a person" if entry.corrected else entry.socket
+    return {"edit": "a person", "P6": "the lanes"}.get(entry.rule, "the start")
 
 
-def _by(one: BlameEntry) -> str:
+def _by(entry: BlameEntry) -> str:
     words = {
         "R10": "its answer",
         "R11": "an assignment",
         "R12": "the current item",
         "P6": "all came together",
-    }.get(one.rule)
+    }.get(entry.rule)
     if words is None:
-        return one.rule
-    return f"{words}{f', {one.source}' if one.source else ''} ({one.rule})"
+        return entry.rule
+    return f"{words}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
 
 
 Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView | ValueCompareView
@@ -398,32 +407,34 @@ def compare_view(a: Any, b: Any) -> Compared:
     )
 
 
-def replayed_words(one: ReplayView[Any]) -> tuple[str, str, str]:
+def replayed_words(replay: ReplayView[Any]) -> tuple[str, str, str]:
     """Say whether a replay goes otherwise, from which step, and why."""
-    if one.first is None:
-        beside = one.beside
+    if replay.first is None:
+        step_difference = replay.beside
         return "the same way", *(
-            ("", "") if beside is None else (beside.place.removeprefix("step "), beside.why)
+            ("", "")
+            if step_difference is None
+            else (step_difference.place.removeprefix("step "), step_difference.why)
         )
-    goes = "otherwise" if one.needs is None else f"otherwise, needs {one.needs.socket}"
-    return goes, one.first.place.removeprefix("step "), one.first.why
+    goes = "otherwise" if replay.needs is None else f"otherwise, needs {replay.needs.socket}"
+    return goes, replay.first.place.removeprefix("step "), replay.first.why
 
 
 def _row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
-    numbers = list(dict.fromkeys(_numbered(one) for one in (a, b) if one is not None))
-    words = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.did)
-    return " / ".join(numbers), _way(a, names), _way(b, names), words
+    numbers = list(dict.fromkeys(_numbered(step) for step in (a, b) if step is not None))
+    differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.did)
+    return " / ".join(numbers), _way(a, names), _way(b, names), differs
 
 
 def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
     """Say where a step was, where it went, and what it said, as the timeline does."""
     if step is None:
         return ""
-    place, way = _place(step, names), diff.step_target(step) or "failed"
-    way = f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
-    said = verdict_words(step, _SAID_CHARS)
-    return f"{way}: {said}" if said else way
+    name, target = _place(step, names), diff.step_target(step) or "failed"
+    target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
+    verdict = verdict_words(step, _SAID_CHARS)
+    return f"{target}: {verdict}" if verdict else target
 
 
 def _numbered(step: StepRecord) -> str:
@@ -440,15 +451,15 @@ _SAYS: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[AB] went to
 
 def _called(line: str, names: Mapping[str, str]) -> str:
     """Name the socket that a sentence is about as people call it; what the sentence quotes stays."""
-    return _SAYS.sub(lambda found: found[1] + names.get(found[2], found[2]), line)
+    return _SAYS.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:
     return format_difference(a, b, _VALUE_CHARS)
 
 
-def _only(found: Any) -> dict[Any, str]:
-    return {key: has for key, has in found.items() if has != "both"}
+def _only(sides: Any) -> dict[Any, str]:
+    return {key: has for key, has in sides.items() if has != "both"}
 
 
 COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost")
@@ -506,42 +517,46 @@ class AttemptsView(Shown, Sequence[Attempt]):
     @property
     def usage(self) -> Usage:
         """Tokens and cost of all together."""
-        return reduce(Usage.plus, (one.usage for one in self), Usage())
+        return reduce(Usage.plus, (attempt.usage for attempt in self), Usage())
 
     def _blocks(self) -> list[Block]:
-        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self]
+        rows = [(*_attempt_row(attempt), f"{attempt.seconds:.1f} s") for attempt in self]
         answers = [
-            Fold(f"answer {one.number}, of {one.agent}", [Code(one.text)], opened=len(rows) <= _OPEN)
-            for one in self
-            if one.text is not None
+            Fold(
+                f"answer {attempt.number}, of {attempt.agent}",
+                [Code(attempt.text)],
+                opened=len(rows) <= _OPEN,
+            )
+            for attempt in self
+            if attempt.text is not None
         ]
         return [Line(self._line()), Table((*COLUMNS, "took"), rows), *lines(self._issues()), *answers]
 
     def _line(self) -> str:
-        taken, usage = sum(one.valid for one in self), self.usage
+        usable, usage = sum(attempt.valid for attempt in self), self.usage
         times = "once" if len(self) == 1 else f"{len(self)} times"
         tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
         used = in_words(f"{tokens}{cost} in all", missing)
-        return f"{self.socket}, asked {times}: {taken} would be taken, {used}"
+        return f"{self.socket}, asked {times}: {usable} would be taken, {used}"
 
     def _issues(self) -> list[str]:
         wrong = []
-        for one in self:
-            wrong += [f"{one.number} is refused: {issue.summary}" for issue in one.issues[:3]]
-            wrong += [f"{one.number} has no answer: {one.error}"] if one.error else []
+        for attempt in self:
+            wrong += [f"{attempt.number} is refused: {issue.summary}" for issue in attempt.issues[:3]]
+            wrong += [f"{attempt.number} has no answer: {attempt.error}"] if attempt.error else []
         return wrong
 
 
-def _attempt_row(one: Attempt) -> tuple[str, ...]:
+def _attempt_row(attempt: Attempt) -> tuple[str, ...]:
     return (
-        str(one.number),
-        one.agent,
-        str(one.wording) if one.wording else "as it is",
-        "no answer" if one.text is None else "yes" if one.valid else "refused",
-        "" if one.satisfied is None else compact(one.satisfied),
-        one.leads,
-        one.usage.tokens_words,
-        one.usage.cost_words if one.usage.cost else "",
+        str(attempt.number),
+        attempt.agent,
+        str(attempt.wording) if attempt.wording else "as it is",
+        "no answer" if attempt.text is None else "yes" if attempt.valid else "refused",
+        "" if attempt.satisfied is None else compact(attempt.satisfied),
+        attempt.leads,
+        attempt.usage.tokens_words,
+        attempt.usage.cost_words if attempt.usage.cost else "",
     )

@@ -48,20 +48,26 @@ class ReportView(Shown):
             *(("problem", problem) for problem in report.problems),
             *(("hint", hint) for hint in report.shown_hints),
         ]
-        said: list[Block] = [Line(name + counts)]
+        blocks: list[Block] = [Line(name + counts)]
         if findings:
-            said.append(_findings_table(findings))
+            blocks.append(_findings_table(findings))
         if report.no_effect:
-            details = _findings_table([("hint", one) for one in report.no_effect])
-            words = f"{report.no_effect_line} (report.hints has each with its place)"
-            said.append(Fold(words, [details], brief=0))
-        return said
+            details = _findings_table([("hint", hint_) for hint_ in report.no_effect])
+            summary = f"{report.no_effect_line} (report.hints has each with its place)"
+            blocks.append(Fold(summary, [details], brief=0))
+        return blocks
 
 
 def _findings_table(findings: Iterable[tuple[str, Problem]]) -> Table:
     rows = (
-        (Badge(kind) if kind == "problem" else kind, one.code, one.source, one.message, one.hint or "")
-        for kind, one in findings
+        (
+            Badge(kind) if kind == "problem" else kind,
+            problem.code,
+            problem.source,
+            problem.message,
+            problem.hint or "",
+        )
+        for kind, problem in findings
     )
     return Table(("", "code", "where", "what", "what to do"), rows)
 
@@ -97,20 +103,20 @@ class LoadoutView(Shown):
         if self.graph is None:
             return [*notes, ReportView(self.name, self.report)]
         hints = len(self.report.hints)
-        words = [f"{self.name} (from {self.origin})", graph_text(self.graph)]
-        words += [f"{counted(hints, 'hint')}: %materia check shows them"] if hints else []
-        return [*notes, graph_block(self.graph, text="\n".join(words))]
+        lines_ = [f"{self.name} (from {self.origin})", graph_text(self.graph)]
+        lines_ += [f"{counted(hints, 'hint')}: %materia check shows them"] if hints else []
+        return [*notes, graph_block(self.graph, text="\n".join(lines_))]
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
     """The loadouts, where each comes from, which is chosen; and what was left out because it is faulty."""
-    found = as_object(config.document.get("loadouts"))
+    definitions = as_object(config.document.get("loadouts"))
     rows = [
         (
             "*" if name == chosen else "",
             name,
             _layers(config, "loadout", name) or origin,
-            str(len(as_object(as_object(found.get(name)).get("sockets")))),
+            str(len(as_object(as_object(definitions.get(name)).get("sockets")))),
         )
         for name, origin in loadouts.items()
     ]
@@ -122,18 +128,20 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
     """The materia: what each is, the layer that it comes from, and who answers."""
     rows = []
     for name, raw in as_object(config.document.get("materia")).items():
-        given = as_object(raw)
-        utility = materia_kind(given) == "utility"
-        kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
+        definition = as_object(raw)
+        utility = materia_kind(definition) == "utility"
+        kind = ("utility" if utility else "agent") + (
+            ", generator" if definition.get("generator") is True else ""
+        )
         who = "a process" if utility else agents.for_turn("", name).name
         rows.append(
             (
                 name,
                 kind,
-                materia_group(given),
+                materia_group(definition),
                 _layers(config, "materia", name) or config.origin("materia", name).name,
                 who,
-                shorten(str(given.get("description", "")), 80),
+                shorten(str(definition.get("description", "")), 80),
             )
         )
     return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
@@ -158,13 +166,13 @@ def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name
 
 def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
     """Name the layers that the fields came from, the lowest first."""
-    came = {layer.name for layer in config.origins(kind, name).values()}
-    return ", ".join(layer.name for layer in config.layers if layer.name in came)
+    layers = {layer.name for layer in config.origins(kind, name).values()}
+    return ", ".join(layer.name for layer in config.layers if layer.name in layers)
 
 
 def agents_view(agents: AgentTable) -> Table:
     """Who answers what."""
-    rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
+    rows = [(line.name or "everyone else", line.agent) for line in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
 
 
@@ -279,8 +287,8 @@ class ExploreView(_View, Exploration):
                 rules, replay_witness(rules, witness), self._document, relative_to(target, follows)
             )
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
-        ways = ways_case(self, self._document, relative_to(target, follows))
-        return [*written, write_case(target / "ways", ways)]
+        document = ways_case(self, self._document, relative_to(target, follows))
+        return [*written, write_case(target / "ways", document)]
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
         """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
@@ -293,7 +301,7 @@ class ExploreView(_View, Exploration):
             return NO_MARKS
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
         never: list[Route] = [
-            (one[0], one[1] - 1) if isinstance(one, tuple) else ids[one] for one in self.never
+            (edge[0], edge[1] - 1) if isinstance(edge, tuple) else ids[edge] for edge in self.never
         ]
         return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
 
@@ -302,9 +310,9 @@ class ExploreView(_View, Exploration):
         yield Line(f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states")
         yield from lines(self.notes)
         if self.complete_search:
-            most = self.most_turns()
+            max_turns = self.most_turns()
             yield Line(
-                f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
+                f"agents have at most {'any number of' if max_turns is None else max_turns} turns, repairs aside"
             )
         yield from lines(self._estimate)
         ends = self.ends_seen
@@ -317,8 +325,8 @@ class ExploreView(_View, Exploration):
             yield Line(f"it can come where no end is reached any more: {', '.join(self.stalls)}")
         word = "never" if self.certain else "not seen to be"
         if self.not_visited:
-            yield Line(f"{word} visited: {', '.join(part(one) for one in self.not_visited)}")
-        rows = [self._never_row(one) for one in self.not_taken]
+            yield Line(f"{word} visited: {', '.join(part(name) for name in self.not_visited)}")
+        rows = [self._never_row(name) for name in self.not_taken]
         if not rows:
             yield Line("every edge and exit can be taken")
             return
@@ -329,7 +337,7 @@ class ExploreView(_View, Exploration):
         if isinstance(taken, tuple):
             edge = self.graph.sockets[taken[0]].edges[taken[1] - 1]
             return f"edge {taken[1]} of {taken[0]}", edge.when, edge.to
-        route = next(one for one in self._routes() if self._route_name(one) == taken)
+        route = next(candidate for candidate in self._routes() if self._route_name(candidate) == taken)
         return f"exit {taken} of loop {route.loop}", route.condition, route.target
 
 
@@ -346,7 +354,7 @@ class OddsView(_View, Odds):
         # An end is possible, however rare, and one beside it not certain.
         rare = {"0.00%": "< 0.01%", "100.00%": "> 99.99%"} if sum(map(bool, self.ends.values())) > 1 else {}
         chances = ((end, share, f"{share:.2%}") for end, share in self.ends.items())
-        ends = [(end, rare.get(words, words) if share else words) for end, share, words in chances]
+        ends = [(end, rare.get(phrase, phrase) if share else phrase) for end, share, phrase in chances]
         yield Table(("end", "chance"), ends)
         yield from _silent(self.nothing)
         yield Line(f"{self.turns:.2f} turns of agents on average")
@@ -355,7 +363,7 @@ class OddsView(_View, Odds):
         if self.cost is not None:
             yield Line(f"a cost of {self.cost:,.4f} on average{_without(self.unpriced)}")
         if self.seconds is not None:
-            times = [(str(lanes), f"{taken:,.1f} s") for lanes, taken in self.seconds.items()]
+            times = [(str(lanes), f"{duration:,.1f} s") for lanes, duration in self.seconds.items()]
             yield Table(("lanes at once", "takes on average"), times)
         rows = []
         for socket, visits in self.visits.items():
@@ -508,13 +516,15 @@ class PromptsView(_View):
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
         """
-        found = next((prompt.prompt for prompt in self.sides[0].prompts if prompt.step == step), None)
-        if found is None:
-            steps = ", ".join(str(one.step) for one in self.sides[0].prompts)
+        prompt_of_step = next(
+            (prompt.prompt for prompt in self.sides[0].prompts if prompt.step == step), None
+        )
+        if prompt_of_step is None:
+            steps = ", ".join(str(prompt_.step) for prompt_ in self.sides[0].prompts)
             raise MateriaError(
                 f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step"
             )
-        return found
+        return prompt_of_step
 
     def _parts(self) -> Iterable[Block]:
         letters = [f" {chr(65 + at)}" for at in range(len(self.sides))] if len(self.sides) > 1 else [""]
@@ -532,10 +542,14 @@ class PromptsView(_View):
         for letter in letters:
             headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
         rows = []
-        for told in zip(*(side.prompts for side in self.sides), strict=False):
-            row: list[Cell] = [told[0].step, told[0].socket, told[0].item or "", told[0].turn]
-            for one in told:
-                row += [f"{one.characters:,}", f"{one.tokens:,}", f"{one.same / max(one.characters, 1):.0%}"]
+        for prompts in zip(*(side.prompts for side in self.sides), strict=False):
+            row: list[Cell] = [prompts[0].step, prompts[0].socket, prompts[0].item or "", prompts[0].turn]
+            for prompt in prompts:
+                row += [
+                    f"{prompt.characters:,}",
+                    f"{prompt.tokens:,}",
+                    f"{prompt.same / max(prompt.characters, 1):.0%}",
+                ]
             rows.append(row)
         yield from _most(headers, rows)
 
@@ -543,16 +557,18 @@ class PromptsView(_View):
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
     """Name the sockets that may say nothing of ``satisfied``."""
     for socket, chance in nothing.items():
-        words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
-        yield Line(f"{socket} says nothing of satisfied{words}")
+        chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
+        yield Line(f"{socket} says nothing of satisfied{chance_words}")
 
 
-def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
+def _spread(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
     ordered = sorted(counts)
-    half, most = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
-    return what, f"{mean(ordered):.2f}", ordered[half], ordered[most], ordered[-1]
+    half, high = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
+    return name, f"{mean(ordered):.2f}", ordered[half], ordered[high], ordered[-1]
 
 
 def _shares(visits: Mapping[str, int], n: int) -> list[tuple[Cell, ...]]:
-    most = max([1, *visits.values()])
-    return [(socket, f"{count / n:.2f}", "█" * round(20 * count / most)) for socket, count in visits.items()]
+    max_visits = max([1, *visits.values()])
+    return [
+        (socket, f"{count / n:.2f}", "█" * round(20 * count / max_visits)) for socket, count in visits.items()
+    ]

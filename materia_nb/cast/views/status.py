@@ -127,12 +127,12 @@ def _offered(cast: Snapshot) -> Iterator[str]:
     """What can be done where a cast failed, as verbs; and how the definition there was changed since."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
-        kept = f" in {', '.join(changed.kept)} too, so only a new cast can have it" if changed.kept else ""
-        yield f"{changed.materia} was changed since this cast began{kept}:"
+        also = f" in {', '.join(changed.kept)} too, so only a new cast can have it" if changed.kept else ""
+        yield f"{changed.materia} was changed since this cast began{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_CHANGED_SHOWN])
-    ways = [offer.verbs for offer in offers(cast, changed)] if cast.writable else []
-    if ways:
-        yield f"ways to continue: {'; '.join(ways)}"
+    verbs = [offer.verbs for offer in offers(cast, changed)] if cast.writable else []
+    if verbs:
+        yield f"ways to continue: {'; '.join(verbs)}"
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
@@ -145,15 +145,17 @@ def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> st
 def _standing(cast: Snapshot) -> list[str]:
     """How far a cast is, and what it has used."""
     now = cast.engine
-    stands = f"{now.status}, with warnings," if cast.warnings else now.status
-    lines = [f"{cast.graph.name}: {stands} after {steps_words(cast)}"]
+    status = f"{now.status}, with warnings," if cast.warnings else now.status
+    lines = [f"{cast.graph.name}: {status} after {steps_words(cast)}"]
     label = cast.label_of().words
     if loops := _loops(cast):
         lines[0] += f" ({loops})"
     if now.usage.tokens or (now.usage.uncounted and now.budget.max_tokens is not None):
-        most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
+        maximum = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
-        lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{most}{missing}")
+        lines.append(
+            f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{maximum}{missing}"
+        )
     lines += [
         f"{bound.of}: {bound.so_far(now.usage, limit)}"
         for bound in BOUNDS[1:]
@@ -241,13 +243,13 @@ def _waiting_for(cast: Snapshot) -> str:
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or accept it"
     who = f"{visit.socket} ({socket.materia.label}){item}"
-    what = "needs an answer"
+    need = "needs an answer"
     if cast.approvals.grant is not None:
-        what = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort withdraws the consent)"
+        need = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort withdraws the consent)"
     elif visit.mode == "final":
-        what = "has yet to hand over its work"
+        need = "has yet to hand over its work"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
-    return f"waiting: {who} {what}; reply{'' if yours else ', or step to ask its agent'}"
+    return f"waiting: {who} {need}; reply{'' if yours else ', or step to ask its agent'}"
 
 
 def _about_calls(cast: Snapshot) -> str:
@@ -284,7 +286,7 @@ def consent_lines(cast: Snapshot) -> list[str]:
 
 
 def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
-    asked = {
+    needed = {
         "consent": "approve or deny the command",
         "direction": "answer how to continue",
         "question": "answer the question",
@@ -293,46 +295,49 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
         *consent_lines(cast),
-        f"to continue: {asked}, accept its output as it is (accept), correct it (edit output), or abort",
+        f"to continue: {needed}, accept its output as it is (accept), correct it (edit output), or abort",
     ]
 
 
 def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
     """Return for every loop over items how many it is done with, by its visits (R46), and how many there are."""
-    found = {}
+    progress = {}
     for loop in cast.graph.loops.values():
         if loop.iterator is not None:
-            stands, lane = standings(cast.engine, walk_of(loop.iterator)), cast.engine.lane
+            statuses, lane = standings(cast.engine, walk_of(loop.iterator)), cast.engine.lane
             if lane is not None and lane.cursor == loop.iterator.cursor:
-                stands = [stands[index] for index in lane.indexes]
-            found[loop.id] = (stands.count("done") if _begun(cast, loop.id) else 0, len(stands))
+                statuses = [statuses[index] for index in lane.indexes]
+            progress[loop.id] = (statuses.count("done") if _begun(cast, loop.id) else 0, len(statuses))
     if cast.lanes and (streams := cast.session.streams[-1]).status != "joined":
         lanes = cast.lanes.values()
-        found[streams.region.loop] = (sum(one.done for one in lanes), sum(len(one.indexes) for one in lanes))
-    return found
+        progress[streams.region.loop] = (
+            sum(lane_.done for lane_ in lanes),
+            sum(len(lane_.indexes) for lane_ in lanes),
+        )
+    return progress
 
 
 def _begun(cast: Snapshot, loop: str) -> bool:
     """Whether a loop was ever entered: one that shares its cursor with another may be skipped as a whole."""
     engines = (cast.engine, *(lane.now.engine for lane in cast.lanes.values()))
-    return any(socket in one.visits for one in engines for socket in cast.graph.loops[loop].sockets)
+    return any(socket in engine.visits for engine in engines for socket in cast.graph.loops[loop].sockets)
 
 
 def _loops(cast: Snapshot) -> str:
     """How far the loops are that were entered, the latest ones if there are many; the others are counted."""
     progress = {loop: (done, total) for loop, (done, total) in loop_progress(cast).items() if total}
-    begun = [
+    entered = [
         f"loop {loop}: {done} of {total} done"
         for loop, (done, total) in progress.items()
         if _begun(cast, loop)
     ]
     rest = [loop for loop in progress if not _begun(cast, loop)]
-    words = begun[-_LOOPS_SHOWN:]
-    if len(begun) > len(words):
-        words.insert(0, f"{len(begun) - len(words)} loops before")
+    phrases = entered[-_LOOPS_SHOWN:]
+    if len(entered) > len(phrases):
+        phrases.insert(0, f"{len(entered) - len(phrases)} loops before")
     if rest:
-        words.append(f"loop {rest[0]}: not begun" if len(rest) == 1 else f"{len(rest)} loops not begun")
-    return ", ".join(words)
+        phrases.append(f"loop {rest[0]}: not begun" if len(rest) == 1 else f"{len(rest)} loops not begun")
+    return ", ".join(phrases)
 
 
 def marks_of(cast: Snapshot) -> Marks:
@@ -398,13 +403,13 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
     """The last step of each socket; of lanes that have come together, the last one of the schedule counts."""
     own = [(step.number, 0, 0, step) for step in cast.steps]
     of_lanes = [
-        (streams.step, place if streams.status == "joined" else 0, step.started, step)
+        (streams.step, index if streams.status == "joined" else 0, step.started, step)
         for streams in cast.session.streams
-        for place, lane in enumerate(streams.lanes.values())
+        for index, lane in enumerate(streams.lanes.values())
         for step in lane.session.steps
     ]
-    found = sorted((one for one in (*own, *of_lanes) if one[3].turns), key=lambda one: one[:3])
-    return {step.socket: step for *_, step in found}
+    ordered = sorted((entry for entry in (*own, *of_lanes) if entry[3].turns), key=lambda entry: entry[:3])
+    return {step.socket: step for *_, step in ordered}
 
 
 def _break_routes(cast: Snapshot) -> frozenset[Route]:
@@ -424,7 +429,7 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
     codes: dict[str, dict[str, None]] = {}
     for warning in cast.warnings:
         codes.setdefault(warning.socket or "", {})[warning.code] = None
-    return {socket: tuple(found) for socket, found in codes.items()}
+    return {socket: tuple(codes_of_socket) for socket, codes_of_socket in codes.items()}
 
 
 def steps_view(cast: Snapshot) -> Table:
@@ -433,7 +438,7 @@ def steps_view(cast: Snapshot) -> Table:
     labels = [cast.label_of(step).words for step in cast.all_steps]
     if not any(labels):
         return table
-    rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, labels, strict=True)]
+    rows = [(*cells, shorten(label, 80)) for cells, label in zip(table.rows, labels, strict=True)]
     return Table((*table.headers, "label"), rows, "no steps yet")
 
 
@@ -463,7 +468,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
         )
         for name, lane in lanes.items()
     ]
-    ways = [
+    actions = [
         Action(
             f"{part(name, 60)} waits for you." if lane.wants_a_person else f"{part(name, 60)} failed.",
             "Answer" if lane.wants_a_person else "Look",
@@ -474,13 +479,13 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
         for name, lane in lanes.items()
         if lane.wants_a_person or lane.status == "failed"
     ]
-    told = ((name, lane.error) for name, lane in lanes.items() if lane.error)
-    wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in told]
+    errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
+    wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
     return [
         Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_barrier_words(cast)}"),
         axis_of(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
-        *ways,
+        *actions,
         *wrong,
     ]
 
@@ -490,8 +495,8 @@ def where_words(lane: LaneNow) -> str:
     now = lane.now
     if lane.status != "running":
         return ""
-    place = now.next_socket or ""
-    return now.names.get(place, "the barrier")
+    socket = now.next_socket or ""
+    return now.names.get(socket, "the barrier")
 
 
 def _barrier_words(cast: Snapshot) -> str:
@@ -500,8 +505,8 @@ def _barrier_words(cast: Snapshot) -> str:
     failure = cast.failure
     if status != "joined" and failure is not None and failure.kind != "stream_failed":
         return f"stopped with {over} at the barrier"
-    words = {"joined": "all have come together", "failed": "the cast failed at the barrier"}
-    return words.get(status, f"{over} at the barrier")
+    phrases = {"joined": "all have come together", "failed": "the cast failed at the barrier"}
+    return phrases.get(status, f"{over} at the barrier")
 
 
 def _item_words(lane: LaneNow) -> str:
@@ -511,8 +516,8 @@ def _item_words(lane: LaneNow) -> str:
 
 
 def _took(lane: LaneNow, until: int) -> str:
-    begun = lane.lane.started
-    return "" if begun is None else format_seconds(max(0, (lane.lane.ended or until) - begun))
+    started = lane.lane.started
+    return "" if started is None else format_seconds(max(0, (lane.lane.ended or until) - started))
 
 
 def _latest_in_lane(cast: Snapshot) -> int:
@@ -540,15 +545,15 @@ def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None
     scale = TimeScale(
         [bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None
     )
-    begun = generator.started
+    started = generator.started
     work = format_work_time(
         *work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)])
     )
-    words = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - begun))} by the clock, {work} of work"
+    summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} by the clock, {work} of work"
     placed = [(name, [_placed(scale, bar) for bar in bars]) for name, bars in rows]
-    ticks = [(scale.position(time), format_seconds(time - begun)) for time in scale.ticks()]
+    ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
     at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
-    return TimeAxis(words, placed, ticks, ["", *cast.lanes], at)
+    return TimeAxis(summary, placed, ticks, ["", *cast.lanes], at)
 
 
 def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
@@ -562,24 +567,24 @@ def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
     """Give the bars of steps: what was worked on each first, then how long it stood still."""
     for step in steps[-_MAX_BARS:]:
         item, time = step.at.item, step_time(step)
-        words = cast.names.get(step.socket, step.socket) + (
+        label = cast.names.get(step.socket, step.socket) + (
             f" {item.position + 1}" if item is not None else ""
         )
         if step.ended is None:
-            yield Bar(words, step.started, None, "now", step.number)
+            yield Bar(label, step.started, None, "now", step.number)
         elif time.work is None:
-            yield Bar(f"{words}, at most", step.started, step.ended, "unsure", step.number)
+            yield Bar(f"{label}, at most", step.started, step.ended, "unsure", step.number)
         else:
             worked_until = step.ended - (time.waited or 0)
             if not time.waited or time.work:
-                yield Bar(words, step.started, worked_until, "work", step.number)
+                yield Bar(label, step.started, worked_until, "work", step.number)
             if time.waited:
-                yield Bar(f"{words}, waited", worked_until, step.ended, "wait", step.number)
+                yield Bar(f"{label}, waited", worked_until, step.ended, "wait", step.number)
 
 
 def _lane_bars(lane: LaneNow, forked: int) -> list[Bar]:
-    begun, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
-    first = bars[0].begins if bars else begun if begun is not None else lane.lane.ended
+    started, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
+    first = bars[0].begins if bars else started if started is not None else lane.lane.ended
     if first is None or first - forked > _IMMEDIATE_MS:
         bars.insert(0, Bar("waits for a place", forked, first, "wait"))
     last = bars[-1] if bars else None

@@ -52,21 +52,21 @@ def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> V
         approved: what a person has just approved, one line each.
         lane: the lane whose latest step is shown.
     """
-    here = cast.lane(lane)
-    step = here.steps[-1] if here.steps else None
+    snapshot = cast.lane(lane)
+    step = snapshot.steps[-1] if snapshot.steps else None
     blocks: list[Block] = []
     title = ""
     if step is not None:
-        why = here.why()
+        why = snapshot.why()
         title = why.title
         if step.shown is not None:
             blocks.append(Code(step.shown, title="output"))
         if step.decision is not None:
             blocks += why_blocks(why)
     blocks += lines((*(f"approved: {line}" for line in approved[:1]), *approved[1:], *status_lines(cast)))
-    blocks += call_blocks(here.approvals.asking)
-    if here.prompt is not None and not draft_of(here):
-        blocks += prompt_blocks(here.prompt)
+    blocks += call_blocks(snapshot.approvals.asking)
+    if snapshot.prompt is not None and not draft_of(snapshot):
+        blocks += prompt_blocks(snapshot.prompt)
     return View(title, blocks)
 
 
@@ -105,16 +105,23 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     """Say which parts are other than when the socket of a step was visited before; empty at its first visit, or of a later turn."""
     if not prompt.begins:
         return ""
-    earlier = (one for one in reversed(steps) if one.number < step.number)
-    last = next((one for one in earlier if one.socket == step.socket and one.prompt is not None), None)
+    earlier = (earlier_step for earlier_step in reversed(steps) if earlier_step.number < step.number)
+    last = next(
+        (
+            earlier_step
+            for earlier_step in earlier
+            if earlier_step.socket == step.socket and earlier_step.prompt is not None
+        ),
+        None,
+    )
     if last is None or last.prompt is None:
         return ""
     before = {part.name: part.text for part in last.prompt.parts}
-    now = {one.name: one.text for one in prompt.parts}
+    now = {earlier_step.name: earlier_step.text for earlier_step in prompt.parts}
     names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
     changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
-    words = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
-    return f"Against its visit before, step {last.number}: {words}."
+    difference = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
+    return f"Against its visit before, step {last.number}: {difference}."
 
 
 class HandoffView(View):
@@ -127,36 +134,36 @@ class HandoffView(View):
 
 def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     """Say what a step handed on: each output as its protocol means it, issues, warnings, requirements, assignments."""
-    said: list[Block] = [] if step.turns else [Line("no output yet", "quiet")]
+    blocks: list[Block] = [] if step.turns else [Line("no output yet", "quiet")]
     for number, turn in enumerate(step.turns, start=1):
         inside = _turn_blocks(cast, step, turn)
         if number < len(step.turns):
             wrong = turn.reading is not None and bool(turn.reading.issues)
-            said.append(Fold(f"turn {number}: {turn.mode}", inside, opened=wrong))
+            blocks.append(Fold(f"turn {number}: {turn.mode}", inside, opened=wrong))
         else:
-            said += [Heading(turn.mode), *inside]
+            blocks += [Heading(turn.mode), *inside]
     answered = {id(call) for turn in step.turns for call in turn.calls}
-    if alone := [call for call in step.calls if id(call) not in answered]:
-        said += [Heading("tool calls without an answer"), *call_blocks(alone)]
-    said += lines([f"note: {note}" for note in step.notes], "quiet")
-    said += section_blocks(way_of(cast, step))
-    said += lines([f"not on the disk, though named as made: {path}" for path in step.missing], "warn")
-    decision, wanted = step.decision, cast.rules.sockets[step.socket].wants
+    if unanswered := [call for call in step.calls if id(call) not in answered]:
+        blocks += [Heading("tool calls without an answer"), *call_blocks(unanswered)]
+    blocks += lines([f"note: {note}" for note in step.notes], "quiet")
+    blocks += section_blocks(way_of(cast, step))
+    blocks += lines([f"not on the disk, though named as made: {path}" for path in step.missing], "warn")
+    decision, required = step.decision, cast.rules.sockets[step.socket].wants
     if decision is not None:
         # Some things are found odd only when the output is applied, such as an update that was not allowed.
         read = {warning.code for warning in step.reading.warnings} if step.reading else set()
-        said += _warnings([one for one in decision.warnings if one.code not in read])
-    if wanted:
-        said.append(Table(("required", "what it must be"), list(wanted.items())))
+        blocks += _warnings([one for one in decision.warnings if one.code not in read])
+    if required:
+        blocks.append(Table(("required", "what it must be"), list(required.items())))
     if decision is not None and decision.assigned:
         rows = [
             (f"state.{assignment.target}", assignment.source, "yes" if assignment.found else "no")
             for assignment in decision.assigned
         ]
-        said.append(Table(("assigned to", "from", "there"), rows))
+        blocks.append(Table(("assigned to", "from", "there"), rows))
     if step.prompt is not None:
-        said.append(Fold("what was asked", prompt_blocks(step.prompt)))
-    return said + lines([f"kept in {step.artifact}"] if step.artifact else [], "quiet")
+        blocks.append(Fold("what was asked", prompt_blocks(step.prompt)))
+    return blocks + lines([f"kept in {step.artifact}"] if step.artifact else [], "quiet")
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
@@ -208,17 +215,17 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     """Say which model answered, and for how many tokens; nothing where neither is known."""
     facts, model = [], turn.meta.get("model")
     if isinstance(model, str):
-        again = ", from a recording" if turn.meta.get("recorded") is True else ""
-        facts.append(f"answered by {part(model)}{again}")
+        from_recording = ", from a recording" if turn.meta.get("recorded") is True else ""
+        facts.append(f"answered by {part(model)}{from_recording}")
     tried = turn.meta.get("attempt")
     if isinstance(tried, dict):
         facts.append(
             f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}"
         )
-    used = reduce(Usage.plus, (one for one in (*turn.spent, turn.usage) if one is not None), Usage())
+    used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
     if used.tokens:
-        apart = f" ({used.apart_words})" if used.apart_words else ""
-        facts.append(f"{known_words(used.input)} tokens in, {known_words(used.output)} out{apart}")
+        other_tokens = f" ({used.apart_words})" if used.apart_words else ""
+        facts.append(f"{known_words(used.input)} tokens in, {known_words(used.output)} out{other_tokens}")
     elif used.tokens is None and (facts or "program" in turn.meta):
         facts.append("tokens unknown")
     return ["; ".join(facts)] if facts else []
@@ -237,35 +244,38 @@ def cast_page_html(cast: Snapshot) -> str:
 def _page_blocks(cast: Snapshot) -> list[Block]:
     failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
     facts = [("request", cast.request), *(("how it stands", line) for line in status_lines(cast))]
-    said: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
-    said += [Heading("Graph"), graph_block(cast.graph, marks_of(cast))]
-    said.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), max_chars=200_000)]))
+    blocks: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
+    blocks += [Heading("Graph"), graph_block(cast.graph, marks_of(cast))]
+    blocks.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), max_chars=200_000)]))
     if cast.lanes:
-        said += [Heading("Lanes"), *(one for one in lanes_blocks(cast) if not isinstance(one, Action))]
-    said.append(Heading("Timeline"))
+        blocks += [
+            Heading("Lanes"),
+            *(block for block in lanes_blocks(cast) if not isinstance(block, Action)),
+        ]
+    blocks.append(Heading("Timeline"))
     if left_out := len(cast.all_steps) - len(steps):
-        said.append(Line(f"{left_out:,} earlier steps are not shown."))
+        blocks.append(Line(f"{left_out:,} earlier steps are not shown."))
     timeline = step_table(steps, cast.graph)
     anchors = [
-        f"lane-step-{place}" if step.lane else f"step-{step.number}" for place, step in enumerate(steps)
+        f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)
     ]
     linked = [
         (Jump(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)
     ]
-    said += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
-    said += [
+    blocks += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
+    blocks += [
         _page_step(cast.maker_of(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)
     ]
-    said += [Heading("State at the end"), JsonTree(dict(cast.state))]
+    blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
     if cast.session.keeps:
-        said += [Heading("Files"), *FilesView(cast).in_words()]
+        blocks += [Heading("Files"), *FilesView(cast).in_words()]
     files = sorted(
         path.relative_to(cast.run_dir)
         for path in cast.run_dir.rglob("*")
         if path.is_file() and path.relative_to(cast.run_dir).parts[0] not in FOLDERS
     )
-    kept = [(path.parts[0], Pointer(path.as_posix(), path.as_posix())) for path in files[:_MOST_FILES]]
-    return [*said, Heading("Artifacts"), Table(("what", "file"), kept)] if kept else said
+    pointers = [(path.parts[0], Pointer(path.as_posix(), path.as_posix())) for path in files[:_MOST_FILES]]
+    return [*blocks, Heading("Artifacts"), Table(("what", "file"), pointers)] if pointers else blocks
 
 
 def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:

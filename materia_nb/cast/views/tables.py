@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from materia_nb.store.board import Quest
 
 
-def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
+def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
     """What is pinned: in the current cast, and for casts that begin later, each with the loadout that it is for (R40)."""
     rows = []
-    for name, pin in {**{name: pin for name, (pin, _) in later.items()}, **here}.items():
-        both = name in later and name in here and later[name][0] == pin
-        where = "this cast and later ones" if both else "this cast" if name in here else "later casts"
+    for name, pin in {**{name: pin for name, (pin, _) in later.items()}, **pins}.items():
+        is_same = name in later and name in pins and later[name][0] == pin
+        where = "this cast and later ones" if is_same else "this cast" if name in pins else "later casts"
         if name in later and (loadout := later[name][1]) is not None:
             where += f", of {loadout}"
         rows.append((name, pin.words, where, shorten(pin.text, 60)))
@@ -59,8 +59,11 @@ def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
 def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
     """The breakpoints of a cast, or of all casts of a loadout."""
     rows = [
-        (one.words(graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")
-        for one, how in stops.conditions.items()
+        (
+            breakpoint_.words(graph),
+            f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always",
+        )
+        for breakpoint_, how in stops.conditions.items()
     ]
     return Table(("runs stop", "when"), rows, "no breakpoints")
 
@@ -76,14 +79,14 @@ def budget_view(cast: Snapshot) -> Table:
     return Table(("", "so far", "budget", "used"), rows)
 
 
-def _share(used: float | None, most: float | None, form: str) -> tuple[str, str]:
+def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
     """A maximum in words, and how much of it is used."""
-    if most is None:
+    if maximum is None:
         return "none", ""
-    share = "unknown" if used is None else f"{used / most:.0%}" if most else ""
-    if (used or 0) >= most:
+    share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
+    if (used or 0) >= maximum:
         share = f"{share}, used up: the cast stops after the next socket".removeprefix(", ")
-    return form.format(most), share
+    return form.format(maximum), share
 
 
 def known_words(value: float | None, form: str = "{}") -> str:
@@ -91,16 +94,16 @@ def known_words(value: float | None, form: str = "{}") -> str:
     return "unknown" if value is None else form.format(value)
 
 
-def found_view(found: Sequence[OutputMatch]) -> Table:
+def found_view(matches: Sequence[OutputMatch]) -> Table:
     """What a question found in the outputs of the steps, one match a row."""
     rows = [
         (
-            str(one.step) + (f" in {shorten(one.lane, 40)}" if one.lane else ""),
-            one.socket,
-            one.item or "",
-            shorten(one.value if isinstance(one.value, str) else compact(one.value), 200),
+            str(match.step) + (f" in {shorten(match.lane, 40)}" if match.lane else ""),
+            match.socket,
+            match.item or "",
+            shorten(match.value if isinstance(match.value, str) else compact(match.value), 200),
         )
-        for one in found
+        for match in matches
     ]
     return Table(("step", "socket", "item", "value"), rows, "nothing found")
 
@@ -115,16 +118,16 @@ class FoundView(TableOf[tuple[str, "OutputMatch"]]):
     ) -> None:
         self.problems = tuple(problems)
         rows = [
-            (one.id, _named(one), *row)
-            for (one, _), row in zip(found, found_view([f for _, f in found]).rows, strict=True)
+            (source.id, _named(source), *row)
+            for (source, _), row in zip(found, found_view([f for _, f in found]).rows, strict=True)
         ]
         rows += [(id_, "", "", "", "", f"cannot be asked: {why}") for id_, why in problems]
-        pairs = [(one.id, match) for one, match in found]
+        pairs = [(source.id, match) for source, match in found]
         super().__init__(pairs, ("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
 
 
-def _named(one: CastEntry | Snapshot) -> str:
-    return one.name if isinstance(one, CastEntry) else one.label_of().name
+def _named(cast: CastEntry | Snapshot) -> str:
+    return cast.name if isinstance(cast, CastEntry) else cast.label_of().name
 
 
 class SpentView(TableOf[UsageRow]):
@@ -132,11 +135,11 @@ class SpentView(TableOf[UsageRow]):
 
     def __init__(self, by: Sequence[str], found: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
-        whole = reduce(UsageRow.plus, found, UsageRow(("in all", *[""] * (len(by) - 1))))
-        columns = _spent_columns(whole)
+        total = reduce(UsageRow.plus, found, UsageRow(("in all", *[""] * (len(by) - 1))))
+        columns = _spent_columns(total)
         rows = [
-            (*(shorten(name, 60) for name in one.of), *(cell(one) for cell in columns.values()))
-            for one in (*found, whole)
+            (*(shorten(name, 60) for name in row_.of), *(cell(row_) for cell in columns.values()))
+            for row_ in (*found, total)
             if found
         ]
         super().__init__(found, [*by, *columns], rows, "no steps yet")
@@ -149,41 +152,41 @@ class SpentView(TableOf[UsageRow]):
         """
         rows = (
             {
-                **dict(zip(self.by, one.of, strict=True)),
-                **{name: of(one) for name, of in _SPENT_FIELDS.items()},
+                **dict(zip(self.by, row.of, strict=True)),
+                **{name: of(row) for name, of in _SPENT_FIELDS.items()},
             }
-            for one in self.found
+            for row in self.found
         )
         return data_frame(rows, (*self.by, *_SPENT_FIELDS))
 
 
-def _spent_columns(whole: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
+def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
     """Return the columns that say something of any row, each with its cell; ``whole`` is the sum."""
-    priced, left = bool(whole.usage.cost), whole.left.tokens != 0
-    all_ = whole.usage.cost if priced else whole.usage.tokens
+    priced, left = bool(total.usage.cost), total.left.tokens != 0
+    all_ = total.usage.cost if priced else total.usage.tokens
 
-    def share(one: UsageRow) -> str:
-        part = one.usage.cost if priced else one.usage.tokens
+    def share(row: UsageRow) -> str:
+        part = row.usage.cost if priced else row.usage.tokens
         return "" if not all_ else known_words(part and part / all_, "{:.0%}")
 
-    def apart(name: str, one: UsageRow) -> str:
-        return known_words(getattr(one.usage, name))
+    def apart(name: str, row: UsageRow) -> str:
+        return known_words(getattr(row.usage, name))
 
     columns: dict[str, Callable[[UsageRow], str] | None] = {
-        "visits": lambda one: str(one.visits),
-        "turns": lambda one: str(one.turns),
-        "tools": lambda one: str(one.calls),
-        "tokens in": lambda one: known_words(one.usage.input),
-        "tokens out": lambda one: known_words(one.usage.output),
-        **{f"of it {name}": partial(apart, name) for name in whole.usage.apart()},
-        "cost": (lambda one: one.usage.cost_words) if priced else None,
+        "visits": lambda row: str(row.visits),
+        "turns": lambda row: str(row.turns),
+        "tools": lambda row: str(row.calls),
+        "tokens in": lambda row: known_words(row.usage.input),
+        "tokens out": lambda row: known_words(row.usage.output),
+        **{f"of it {name}": partial(apart, name) for name in total.usage.apart()},
+        "cost": (lambda row: row.usage.cost_words) if priced else None,
         "share": share,
-        "turns not counted": (lambda one: str(one.usage.uncounted or "")) if whole.usage.uncounted else None,
-        "left behind": (lambda one: f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else "")
+        "turns not counted": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
+        "left behind": (lambda row: f"{row.left.tokens_words} tokens" if row.left.tokens != 0 else "")
         if left
         else None,
-        "took": lambda one: format_work_time(one.ms, one.untimed),
-        "waited": (lambda one: format_seconds(one.waited) if one.waited else "") if whole.waited else None,
+        "took": lambda row: format_work_time(row.ms, row.untimed),
+        "waited": (lambda row: format_seconds(row.waited) if row.waited else "") if total.waited else None,
     }
     return {name: cell for name, cell in columns.items() if cell is not None}
 
@@ -213,8 +216,8 @@ def quests_view(quests: Sequence[Quest]) -> Table:
 
 def quest_row(quest: Quest) -> tuple[str, ...]:
     """What is told of a quest, by :data:`QUEST_COLUMNS`."""
-    words = (short(quest.request, 80), quest.loadout or "the chosen one", quest.cast or "")
-    return (quest.id, quest.status, *words, short(quest.note or "", 120))
+    cells = (short(quest.request, 80), quest.loadout or "the chosen one", quest.cast or "")
+    return (quest.id, quest.status, *cells, short(quest.note or "", 120))
 
 
 class ItemsView(View):
@@ -238,11 +241,11 @@ class ItemsView(View):
 def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
     """The work items, how each stands (R46) and in which lane; ``said`` is what an edit of them moved."""
     rows, lanes = [], cast.lane_of_item
-    for index, (item, stands) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
+    for index, (item, standing) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
         lane = (f"{shorten(lanes[index].name, 40)}, {lanes[index].status}",) if index in lanes else ()
-        rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120), *lane))
+        rows.append((f"WI-{index + 1}", standing, shorten(str(title), 80), shorten(str(context), 120), *lane))
     return ItemsView(rows, said)
 
 
@@ -292,7 +295,7 @@ class FilesView(Shown):
 
     def _files(self, step: int) -> StepFiles:
         # Those of a lane are numbered from where it began.
-        files = next((one.files for one in self._cast.steps if one.number == step), None)
+        files = next((step_.files for step_ in self._cast.steps if step_.number == step), None)
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
@@ -324,13 +327,13 @@ class FilesView(Shown):
             if step.files is None or step.files.changed
         ]
         latest = reversed(list(self)[-_MOST_STEPS:])
-        said: list[Block] = [
+        blocks: list[Block] = [
             Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")
         ]
-        said += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
+        blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
         for name, lane in cast.lanes.items():
-            said += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
-        return said
+            blocks += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
+        return blocks
 
     def lane(self, name: str) -> FilesView:
         """Return those of a lane that works in a directory of its own; raises MateriaError (``unknown_lane``)."""
@@ -349,14 +352,14 @@ def changes(git_dir: Path, before: str, after: str) -> tuple[Change, ...]:
     return tuple(file_snapshots.changes(git_dir, before, after))
 
 
-def _table(found: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = [
         (
-            _WORDS.get(one.kind, one.kind),
-            one.path if one.old is None else f"{one.old} → {one.path}",
-            "no text" if one.added is None else f"+{one.added} -{one.removed}",
+            _WORDS.get(change.kind, change.kind),
+            change.path if change.old is None else f"{change.old} → {change.path}",
+            "no text" if change.added is None else f"+{change.added} -{change.removed}",
         )
-        for one in found
+        for change in changed
     ]
     return ("", "file", "lines"), rows
 
@@ -366,10 +369,10 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
     if before is None or after is None or before == after:
         return []
     try:
-        found = changes(git_dir, before, after)
+        changed = changes(git_dir, before, after)
     except MateriaError:  # kept elsewhere
         return []
-    return [Heading("files, from A to B"), Table(*_table(found))] if found else []
+    return [Heading("files, from A to B"), Table(*_table(changed))] if changed else []
 
 
 def _names_of(files: StepFiles | None) -> str:
@@ -382,41 +385,43 @@ def _names_of(files: StepFiles | None) -> str:
 
 def _patch_blocks(patch: str) -> list[Block]:
     """Lay a patch out, file by file."""
-    said: list[Block] = []
+    blocks: list[Block] = []
     rows: list[tuple[str, str]] = []
     for line in patch.splitlines()[:_MOST_LINES]:
         if line.startswith("diff --git "):
             rows = []
-            said += [Heading(line.partition(" b/")[2] or line, small=True), LineDiff(rows)]
+            blocks += [Heading(line.partition(" b/")[2] or line, small=True), LineDiff(rows)]
         elif line[:1] in ("+", "-", " ") and not line.startswith(("+++ ", "--- ")):
             rows.append((line[0], line[1:]))
         elif line.startswith(("@@", "Binary", "rename", "new file", "deleted", "old mode", "new mode")):
             rows.append((" ", line))
     if len(patch.splitlines()) > _MOST_LINES:
-        said.append(Line("The rest is not shown; cast.files.difference(step) gives all of it.", "quiet"))
-    return said
+        blocks.append(Line("The rest is not shown; cast.files.difference(step) gives all of it.", "quiet"))
+    return blocks
 
 
 def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     """Return what the tab of a panel shows: at a moment of the past also what bringing its files back would change."""
-    said: list[Block] = []
+    blocks: list[Block] = []
     number = len(cast.steps)
     of_cast = cast is not now and cast.engine.lane is None
     then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
-        found = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
-        names = ", ".join(one.path for one in found[:_NAMES]) + (" ..." if len(found) > _NAMES else "")
-        if found and now.writable:
-            said.append(
+        changed = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
+        names = ", ".join(change.path for change in changed[:_NAMES]) + (
+            " ..." if len(changed) > _NAMES else ""
+        )
+        if changed and now.writable:
+            blocks.append(
                 Action(
-                    f"{counted(len(found), 'file')} would become as after step {number}: {names}. Go back there with them?",
+                    f"{counted(len(changed), 'file')} would become as after step {number}: {names}. Go back there with them?",
                     "Go back with files",
                     "the current ones are kept first; files that were never kept are not overwritten",
                     "back",
                     {"step": number, "files": True},
                 )
             )
-    return [*said, *FilesView(cast).in_words()]
+    return [*blocks, *FilesView(cast).in_words()]
 
 
 class LineBlame(Shown):
@@ -434,16 +439,16 @@ class LineBlame(Shown):
         self.path, self.line, self.text, self.step, self.words = path, line, text, step, words
 
     def _blocks(self) -> list[Block]:
-        said: list[Block] = [
+        blocks: list[Block] = [
             Heading(f"{self.path}:{self.line}"),
             LineDiff([(" ", self.text)]),
             Line(self.words),
         ]
         if self.step is not None and self.step.prompt is not None:
             task = next((part.text for part in self.step.prompt.parts if part.name == "task"), "")
-            said += [Code(task, title="Its agent's task")] if task else []
-            said.append(Fold("The whole prompt of its agent", prompt_blocks(self.step.prompt)))
-        return said
+            blocks += [Code(task, title="Its agent's task")] if task else []
+            blocks.append(Fold("The whole prompt of its agent", prompt_blocks(self.step.prompt)))
+        return blocks
 
 
 def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
@@ -460,19 +465,19 @@ def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
     except (OSError, ValueError):
         present = []
     if not 0 < line <= len(present):
-        what = f"{path} has {counted(len(present), 'line')}" if present else f"There is no text in {path}"
+        message = f"{path} has {counted(len(present), 'line')}" if present else f"There is no text in {path}"
         raise MateriaError(
-            f"{what}.",
+            f"{message}.",
             where=f"{path}:{line}",
             hint="name a file of the project and a line of it",
             kind="bad_path",
         )
     text = present[line - 1]
-    kept = (
+    saved = (
         (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
     )
-    there = _place(kept, present, line)
-    commit = file_snapshots.blame(git_dir, session.files, path, there) if there else None
+    saved_line = _place(saved, present, line)
+    commit = file_snapshots.blame(git_dir, session.files, path, saved_line) if saved_line else None
     if commit is None:
         return LineBlame(
             path, line, text, None, "It was written since the last step, by no step of this cast."
@@ -480,11 +485,11 @@ def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
     return LineBlame(path, line, text, *_author(cast, file_snapshots.note(git_dir, commit)))
 
 
-def _place(kept: Sequence[str], present: Sequence[str], line: int) -> int | None:
+def _place(saved: Sequence[str], present: Sequence[str], line: int) -> int | None:
     """Return where a line of a text stands in an earlier one, None where it is new."""
-    if kept == present:
+    if saved == present:
         return line
-    for block in SequenceMatcher(None, kept, present, autojunk=False).get_matching_blocks():
+    for block in SequenceMatcher(None, saved, present, autojunk=False).get_matching_blocks():
         if block.b < line <= block.b + block.size:
             return block.a + line - block.b
     return None
@@ -507,10 +512,10 @@ def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
     lines = (cast.steps, *cast.session.abandoned)
     step = next(
         (
-            one
+            step_
             for steps in lines
-            for one in steps
-            if (one.number, one.branch) == (number, origin.get("branch", 0))
+            for step_ in steps
+            if (step_.number, step_.branch) == (number, origin.get("branch", 0))
         ),
         None,
     )
