@@ -1,10 +1,14 @@
-"""Strict JSON, finding the one JSON object in what an agent wrote (R5, R6), and mending text that is nearly JSON."""
+"""Read JSON from text: strict parsing, the one JSON object in an agent's reply (R5, R6), and advice about faults.
+
+Also the short texts that protocols write: lists on one line, and lines within a limit.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import is_
@@ -15,10 +19,10 @@ from materia_nb.jsonvalue import JSON, compact
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
-"""How deep objects and arrays may be nested. Fixed, since what the interpreter bears depends on its stack."""
+"""Maximum nesting of objects and arrays; fixed, since the limit of the interpreter depends on its stack."""
 
 _MAX_DIGITS: Final = 4300
-"""How many digits a whole number may have where large ones are taken."""
+"""Maximum number of digits of a whole number in wide JSON."""
 
 _STRUCTURE = re.compile(r'["{}]')
 _STRING_END = re.compile(r'["\\]')
@@ -26,11 +30,11 @@ _TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
 class NotJson(ValueError):
-    """The text holds no acceptable JSON object; the message says why."""
+    """The text contains no valid JSON object; the message is the reason."""
 
 
 class FoundObject(NamedTuple):
-    """A JSON object, where in the text it stood, and which keys were given more than once."""
+    """A JSON object, its position in the text, and the keys that occur more than once."""
 
     value: dict[str, JSON]
     where: _Where
@@ -48,43 +52,40 @@ def _finite(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
-    if len(text) > 300:  # 1e400 with its zeros written out is no more finite than 1e400
+def _integer(text: str) -> int:
+    if len(text) > 300:  # an integer above the largest float is refused like 1e400
         _finite(text)
     return int(text)
 
 
-class _GivenTwice(Exception):
-    """An object gives a key twice."""
+class _DuplicateKey(Exception):
+    """An object has a key twice."""
 
 
-def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _GivenTwice
-    return made
+def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _DuplicateKey
+    return value
 
 
-def _telling(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
+def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
     def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                duplicates.append(key)
-            seen.add(key)
+        counts = Counter(key for key, _ in pairs)
+        duplicates.extend(key for key, count in counts.items() if count > 1)
         return dict(pairs)
 
     return build
 
 
-def _long(text: str) -> int:
+def _long_integer(text: str) -> int:
     if len(text.lstrip("-")) > _MAX_DIGITS:
         raise NotJson(f"a number has more than {_MAX_DIGITS} digits")
     return int(text)
 
 
 def too_deep(value: JSON) -> bool:
-    """Say whether a value is nested more than :data:`MAX_DEPTH` levels deep, without recursion."""
+    """Return True if a value is nested more than :data:`MAX_DEPTH` levels deep; does not recurse."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -101,24 +102,27 @@ def too_deep(value: JSON) -> bool:
 def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     """Parse the whole text as strict JSON.
 
-    Returns the value and the keys that some object gave twice (the last one wins, R5).
-    Raises NotJson for anything else: NaN, comments, trailing commas, infinite numbers,
-    more than ``MAX_DEPTH`` levels.
+    Returns:
+        The value, and the keys that an object has twice (the last one wins, R5).
+
+    Raises:
+        NotJson: anything else, such as NaN, comments, trailing commas, infinite numbers or more than
+            ``MAX_DEPTH`` levels.
     """
-    return _parse(text, _STRICT, _STRICT_READY)
+    return _parse(text, _STRICT, _STRICT_DECODER)
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
-    """Parse as :func:`strict_json` does, but take every number that the JSON grammar allows.
+    """Parse like :func:`strict_json`, but accept every number of the JSON grammar.
 
-    ``1e400`` becomes an infinite float, which is not a JSON value: :func:`without_infinities`
-    makes it one. Whole numbers have at most :data:`_MAX_DIGITS` digits.
+    ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces. Whole numbers have at most
+    :data:`_MAX_DIGITS` digits.
     """
-    return _parse(text, _WIDE, _WIDE_READY)
+    return _parse(text, _WIDE, _WIDE_DECODER)
 
 
 def without_infinities(value: JSON) -> JSON:
-    """Return ``value`` with null in place of every number that JSON cannot hold; itself when there is none."""
+    """Return ``value`` with null instead of infinite numbers; the same object if there are none."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -130,24 +134,24 @@ def without_infinities(value: JSON) -> JSON:
     return value
 
 
-_Maker: TypeAlias = Callable[..., json.JSONDecoder]
-_STRICT: Final[_Maker] = partial(
-    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
+_DecoderFactory: TypeAlias = Callable[..., json.JSONDecoder]
+_STRICT: Final[_DecoderFactory] = partial(
+    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
 )
-_WIDE: Final[_Maker] = partial(
-    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=float, parse_int=_long
+_WIDE: Final[_DecoderFactory] = partial(
+    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=float, parse_int=_long_integer
 )
-_STRICT_READY: Final = _STRICT(object_pairs_hook=_once)
-_WIDE_READY: Final = _WIDE(object_pairs_hook=_once)
+_STRICT_DECODER: Final = _STRICT(object_pairs_hook=_unique)
+_WIDE_DECODER: Final = _WIDE(object_pairs_hook=_unique)
 
 
-def _parse(text: str, decoder: _Maker, ready: json.JSONDecoder) -> tuple[JSON, tuple[str, ...]]:
+def _parse(text: str, factory: _DecoderFactory, decoder: json.JSONDecoder) -> tuple[JSON, tuple[str, ...]]:
     duplicates: list[str] = []
     try:
         try:
-            value = ready.decode(text)
-        except _GivenTwice:
-            value = decoder(object_pairs_hook=_telling(duplicates)).decode(text)
+            value = decoder.decode(text)
+        except _DuplicateKey:
+            value = factory(object_pairs_hook=_collecting(duplicates)).decode(text)
     except NotJson:
         raise
     except RecursionError:
@@ -160,7 +164,7 @@ def _parse(text: str, decoder: _Maker, ready: json.JSONDecoder) -> tuple[JSON, t
 
 
 def utility_object(text: str) -> FoundObject:
-    """Read a utility's json output: one strict JSON object and nothing else but white space (R6)."""
+    """Return a utility's output, which must be one strict JSON object and white space (R6)."""
     value, duplicates = strict_json(text)
     if not isinstance(value, dict):
         raise NotJson(f"the output is {_kind(value)}, not an object")
@@ -168,7 +172,7 @@ def utility_object(text: str) -> FoundObject:
 
 
 def agent_object(text: str) -> FoundObject:
-    """Find the object in an agent's text: the whole text, else the first fence, else the first that parses (R5)."""
+    """Return the object in an agent's reply: the whole text, else the first fence, else the first one that parses (R5)."""
     text = text.lstrip("\ufeff").strip()
     if not text:
         raise NotJson("the reply is empty")
@@ -196,7 +200,9 @@ def _in_first_fence(text: str) -> FoundObject | None:
         return None
     tag_end = line_end if 0 <= line_end < close else close
     brace = text.find("{", start, tag_end)
-    content = text[tag_end if brace < 0 else brace : close]  # R35: what stands in the tag line counts
+    content = text[
+        tag_end if brace < 0 else brace : close
+    ]  # an object may begin on the line of the tag (R35)
     try:
         value, duplicates = strict_json(content.strip())
     except NotJson:
@@ -205,10 +211,10 @@ def _in_first_fence(text: str) -> FoundObject | None:
 
 
 def _in_prose(text: str) -> FoundObject | None:
-    """Try every outermost ``{`` in turn; each character is parsed once, so the time is linear.
+    """Return the first outermost object that parses; each character is parsed once, so the time is linear.
 
-    An inner object must never stand in for a broken outer one, so the search goes on
-    behind the brace that closes what failed, and ends when nothing closes it.
+    An inner object must never replace a broken outer one, so the search continues
+    after the brace that closes the broken object, and ends if no brace closes it.
     """
     position = text.find("{")
     while position >= 0:
@@ -225,7 +231,7 @@ def _in_prose(text: str) -> FoundObject | None:
 
 
 def _closing_brace(text: str, start: int) -> int | None:
-    """The index of the brace that closes the one at ``start``, braces inside strings not counted."""
+    """Return the index of the brace that closes the one at ``start``, ignoring braces inside strings."""
     depth = 0
     position = start
     while match := _STRUCTURE.search(text, position):
@@ -268,7 +274,7 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def json_advice(text: str) -> str:
-    """Say what to change at the first place where ``text`` is not JSON; empty when nothing is known to help."""
+    """Return how to fix the first fault in ``text``; empty if there is no known fix."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -279,7 +285,7 @@ def json_advice(text: str) -> str:
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:
-    # Newer Pythons point at a comma too many, older ones at the bracket behind it.
+    # Newer Pythons point at a trailing comma, older ones at the bracket after it.
     before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip()
     word = _WORD.match(rest)
     mark = "colon" if "':'" in error.msg else "comma"
@@ -288,24 +294,24 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
         ("control character" in error.msg, "write \\n for a line break within a text"),
         (
             bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")),
-            f"take away the comma in front of {bracket}",
+            f"remove the comma before {bracket}",
         ),
-        (rest[:1] == "'", "put text and names into double quotes, not single ones"),
+        (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
         (rest.startswith(tuple(_CURLY)), "write straight double quotes"),
-        (rest.startswith(("#", "//", "/*")), "take the comment away, JSON has none"),
-        (word is not None, _of_word(word[0]) if word else ""),
-        ("Unterminated" in error.msg or not rest, "something is not closed: a quote or a bracket is missing"),
+        (rest.startswith(("#", "//", "/*")), "remove the comment; JSON has no comments"),
+        (word is not None, _word_advice(word[0]) if word else ""),
+        ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
         (
             "delimiter" in error.msg,
-            f'a {mark} is missing, or a quote within a text that must be written \\"',
+            f'a {mark} is missing, or a quote inside a text is not escaped as \\"',
         ),
     )
-    return next((f"line {error.lineno}: {words}" for holds, words in cases if holds), "")
+    return next((f"line {error.lineno}: {advice}" for applies, advice in cases if applies), "")
 
 
-def _of_word(word: str) -> str:
+def _word_advice(word: str) -> str:
     if word in _CONSTANTS:
-        return f"write {_CONSTANTS[word]} for {word}"
+        return f"write {_CONSTANTS[word]} instead of {word}"
     return f'put {word[:40]} into double quotes: "{word[:40]}"'
 
 

@@ -118,7 +118,7 @@ def grid_cells(
     cells = []
     for loadout, choice in product(dict.fromkeys(loadouts), choices):
         prepared = prepare(loadout, choice.agents)
-        plan, common = prepared.plan, _fingerprint_of(prepared)
+        plan, common = prepared.plan, _cast_fingerprint(prepared)
         for (request, text), number in product(texts.items(), range(1, repeat + 1)):
             unique = [uuid4().hex] if common.opaque else []
             key = digest([common.key, choice.label, request, text, list(allow), number, *unique])
@@ -260,19 +260,19 @@ def digest(value: JSON) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _fingerprint_of(prepared: Prepared) -> Fingerprint:
+def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
     """Return the fingerprint of a cast: its loadout, agents and pins."""
     plan, table, pins = prepared
     names = [line.name for line in table.describe() if line.name is not None]
-    parts = [fingerprint(table.for_turn(name, ""), name) for name in names]
-    parts += [fingerprint(table.default, _EVERYONE)]
-    parts += [fingerprint(pin.function, name) for name, pin in pins.items()]
+    parts = [fingerprint_of(table.for_turn(name, ""), name) for name in names]
+    parts += [fingerprint_of(table.default, _EVERYONE)]
+    parts += [fingerprint_of(pin.function, name) for name, pin in pins.items()]
     pinned: JSON = [[name, pin.pin.as_json()] for name, pin in pins.items()]
     key = digest([dict(plan.document), names, [part.key for part in parts], pinned])
     return Fingerprint(key, tuple(text for part in parts for text in part.opaque))
 
 
-def fingerprint(value: object, name: str) -> Fingerprint:
+def fingerprint_of(value: object, name: str) -> Fingerprint:
     """Return the fingerprint of a value and all that it consists of.
 
     Of a function these are its code, defaults, closure, and the globals that it names: functions in

@@ -29,7 +29,7 @@ from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight import diff
 from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.sweep.grid import Fingerprint, digest, fingerprint
+from materia_nb.sweep.grid import Fingerprint, digest, fingerprint_of
 
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
@@ -339,7 +339,7 @@ class Judge:
 
     def fingerprint(self) -> Fingerprint:
         """Return the fingerprint of the agent and the question."""
-        agent = fingerprint(self.agent, self.agent.name)
+        agent = fingerprint_of(self.agent, self.agent.name)
         return agent._replace(key=digest([agent.key, self.question]))
 
     def __call__(self, cast: Cast) -> Verdict:

@@ -15,7 +15,7 @@ import pytest
 from builders import at, config
 from materia_nb import Workbench
 from materia_nb.sweep import Judge
-from materia_nb.sweep.grid import fingerprint
+from materia_nb.sweep.grid import fingerprint_of
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("make", CHANGES)
 def test_what_can_be_seen_to_have_changed_is_another_agent(make):
-    one, same, other = (fingerprint(make(what), "a") for what in ("one", "one", "other"))
+    one, same, other = (fingerprint_of(make(what), "a") for what in ("one", "one", "other"))
     assert one == same
     assert one.key != other.key
     assert one.opaque == ()
@@ -196,9 +196,9 @@ def test_the_settings_of_a_model_count_and_its_connections_do_not():
     from materia_nb.agents.model_agent import ModelAgent
 
     cold, warm, used = (ModelAgent("ollama:tiny", settings={"temperature": one}) for one in (0.1, 0.9, 0.1))
-    used._made["ollama:tiny"] = threading.Lock()
-    assert fingerprint(cold, "a") == fingerprint(used, "a")
-    assert fingerprint(cold, "a").key != fingerprint(warm, "a").key
+    used._handles["ollama:tiny"] = threading.Lock()
+    assert fingerprint_of(cold, "a") == fingerprint_of(used, "a")
+    assert fingerprint_of(cold, "a").key != fingerprint_of(warm, "a").key
 
 
 def test_counting_its_calls_makes_no_other_agent_of_one_but_a_setting_does(wb):
@@ -240,8 +240,8 @@ def test_what_counts_can_be_said_by_getstate(wb):
         def __getstate__(self):
             return {"version": 1}
 
-    assert fingerprint(Says(), "a") == fingerprint(Says(), "a")
-    assert fingerprint(Says(), "a").opaque == ()
+    assert fingerprint_of(Says(), "a") == fingerprint_of(Says(), "a")
+    assert fingerprint_of(Says(), "a").opaque == ()
 
 
 def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch):
@@ -254,11 +254,11 @@ def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch
 
     text = "def answer(turn): return str(my_own_settings.TEMPERATURE)"
     agents = [closes_over_it, written(text, my_own_settings=my_own_settings)["answer"]]
-    before = [fingerprint(one, "a") for one in agents]
+    before = [fingerprint_of(one, "a") for one in agents]
     monkeypatch.setattr(my_own_settings, "OTHER", 2)
-    assert [fingerprint(one, "a") for one in agents] == before
+    assert [fingerprint_of(one, "a") for one in agents] == before
     monkeypatch.setattr(my_own_settings, "TEMPERATURE", 0.9)
-    assert not set(before) & {fingerprint(one, "a") for one in agents}
+    assert not set(before) & {fingerprint_of(one, "a") for one in agents}
 
 
 def test_what_goes_round_comes_to_an_end():
@@ -270,8 +270,8 @@ def test_what_goes_round_comes_to_an_end():
 
     knot = Ob(None)
     knot.what = [knot]
-    assert fingerprint(one, "a") == fingerprint(one, "a")
-    assert fingerprint(knot, "a").opaque == ()
+    assert fingerprint_of(one, "a") == fingerprint_of(one, "a")
+    assert fingerprint_of(knot, "a").opaque == ()
 
 
 def test_another_kernel_sees_the_same(tmp_path):
@@ -279,11 +279,11 @@ def test_another_kernel_sees_the_same(tmp_path):
     script = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
-import test_seen as t
-from materia_nb.sweep.grid import fingerprint
+import test_fingerprints as t
+from materia_nb.sweep.grid import fingerprint_of
 def answer(turn):
     return "x" if turn.kind in {{"work", "repair", "final"}} else {{"a", "b", "c"}}
-print(fingerprint([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.decorated(t.Ob)], "a"))
+print(fingerprint_of([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.decorated(t.Ob)], "a"))
 """
     told = {
         subprocess.run(
