@@ -382,7 +382,7 @@ class Asked(Shown):
 
     def _blocks(self) -> list[Block]:
         answer = [Code(self.text, _SHOWN)] if self.text else []
-        return [*prompt_blocks(self.prompt, whole=True), Heading("Answer"), *lines(self._lines()), *answer]
+        return [*prompt_blocks(self.prompt, opened=True), Heading("Answer"), *lines(self._lines()), *answer]
 
 
 def asked_alone(

@@ -103,7 +103,7 @@ class _Grid:
         self.used: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
         wide, high = ([b - a for a, b in pairwise(lines)] for lines in (self.xs, self.ys))
         rows = len(self.ys)
-        self.costs = [one for one in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
+        self.costs = [width for width in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
         for box in solid:
             for axis, piece in self._segments_in(box, CLEARANCE):
                 self.costs[axis][piece] = (high[piece % rows] if axis else wide[piece // rows]) * _THROUGH
@@ -341,9 +341,9 @@ def _movable_range(piece: _Segment, solid: Sequence[Box], axis: int) -> tuple[fl
 
 
 def _move_segment(points: list[Point], index: int, axis: int, at: float) -> None:
-    for one in (index, index + 1):
-        x, y = points[one]
-        points[one] = (at, y) if axis == 0 else (x, at)
+    for end in (index, index + 1):
+        x, y = points[end]
+        points[end] = (at, y) if axis == 0 else (x, at)
 
 
 _CHIP: Final = 10.0

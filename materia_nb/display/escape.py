@@ -254,8 +254,8 @@ def html_table(
 def _min_column_width(column: Iterable[object]) -> int:
     """Return the minimum width of a column, in digits, that keeps short texts and words whole."""
     texts = [cell[:_SAMPLED_CHARS] for cell in column if isinstance(cell, str) and cell]
-    words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
-    longest = max((len(word) + 1 for word in words if len(word) <= _SHORT), default=0)
+    short_words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
+    longest = max((len(word) + 1 for word in short_words if len(word) <= _SHORT), default=0)
     return max(longest, _READABLE) if any(len(text) > _READABLE for text in texts) else longest
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.edge_routing import (
@@ -191,7 +192,11 @@ def best_layout(
             tried: list[tuple[float, _LayoutBuilder]] = []
             for max_length in (
                 None,
-                *(() if start_positions else (_max_cards(room, one, level) for one in directions)),
+                *(
+                    ()
+                    if start_positions
+                    else (_max_cards(room, direction, level) for direction in directions)
+                ),
             ):
                 for direction in directions:
                     picture = _LayoutBuilder(
@@ -212,7 +217,7 @@ def best_layout(
                 placed = picture.placed() if scale >= 1 else None
                 if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
-    scale, picture = max(best, key=lambda one: one[0])
+    scale, picture = max(best, key=itemgetter(0))
     if scale >= _GOOD_ENOUGH or (
         start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)
     ):
@@ -231,22 +236,18 @@ def _layout_below_the_fold(
 ) -> GraphLayout:
     """Lay out a graph that is too large for ``room``: as wide as the room, or else as narrow as is readable."""
     is_large, graph_links = len(graph.sockets) > _LARGE_GRAPH, links(graph)
-    level: Level = 1 if is_large and 1 in levels else 2
-    small_levels: Sequence[Level] = () if is_large else [one for one in levels if one < 3]
-    tried = [
-        (directions[0], level),
-        *((direction, one) for direction in directions[::-1] for one in small_levels),
-    ]
+    small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
+    variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]
+    variants += [(direction, level) for direction in directions[::-1] for level in small_levels]
     layouts: list[tuple[float, GraphLayout]] = []
-    for direction, one in tried:
-        max_length = None if layouts else _max_cards(room, direction, one)
-        placed = _LayoutBuilder(
-            graph, direction, folded, one, {}, max_length, graph_links=graph_links
-        ).placed()
-        layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(one)), placed))
+    for direction, level in variants:
+        max_length = None if layouts else _max_cards(room, direction, level)
+        builder = _LayoutBuilder(graph, direction, folded, level, {}, max_length, graph_links=graph_links)
+        placed = builder.placed()
+        layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(level)), placed))
         if layouts[-1][0] == 1:
             break
-    return max(layouts, key=lambda one: one[0])[1]
+    return max(layouts, key=itemgetter(0))[1]
 
 
 def _max_cards(room: tuple[float, float], direction: Direction, level: Level) -> float:

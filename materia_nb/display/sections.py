@@ -42,12 +42,12 @@ def issue_rows(issues: Iterable[Issue]) -> list[tuple[str, str, str]]:
     return [(plain(issue.path), plain(issue.message), plain(issue.fix)) for issue in issues]
 
 
-def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:
-    """Return the parts of a prompt with name and size; parts before the task are closed unless ``whole``."""
+def prompt_blocks(prompt: Prompt, *, opened: bool = False) -> list[Block]:
+    """Return the parts of a prompt with name and size; parts before the task are closed unless ``opened``."""
     names = [prompt_part.name for prompt_part in prompt.parts]
     task = names.index("task") if "task" in names else 0
     return [
-        Fold(part_title(prompt_part), (Code(prompt_part.text),), opened=whole or index >= task)
+        Fold(part_title(prompt_part), (Code(prompt_part.text),), opened=opened or index >= task)
         if prompt_part.text
         else Line(part_title(prompt_part), "quiet")
         for index, prompt_part in enumerate(prompt.parts)

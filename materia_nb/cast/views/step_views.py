@@ -78,7 +78,7 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
         prompt: the prompt of its first turn, or of one that waits.
         steps: the steps of the cast, to show what differs from the previous visit of the socket.
     """
-    blocks, is_first = prompt_blocks(prompt, whole=True), prompt is step.prompt
+    blocks, is_first = prompt_blocks(prompt, opened=True), prompt is step.prompt
     for number, turn in enumerate(step.turns[1:] if is_first else [], start=2):
         if turn.prompt:
             text = turn.prompt.text if turn.message is None else turn.message

@@ -223,7 +223,7 @@ export function designInspectorPart(host, send) {
       listen();
       data = inspector;
       root.dataset.of = JSON.stringify(data.of);
-      if (isNew(seek, parts)) refill(seek, h("option", { value: "" }, "the loadout itself"), parts.map((one) => h("option", { value: JSON.stringify(one.what) }, one.words)));
+      if (isNew(seek, parts)) refill(seek, h("option", { value: "" }, "the loadout itself"), parts.map((part) => h("option", { value: JSON.stringify(part.what) }, part.words)));
       seek.value = data.kind === "loadout" || data.kind === "marked" ? "" : JSON.stringify(data.of);
       setText(title, data.title);
       setText(sub, data.sub);
