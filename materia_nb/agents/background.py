@@ -25,7 +25,7 @@ _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
 
 def can_abandon(stop: threading.Event | None) -> bool:
-    """Whether whoever calls can be made to go on without what nobody can end.
+    """Return True if the caller may abandon an agent call that cannot be cancelled.
 
     Not in the main thread, where an interrupt ends it, and not without threads.
     """
@@ -34,7 +34,7 @@ def can_abandon(stop: threading.Event | None) -> bool:
 
 
 def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
-    """Do ``work`` in a thread of its own, and wait for it until ``stop`` says to leave it behind.
+    """Run ``work`` in a separate thread and return its result, unless ``stop`` abandons it first.
 
     Raises:
         AgentError: it was left behind (kind ``interrupted``); what it comes to is thrown away.
@@ -72,15 +72,15 @@ class LoopInbox(Generic[T]):
         self._told: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
     def tell(self, telling: T) -> None:
-        """Tell something; from any thread."""
+        """Queue a telling; may be called from any thread."""
         self._told.put((telling,))
 
     def wake(self) -> None:
-        """Let the waiting thread look up although nothing was told."""
+        """Wake the waiting thread without a telling."""
         self._told.put(None)
 
     def deliver(self, timeout_s: float = 0.0) -> None:
-        """Pass on what was told, after waiting a while for the first of it."""
+        """Pass on the queued tellings; wait up to ``timeout_s`` for the first."""
         try:
             entries = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
         except queue.Empty:
@@ -219,14 +219,14 @@ class _Call(Generic[T]):
         self._task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Give up."""
+        """Cancel the awaitable, whether or not it has begun."""
         if self._task is not None:
             self._task.cancel()
         else:
             self._close()
 
     def result(self) -> T:
-        """Return what came of it, or raise what it raised."""
+        """Return the value of the awaitable, or raise its error."""
         if self._error is not None:
             raise self._error
         return self._value[0]

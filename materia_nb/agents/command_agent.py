@@ -37,7 +37,7 @@ Paths: TypeAlias = str | Sequence[str]
 
 
 class ProgramAnswer(NamedTuple):
-    """What a program answered.
+    """The answer of a program.
 
     ``usage`` is None where the program reports none (R56), ``session`` names the conversation in which it can go on,
     and ``error`` says what failed; empty when nothing did. ``unread`` says why there is no answer where no error is reported.
@@ -253,7 +253,7 @@ class CommandAgent:
 
     @contextmanager
     def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Give the command for a turn, for as long as it runs."""
+        """Yield the command for a turn."""
         yield self.command(turn)
 
     def answer(self, turn: Turn) -> Reply:
@@ -354,7 +354,7 @@ class CommandAgent:
 
 
 def _program(argv: Sequence[str]) -> str:
-    """Return what is told of a command: not its arguments, which may hold keys."""
+    """Return the name of a command's program; its arguments may hold keys."""
     return PurePath(argv[0]).name
 
 
@@ -417,7 +417,7 @@ class Preset:
 
     @property
     def version(self) -> tuple[str, ...]:
-        """How the program is asked for its version; it answers without a network."""
+        """The command that prints the version of the program, without a network."""
         return (self.argv[0], "--version")
 
     def command(self, model: str | None, *more: str) -> tuple[str, ...]:
@@ -536,7 +536,7 @@ class PresetAgent(CommandAgent):
 
     @contextmanager
     def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Give the command for a turn; the file that holds its schema is there for as long as it runs."""
+        """Yield the command for a turn; the file with its schema exists until the program has ended."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -565,7 +565,7 @@ class PresetAgent(CommandAgent):
 
 
 def preset_agent(text: str) -> PresetAgent:
-    """Make the agent that ``command:NAME``, ``command:NAME:MODEL`` or, with any tools, ``command:NAME+tools`` stands for.
+    """Return the agent for ``command:NAME``, ``command:NAME:MODEL`` or, with any tools, ``command:NAME+tools``.
 
     Raises:
         AgentError: there is no such preset (``unknown_preset``); the message lists them.

@@ -139,7 +139,7 @@ class AwaitedAgent:
         return getattr(self._agent, name)
 
     def answer(self, turn: Turn) -> Any:
-        """Wait for its answer, and pass on what it tells meanwhile in this thread."""
+        """Return the awaited answer; pass on its tellings in this thread meanwhile."""
         inbox = LoopInbox(turn.tell)
         answer: Any = self._agent.answer(turn.telling_to(inbox.tell))
         return CALLERS.get().run(answer, turn.stop, inbox)
@@ -181,7 +181,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _where(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
-    """Say the file and the line: where the error left the function's file last, else where it is defined."""
+    """Return the file and line where the error last left the function's file, or else where the function is defined."""
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = type(inner).__call__  # an object that can be called

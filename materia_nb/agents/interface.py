@@ -1,4 +1,4 @@
-"""What an agent is: a turn goes in, a reply comes out; and bringing other people's replies into a form that can be kept."""
+"""The interface of agents: a turn goes in, a reply comes out. Replies are validated before they are stored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
 
 
 def code_location(filename: str, line: int) -> str:
-    """Say where a line of code is; the first line of a cell is 1."""
+    """Return the location of a line of code; the first line of a cell is 1."""
     if filename.startswith(AGENT_CELL):
         return (
             f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL).removesuffix('>')}"
@@ -108,7 +108,7 @@ class AgentError(MateriaError):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one turn, and its cost in US dollars (R20); None is what is not known (R56).
+    """Tokens and cost in US dollars of one turn (R20); unknown values are None (R56).
 
     ``cached`` is how much of ``input`` came from a cache, ``reasoning`` how much of ``output`` was thought.
     """
@@ -154,7 +154,7 @@ Telling: TypeAlias = Said | Called | Noted | Spent
 
 
 def ignore_telling(_: Telling) -> None:
-    """Take what an agent tells when nobody listens."""
+    """Discard a telling."""
 
 
 def _refuse_to_tell(_: Telling) -> None:
@@ -271,7 +271,7 @@ class Turn:
     more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Say what a turn has instead of ``name``."""
+        """Raise AttributeError with the names that a turn has."""
         raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
 
     def telling_to(self, tell: Callable[[Telling], None]) -> Turn:
@@ -293,7 +293,7 @@ TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
 
 
 def turn_has(*names: str) -> str:
-    """Say what a turn has, and what may have been meant by names that it does not have."""
+    """Return the field names of a turn as a sentence, with suggestions for unknown names."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
     meant = f"did you mean {', '.join(matches)}? " if matches else ""
     return f"{meant}a turn has: {', '.join(TURN_FIELDS)}"
@@ -337,7 +337,7 @@ class Agent(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called where it is shown."""
+        """The display name."""
 
     def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
         """Answer one turn; None when a person must, and the cast stops until they do.
@@ -364,7 +364,7 @@ def can_think(agent: Agent) -> bool:
 
 
 def reply_from(value: object, who: object) -> Reply:
-    """Make a reply of what a person's code gave: a reply, text, or an object to be sent as JSON.
+    """Return the result of a person's code as a reply: a reply, text, or an object to be sent as JSON.
 
     Raises:
         AgentError: it is something else, or an object that JSON cannot carry. ``who`` names the giver.
@@ -435,7 +435,7 @@ def validate_reply(
 
 
 def validate_usage(usage: Any, who: object) -> StepUsage:
-    """Take tokens and cost as an agent gave them.
+    """Return the usage that an agent reported, as whole numbers.
 
     Raises:
         AgentError: they are not numbers, or cannot be.
@@ -458,7 +458,7 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
 
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
-    """Say what an exception of an agent means for the cast: kind, message, hint."""
+    """Return the kind, message and hint of a failed agent call."""
     hint = "put it right, then retry --turn, or retry the visit"
     if isinstance(error, MateriaError):
         kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
@@ -558,7 +558,7 @@ def _is_json(text: str) -> bool:
 
 
 def join_thinking(thoughts: Iterable[str]) -> str:
-    """Put what was thought in several answers of one turn together."""
+    """Join the thinking of several answers of one turn."""
     return "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
 
 

@@ -59,7 +59,7 @@ def redact_library_logs() -> None:
 
 
 def _redact(record: logging.LogRecord) -> None:
-    """Put the message and the exception of a record on one line, without keys and without a traceback."""
+    """Write the message and the exception of a record on one line, without keys and without a traceback."""
     try:
         text = record.getMessage()
     except (TypeError, ValueError, KeyError):  # its arguments do not fit

@@ -44,7 +44,7 @@ def display_name(model: object) -> str:
 
 
 def providers() -> list[str]:
-    """Return the names of the providers that are commonly used, for completion and for what was meant."""
+    """Return the names of common providers, for completion and suggestions."""
     _needs_library()
     from pydantic_ai.models import known_model_names
 
@@ -143,7 +143,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
 
 def make_model(model: object, base_url: str | None = None, key_env: str | None = None) -> ModelHandle:
-    """Make a model of its name; a model object stays as it is.
+    """Return the model with a name; a model object is returned unchanged.
 
     Raises:
         AgentError: kinds ``bad_model`` and ``not_installed`` as :func:`check`; ``no_key``: the
@@ -328,7 +328,7 @@ class ModelAgent:
         self.name = name or name_of_it
 
     def __getstate__(self) -> dict[str, Any]:
-        """What tells it from others, without the connections that it has made."""
+        """Return the settings of the agent without its open connections."""
         return {**vars(self), "_handles": {}}
 
     def answer(self, turn: Turn) -> Reply | Asking:

@@ -1,6 +1,6 @@
-"""One request to a model: streamed, tried again where that may help, ended when it must be; what it cost (R20).
+"""Requests to a model: streaming, retries, time limits and cost (R20).
 
-And what a failed one means: its kind, what to say, what to do, whether to try again.
+Failed requests become errors with a kind, a message and a hint.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ def empty_answer_error(model: str) -> AgentError:
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed a little later."""
+    """Return True if the same request may succeed a little later."""
     if isinstance(error, ai.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
     return isinstance(error, (*_TRANSIENT, CutOff))
 
 
 def short_reason(error: BaseException, model: str) -> str:
-    """Say in a few words what went wrong, for a note that it is tried again."""
+    """Return a short reason for a retry."""
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
     if isinstance(error, CutOff):
@@ -188,7 +188,7 @@ class UsageLog:
         self._used.append(Usage(used.input_tokens, used.output_tokens, _price(response), cached, thought))
 
     def take(self) -> list[Usage]:
-        """Return what each answer used, and begin anew; nothing when no model answered."""
+        """Return and clear the usage of each answer so far."""
         used, self._used = self._used, []
         return used
 
@@ -233,7 +233,7 @@ class ModelHandle:
 
 
 class ModelOptions(Protocol):
-    """What a model agent was made with, as far as a turn needs it; :class:`ModelAgent` says what each means."""
+    """The settings of a model agent that a turn needs; see :class:`ModelAgent`."""
 
     settings: dict[str, Any]
     tools: bool
@@ -371,7 +371,7 @@ class Requests:
 
 
 def _accept_whole_replies(model: Model) -> None:
-    """Let the HTTP client of a model pass each response to :func:`_as_stream`, if it is one of the usual kind."""
+    """Make the HTTP client of a model pass each response to :func:`_as_stream`, if the client supports hooks."""
     client = getattr(getattr(model, "client", None), "_client", None)
     hooks = getattr(client, "event_hooks", {}).get("response")
     if hooks is not None and _as_stream not in hooks:
@@ -379,7 +379,7 @@ def _accept_whole_replies(model: Model) -> None:
 
 
 async def _as_stream(response: Any) -> None:
-    """Make a response that is not a stream what the client expects: a stream, or an error with a status of its own."""
+    """Convert a whole response to a stream, or to an error with its own status."""
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     try:

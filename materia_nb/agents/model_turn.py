@@ -84,7 +84,7 @@ def _wire_name(tool: str) -> str:
 
 
 def conversation(turn: Turn) -> list[ModelMessage]:
-    """Return what was said before in this visit and what is asked now."""
+    """Return the messages of this visit so far and the current prompt."""
     messages: list[ModelMessage] = []
     for message in turn.conversation:
         if message.role == "user":
@@ -160,7 +160,7 @@ def parameters(
 def _settings_for(
     model: Model, settings: Mapping[str, Any], thinking: str | None, *, rebuilt: bool = False
 ) -> ModelSettings:
-    """Return the settings of a request; what is tried again is ours to say, so the client must not.
+    """Return the settings of a request; the client must not retry, because :class:`Requests` does.
 
     Args:
         model: who is asked.
@@ -211,7 +211,7 @@ def _user_message(text: str) -> ModelRequest:
 
 
 def is_open_schema(schema: JSON) -> bool:
-    """Whether a schema leaves something open: a value, a field that may be missing, or one of any name.
+    """Return True if a schema allows any value somewhere, an optional field, or fields of any name.
 
     A provider that holds its model to a strict schema takes none of these.
     """
@@ -267,7 +267,7 @@ class ToolCalls:
         return name
 
     def not_run(self, call: ToolCall, why: str) -> ToolCall:
-        """Tell a call that is not even tried, and return it with this result."""
+        """Record a call that is not run, and return it with ``why`` as its result."""
         return self._record(call, why, ok=False, started=time.perf_counter())
 
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
@@ -318,7 +318,7 @@ class ToolCalls:
         return self._record(call, text, ok=ok, started=started)
 
     def _changes(self, call: ToolCall) -> bool:
-        """Whether it would change something if it ran; one of no tool, or without arguments, does nothing."""
+        """Return True if running the call could change something; calls of unknown tools or with invalid arguments do nothing."""
         tool = self._tools.get(call.tool)
         return tool is not None and tool.changes and INVALID not in call.args
 
@@ -413,7 +413,7 @@ class ModelTurn:
         )
 
     def _cut(self, response: ModelResponse, answer: SplitReply) -> str:
-        """Say by what an answer was cut off (R52)."""
+        """Return the limit that cut the answer off, or an empty string (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
         limit = f"max_tokens {max_tokens}" if max_tokens else "the most tokens that it may have"
         if answer.ended:
@@ -530,7 +530,7 @@ class ModelTurn:
 
 
 def _args(part: ToolCallPart) -> dict[str, JSON]:
-    """Return the arguments of a call, read strictly: what is kept must be JSON."""
+    """Return the arguments of a call, parsed strictly."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
     if len(text) > MAX_ARGUMENTS_CHARS:
         return {INVALID: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}

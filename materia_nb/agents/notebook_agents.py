@@ -48,19 +48,19 @@ class PersonAgent:
 
 @dataclass(frozen=True, slots=True)
 class PinnedAgent:
-    """Answers with what is pinned, the same in each turn of a visit; ``function`` is whom a function's pin asks."""
+    """Answers each turn of a visit with the pinned text, or asks the pinned ``function``."""
 
     pin: Pin
     function: Agent | None = None
 
     @property
     def thinking(self) -> bool:
-        """False for a text, which is taken as it is pinned (R68)."""
+        """False for a pinned text, which is used unchanged (R68)."""
         return self.function is not None and can_think(self.function)
 
     @property
     def name(self) -> str:
-        """What it is pinned to."""
+        """A description of the pin."""
         return self.pin.words
 
     def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
@@ -84,7 +84,7 @@ class PinnedAgent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A reply, and what came on the way to it.
+    """A recorded reply with the tool calls and usage before it.
 
     Attributes:
         reply: what was answered.
@@ -128,7 +128,7 @@ class RecordedAgent:
 
     @property
     def outputs(self) -> dict[tuple[str, int], str]:
-        """What each visit came to: the text of its last reply, by (socket id, visit)."""
+        """The text of the last reply of each visit, by (socket id, visit)."""
         return {key: turns[-1].reply.text for key, turns in self._replies.items() if turns}
 
     def answer(self, turn: Turn) -> Reply:
@@ -306,7 +306,7 @@ _FORMS: Final = (
 
 
 class NamedModel(Protocol):
-    """A model of pydantic-ai, as far as it is looked at here."""
+    """The part of a pydantic-ai model that is used here."""
 
     @property
     def model_name(self) -> str:
@@ -327,7 +327,7 @@ AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[s
 
 
 def agent_from(value: object) -> Agent:
-    """Make an agent of what a person gave.
+    """Return the agent that a value stands for.
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
     (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
@@ -355,7 +355,7 @@ def agent_from(value: object) -> Agent:
 
 
 def _needs_program(command: Sequence[object]) -> None:
-    """Refuse a list that plainly holds texts: what it begins with has blanks in it and is not a program."""
+    """Raise AgentError for a list of texts: its first entry has blanks and is not a program."""
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
         raise AgentError(
@@ -380,7 +380,7 @@ def _named(value: str) -> Agent:
 
 
 def is_model(value: object) -> bool:
-    """Whether something stands for a language model: ``model``, ``provider:model``, a model of pydantic-ai."""
+    """Return True if a value names a language model (``model``, ``provider:model``) or is a pydantic-ai model."""
     if isinstance(value, str):
         provider, colon, _ = value.partition(":")
         return value == "model" or (bool(colon) and provider != "recorded" and len(value.split()) == 1)
@@ -441,7 +441,7 @@ class AgentTable:
         self._default = agent_from(agent)
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Let an agent, or anything that :func:`agent_from` makes one of, answer a socket or materia, or ``*``: everyone else.
+        """Set the agent of a socket, of a materia, or of everyone else (``*``); accepts anything that :func:`agent_from` does.
 
         Raises:
             MateriaError: there is no socket or materia of that name (``unknown_materia``), a process answers there
@@ -464,7 +464,7 @@ class AgentTable:
         self._agents.pop(name, None)
 
     def add_tool(self, function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-        """Let a function be a tool of models whose materia name it; see ``function_tool`` in ``materia_nb.agents.tools.more_tools``."""
+        """Register a function as a tool for models whose materia name it; see ``function_tool`` in ``materia_nb.agents.tools.more_tools``."""
         from materia_nb.agents.tools.more_tools import function_tool
 
         tool = function_tool(function, name=name, ask=ask)
@@ -490,7 +490,7 @@ class AgentTable:
         return (dict(self._agents), self._default, *(() if self._over is None else self._over.chosen))
 
     def describe(self) -> list[AgentLine]:
-        """Tell who is set for what, the default last."""
+        """Return the agent of each name, the default last."""
         lines = {name: AgentLine(name, name_of(agent)) for name, agent in self._agents.items()}
         below = self._over.describe() if self._over is not None and self._default is None else []
         for name, agent in below:
@@ -499,7 +499,7 @@ class AgentTable:
         return [*lines.values(), AgentLine(None, name_of(self.default))]
 
     def _names_here(self, below: str) -> list[str]:
-        """What is meant here by a name of the table below."""
+        """Return the names in this table for a name of the table below."""
         own_names = [own_name for own_name, name_below in self._renamed.items() if name_below == below]
         return own_names if below in self._renamed or own_names else [below]
 

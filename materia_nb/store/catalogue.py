@@ -136,7 +136,7 @@ class Catalogue:
     """
 
     def __init__(self, root: Path) -> None:
-        """Know nothing yet of what is under ``root``."""
+        """Create an empty catalogue of the casts under ``root``."""
         self._root = root
         self._known: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
 
@@ -228,7 +228,7 @@ def filter_casts(
     loadout: str | None = None,
     status: CastStatus | None = None,
 ) -> list[CastEntry]:
-    """Return the casts that are all of what is given; several tags must all be there."""
+    """Return the casts that match all criteria, including all tags."""
     tags = {tag} if isinstance(tag, str) else set(tag)
     return [
         entry
@@ -278,7 +278,7 @@ def delete_cast(root: Path, path: Path) -> None:
 
 
 def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
-    """Say which cast was probably meant; else list the latest with what they were asked."""
+    """Return the cast that was probably meant, or else a list of the latest with their requests."""
     if not entries:
         return "cast something first, or give the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
@@ -323,7 +323,7 @@ def _as_path(reference: str) -> Path | None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a plain file; False also for what can be no path."""
+    """Return True if a path is a plain file; False also for an impossible path."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -450,7 +450,7 @@ def _event(line: bytes) -> dict[str, JSON] | None:
 
 
 class _Written(NamedTuple):
-    """What our manifest says of a cast."""
+    """The data of a cast in our manifest."""
 
     status: CastStatus
     steps: int

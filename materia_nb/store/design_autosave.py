@@ -44,7 +44,7 @@ _MAX_DRAFTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class SavedDraft:
-    """What was done in a design and neither saved nor thrown away.
+    """The steps of a design that were neither saved nor discarded.
 
     Attributes:
         name: the name of the loadout.
@@ -68,18 +68,18 @@ class SavedDraft:
 
     @property
     def document(self) -> Object:
-        """The loadout as it was at last."""
+        """The latest document of the loadout."""
         return self.steps[-1].document
 
     def __str__(self) -> str:
-        """Say of when it is, and how many steps it has."""
+        """Return its time and its number of steps in words."""
         then, now = time.localtime(self.at / 1000), time.localtime()
         day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
         by = f" by {self.by}" if self.by else ""
         return f"the draft of {day}{time.strftime('%H:%M', then)}{by} ({counted(len(self.steps), 'step')})"
 
     def has_changes(self, design: Design) -> bool:
-        """Whether it has anything that a design has not."""
+        """Return True if the draft differs from a design."""
         last = self.steps[-1]
         known = design.definitions
         return exact(last.document) != exact(design.document) or any(
@@ -159,7 +159,7 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
 
 
 def autosave(design: Design, root: Path, by: str = "") -> Design:
-    """Have each act of a design kept as a draft, from the next one on, until it is saved; returns the design.
+    """Save each further step of a design as a draft until the design is saved; return the design.
 
     ``by`` is the coding agent that designs, where no person does.
     """
@@ -252,12 +252,12 @@ def _change(text: str, title: str) -> DesignChange:
 
 
 def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
-    """Write a step with each materia that was ever edited: what was saved since may not be what it had."""
+    """Return a step as text, with every edited materia, since the saved ones may differ by now."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 def _common_length(left: str, right: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Return the length of the common beginning of two texts."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -286,7 +286,7 @@ class _Autosaver:
         self._let_go: Callable[[], object] = lambda: None
 
     def on_change(self, design: Design, *, anew: bool) -> str:
-        """Keep what a design is now; returns why that could not be. ``anew`` says that more than a step was done."""
+        """Save the current state of a design and return an error message or "". ``anew`` is True after more than one step."""
         try:
             if self._only_in_the_kernel(design):
                 return ""
@@ -305,7 +305,7 @@ class _Autosaver:
         return ""
 
     def _only_in_the_kernel(self, design: Design) -> bool:
-        """Whether it was just saved in the notebook, which dies with its kernel: then its draft stays as it is."""
+        """Return True if it was just saved in the notebook only; its draft stays, because the kernel may end."""
         return (
             design.home.path is None
             and self._path is not None
@@ -339,7 +339,7 @@ class _Autosaver:
         self._size += len(content)
 
     def _begin(self, design: Design) -> None:
-        """Write a draft of its own for what is not saved, and then let go of the one before."""
+        """Start a new draft with the unsaved steps, and then delete the previous one."""
         before, forget = self._path, self._let_go
         base, steps = design.unsaved
         self._text, self._size = _text_of(base, design.originals), 0

@@ -33,7 +33,7 @@ class Difference:
 
 
 def our_route(session: Session, step: Transition | None) -> str:
-    """Say what the engine does where the recording goes another way; ``step`` is what entering gave."""
+    """Return what the engine does instead of the recorded route; ``step`` is the result of entering."""
     state = step.state if step else session.state
     visit = state.at
     if state.status == "waiting" and visit is not None:
@@ -46,7 +46,7 @@ def our_route(session: Session, step: Transition | None) -> str:
 
 
 def our_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
-    """Say why the engine goes its way; ``recorded_error`` is what the recording stopped with."""
+    """Return the engine's reason for its route; ``recorded_error`` is the error that ended the recording."""
     state = step.state if step else session.state
     if state.failure is not None:
         return state.failure.message

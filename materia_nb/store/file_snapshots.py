@@ -1,4 +1,4 @@
-"""Snapshots of a project's files, one after each step, in a Git directory of their own beside the casts.
+"""Snapshots of a project's files, one after each step, in a separate Git directory next to the casts.
 
 The person's own repository is only read for its ignore rules and never changed: no work tree, index, HEAD, hook, filter or
 setting of theirs is used. Git itself reads a file, hashes it and stores what it hashed, through an index that belongs to one
@@ -69,7 +69,7 @@ class FileSnapshot(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What happened to one file between two commits: ``A`` made, ``M`` changed, ``D`` taken away, ``R`` renamed, ``T`` made a link or no more.
+    """A change of one file between two commits: ``A`` added, ``M`` modified, ``D`` deleted, ``R`` renamed, ``T`` changed to or from a link.
 
     ``added`` and ``removed`` are lines, None of a file that is not text; ``old`` is its path before a rename.
     """
@@ -262,7 +262,7 @@ class FileSnapshots:
     # -- restoring one -------------------------------------------------------------------
 
     def check_out(self, commit: str) -> None:
-        """Make the folder, which must not exist yet, with the files of a snapshot.
+        """Create the folder, which must not exist yet, with the files of a snapshot.
 
         It is a repository of its own, so that Git, run in it by a utility, never reaches a repository around it.
         """
@@ -347,7 +347,7 @@ class FileSnapshots:
 
 
 def _restore_permissions(path: bytes, before: int) -> None:
-    """Give a restored file the permissions that it had, but for the right to execute, which is part of a snapshot."""
+    """Restore the permissions of a file, except for the executable bit, which is part of a snapshot."""
     restored = os.lstat(path).st_mode
     if stat.S_ISREG(restored) and stat.S_ISREG(before):
         readable = before & 0o666
@@ -360,7 +360,7 @@ def _nul_terminated(paths: Iterable[bytes]) -> bytes:
 
 
 def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
-    """Say which files differ between two commits, by path."""
+    """Yield the files that differ between two commits, by path."""
     command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
     fields, counts = (
         iter(
@@ -413,14 +413,14 @@ def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
 
 
 def note(git_dir: Path, commit: str) -> str:
-    """Return what was noted with a commit."""
+    """Return the note of a commit."""
     return (
         git(git_dir, "cat-file", "commit", _commit_id(commit)).decode("utf-8", "replace").partition("\n\n")[2]
     )
 
 
 def delete_snapshots(casts: Path, name: str) -> None:
-    """Let go of what a cast kept that is deleted; with the last one the Git directory goes too."""
+    """Delete the snapshots of a deleted cast, and the Git directory after the last one."""
     git_dir = casts / REPOSITORY
     if not git_dir.is_dir():
         return

@@ -1,4 +1,4 @@
-"""What a disk refuses, as an error; files that one process writes at a time; which files of a project changed."""
+"""Errors of the disk, locks, our own file formats, and the changed files of a project."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class OwnFormat:
         return value
 
     def bad(self, where: Path | str, why: str) -> MateriaError:
-        """Return the error for what is not of this format."""
+        """Return the error for a file of another format."""
         return MateriaError(
             f"This is not a {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
         )
@@ -257,11 +257,11 @@ class CastLock:
             raise
 
     def __del__(self) -> None:
-        """Let go also where an interrupt came before anybody had the lock to release."""
+        """Release the lock if an interrupt came before the caller had it."""
         self.release()
 
     def release(self) -> None:
-        """Let go of the lock; the file stays, since removing it would race with the next owner."""
+        """Release the lock; the file stays, since removing it would race with the next owner."""
         if self._handle == NO_FILE:
             return
         with HeldInterrupts():
@@ -290,7 +290,7 @@ def locked(path: Path, doing: str) -> Iterator[None]:
 
 
 def lock_owner(run_dir: Path) -> str | None:
-    """Say who is writing a cast, None when nobody is. The lock is not kept."""
+    """Return the owner of a cast's lock in words, or None. The lock is not taken."""
     path = run_dir / _LOCK_NAME
     with HeldInterrupts():
         try:

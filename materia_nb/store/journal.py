@@ -63,7 +63,7 @@ class JournalLine(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What a journal holds.
+    """The contents of a journal.
 
     Attributes:
         lines: its events; there can be many, and whoever folds them last empties the list.
@@ -123,7 +123,7 @@ class Journal:
             raise
 
     def mend(self, contents: Contents) -> Path | None:
-        """Make the journal ready to be appended to, whose contents were just read.
+        """Repair the end of the journal, whose contents were just read, before the first append.
 
         A torn last line is moved into a file of its own beside the journal, which is returned;
         a last line that lacks only its line break gets it.
@@ -202,21 +202,21 @@ class Journal:
 
     @property
     def mark(self) -> Mark:
-        """How far the journal goes."""
+        """The current end of the journal."""
         return Mark(self._end, self._link)
 
     @property
     def rests(self) -> bool:
-        """Whether file and lock are let go of."""
+        """True if the file and the lock are released."""
         return self._handle == NO_FILE
 
     def rest(self) -> None:
-        """Let go of the file and the lock until the next append, unless the file is still to be cut."""
+        """Release the file and the lock until the next append, unless the file must still be truncated."""
         if not self._unsure:
             self._let_go()
 
     def wake(self) -> None:
-        """Take the lock and the file again.
+        """Acquire the lock and open the file again.
 
         Raises:
             DiskError: the journal was removed, replaced or changed meanwhile, or cannot be opened.
@@ -261,7 +261,7 @@ class Journal:
                 lock.release()
 
     def close(self) -> None:
-        """Let go of the file and the lock for good; appending afterwards is an error."""
+        """Release the file and the lock for good; appending afterwards is an error."""
         self._closed = True
         self._let_go()
 
@@ -374,7 +374,7 @@ def _event(raw: bytes) -> JournalLine | None:
 
 
 def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
-    """Return lines as they stand in a journal behind the line that carries ``link``, and the link of the last."""
+    """Return the bytes of lines that follow the line with ``link``, and the link of the last one."""
     parts = []
     for line in lines:
         form = {

@@ -44,7 +44,7 @@ from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_ma
 
 
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
-    """List what was recorded: the steps with their items, outputs, tool calls and tokens, and how it ended.
+    """Return the recorded steps with their items, outputs, tool calls and tokens, and the recorded end.
 
     Nothing is parsed or assigned, so there are no differences, and the state is that of the start. A step leads to the
     socket that was started next.
@@ -182,7 +182,7 @@ ENGINE = "materia_nb"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a run directory holds.
+    """The contents of a run directory.
 
     Attributes:
         rules: what the cast ran by; those of a sketch of its loadout when there are ``problems``.
@@ -425,7 +425,7 @@ def write_events(
 
 
 def _is_about_that_cast(line: JournalLine) -> bool:
-    """Whether an event tells what holds for that cast alone: what its tools were allowed, and what people call it."""
+    """Return True if an event holds for that cast only: approvals of its tools, and its labels."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
 
@@ -500,7 +500,7 @@ _NO_LINKS: Final = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verified:
-    """What a journal vouches for. It shows itself as text.
+    """The result of verifying a journal. Its ``repr`` is a text for people.
 
     Attributes:
         steps: how many steps are as they were written.
@@ -518,7 +518,7 @@ class Verified:
 
     @property
     def good(self) -> bool:
-        """Whether all is as it was written."""
+        """True if nothing was changed."""
         return not self.problems
 
     def __repr__(self) -> str:
@@ -550,7 +550,7 @@ def verify(files: RunDir) -> Verified:
 
 
 def damages(contents: Contents) -> list[str]:
-    """Say which lines of a journal the links do not vouch for, and which end it lacks."""
+    """Return the damages of a journal: lines with wrong links, and a missing end."""
     if contents.broken is not None:
         steps = _good_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "for no step"

@@ -62,7 +62,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Make the visit that was recorded, where the engine has no such item or would not enter."""
+    """Return the recorded visit, if the engine has no such item or would not enter."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # it was entered, so that it is not taken for one that was skipped
@@ -107,7 +107,7 @@ def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Tran
 
 
 def _turn_failed(event: Event | None) -> bool:
-    """Whether a turn of the reference gave no answer, rather than one that was refused (R59).
+    """Return True if a turn of the reference engine failed without an answer (R59).
 
     Its provider failed, its time was over, or its context was full; what was refused says what it was held to.
     """
@@ -119,7 +119,7 @@ def _turn_failed(event: Event | None) -> bool:
 
 
 def unkept(event: RecoveryStart) -> str:
-    """Say what became of a turn that a recording of the reference does not keep."""
+    """Return the fate of a turn that the recording does not contain."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
         return f"a turn failed and was asked again ({error})"
@@ -248,7 +248,7 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
 
 
 class _Exchanged(MateriaError):
-    """The journal is not that of the config beside it, so nothing of it can be shown."""
+    """The journal does not belong to its config, so it cannot be shown."""
 
 
 class _Reader:
@@ -327,7 +327,7 @@ class _Reader:
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
-        """Keep what says later why a visit failed, and whether the next start may be anywhere."""
+        """Remember the reasons of a later failure, and if the next start may be anywhere."""
         match event:
             case ev.SocketStart():
                 self.command = self.recovery = None

@@ -77,7 +77,7 @@ class RunDir:
         return self.path / "events.jsonl"
 
     def write(self, name: str, content: bytes | Iterable[bytes]) -> str:
-        """Write the file ``name`` beside and rename it; returns its name."""
+        """Write the file ``name`` atomically and return its name."""
         folder = name.rpartition("/")[0]
         with disk(f"{self._root}/{name}", f"write {name}"):
             if folder not in self._made:
@@ -105,7 +105,7 @@ class RunDir:
             )
 
     def is_inside(self, folder: str) -> bool:
-        """Whether a folder of artifacts lies in the run directory, links followed."""
+        """Return True if a folder of artifacts lies in the run directory, links followed."""
         path = self._resolved / folder
         return ".." not in folder.split("/") and path.resolve() == path
 
@@ -114,14 +114,14 @@ class RunDir:
         return self.write(name, json_bytes(value, indented=True))
 
     def sweep(self) -> None:
-        """Take away what a process that was killed had not renamed yet. To be called by who holds the lock."""
+        """Remove the unfinished files of a killed process. The caller must hold the lock."""
         for folder, _, files in os.walk(self.path):
             for name in filter(TEMPORARY_NAME.fullmatch, files):
                 with suppress(OSError):
                     os.unlink(f"{folder}/{name}")  # noqa: PTH108 - of a folder as text
 
     def has(self, name: str) -> bool:
-        """Whether there is such an artifact."""
+        """Return True if the artifact exists."""
         return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
     def text_of(self, name: str) -> str:
@@ -155,18 +155,18 @@ class RunDir:
 
 
 def is_item_key(key: str) -> bool:
-    """Whether ``key`` may be that of an item (R13), so that the names of artifacts cannot lead elsewhere by it."""
+    """Return True if ``key`` is a valid item key (R13), so that artifact names stay in the run directory."""
     return bool(_ITEM_KEY.fullmatch(key)) and ".." not in key
 
 
 def location_of(path: Path) -> dict[str, JSON]:
-    """Say where a run directory is: what a person allowed in a cast counts there and nowhere else."""
+    """Return the location of a run directory; approvals count only there."""
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
 @nothing_recorded()
 def new_run_dir(root: Path) -> Path:
-    """Make the run directory of a new cast; its name is the cast id, a UTC time as R29 spells it.
+    """Create the run directory of a new cast; its name is the cast id, a UTC time (R29).
 
     If the name of the present millisecond is taken, the next free one is used, whatever the clock does meanwhile.
     """
@@ -217,7 +217,7 @@ def creation_time(cast_id: str) -> int:
 
 
 def is_cast_id(name: str) -> bool:
-    """Whether ``name`` may be the id of a cast, so that it cannot lead out of the artifact directory."""
+    """Return True if ``name`` is a valid cast id, which cannot lead out of the artifact directory."""
     return bool(_CAST_ID.fullmatch(name)) and ".." not in name
 
 
@@ -251,11 +251,11 @@ class ArtifactWriter:
             self._timer = call_later(_SOON_S, self._write_steps)
 
     def has_written(self, session: Session) -> bool:
-        """Whether everything that follows from ``session`` was written."""
+        """Return True if all files of ``session`` were written."""
         return self._written is session
 
     def mark_written(self, session: Session) -> None:
-        """Take it that everything that follows from ``session`` is written."""
+        """Mark all files of ``session`` as written."""
         self._since, self._written = _reached(session), session
 
     def now(self, session: Session, mark: Mark) -> None:
@@ -282,7 +282,7 @@ class ArtifactWriter:
 
 
 class Mark(NamedTuple):
-    """How far a journal went: its length in bytes, and the link that its last line carries."""
+    """An end of a journal: its length in bytes, and the link of its last line."""
 
     size: int = 0
     link: str = ""
@@ -319,7 +319,7 @@ def _reached(session: Session) -> Mapping[str, int]:
 
 
 def _writes_prompts(rules: Rules) -> bool:
-    """Whether the config asks for what each turn was told as files, too (R63)."""
+    """Return True if the config asks for prompts as files (R63)."""
     return rules.graph.document.get("artifacts") == "all"
 
 
@@ -345,7 +345,7 @@ def written_mark(path: Path) -> Mark | None:
 
 
 def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
-    """Whether the files were written when the journal was as ``mark`` says."""
+    """Return True if the files were written when the journal ended at ``mark``."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
     return written_mark(files.path) == mark and all(files.has(name) for name in outputs)
@@ -393,7 +393,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
 
 
 def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterator[bytes]:
-    """Yield what lists what the cast left behind, an artifact a line, with how it stood when its journal was as ``mark`` says."""
+    """Yield the manifest: the state of the cast when its journal ended at ``mark``, and one artifact per line."""
     state = session.state
     head: dict[str, JSON] = {
         "castId": cast_id,
@@ -473,7 +473,7 @@ def _usage(usage: Usage) -> Mapping[str, JSON]:
 
 
 def _missing(usage: Usage) -> dict[str, JSON]:
-    """How many turns a sum does not count, where there are any (R56)."""
+    """Return the numbers of turns with unknown usage or price, if there are any (R56)."""
     missing = {"uncounted": usage.uncounted, "unpriced": usage.unpriced}
     return {name: count for name, count in missing.items() if count}
 
@@ -540,7 +540,7 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
 
 
 def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write what follows from the latest output for others: its envelope, and what it taught about the project.
+    """Write the envelope of the latest output, and what the output taught about the project.
 
     Args:
         run_dir: the cast's directory.

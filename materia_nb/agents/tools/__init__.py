@@ -1,4 +1,4 @@
-"""Tools for agents that are models: what one is, what it gives back, which there are, and which of them a scope allows.
+"""Tools for model agents: their definition, results, list, scopes and arguments.
 
 ``Toolbox``, in ``file_tools.py``, runs those for files inside the project, and a shell that needs leave.
 """
@@ -50,7 +50,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a model is told of a call: ``text``, at most ``MAX_RESULT_CHARS`` characters, and whether it worked."""
+    """The result of a call for the model: ``text`` of at most ``MAX_RESULT_CHARS`` characters, and ``ok`` if it worked."""
 
     text: str
     ok: bool
@@ -72,7 +72,7 @@ class MoreTools(NamedTuple):
 
 
 class Refused(Exception):
-    """A call cannot be done as it was asked for. The message is for the model: what is wrong, what to do."""
+    """A call cannot be run as requested. The message tells the model what is wrong and what to do."""
 
 
 def readable(text: str) -> str:
@@ -199,7 +199,7 @@ def _problems(tool: Tool, arguments: Mapping[object, JSON]) -> Iterator[str]:
 
 
 def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
-    """Say within which bound a number is not."""
+    """Return the bound that a number violates, in words."""
     if "minimum" in schema and value < schema["minimum"]:
         return f"at least {schema['minimum']:,}"
     if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:

@@ -101,7 +101,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def binary(target: OpenPath, size: int) -> Refused:
-    """Say that a file is not text."""
+    """Return the error for a file that is not text."""
     return Refused(f"{target.shown} is binary ({size:,} bytes): it holds NUL bytes.")
 
 
@@ -137,7 +137,7 @@ def _line_shown(head: bytes, size: int) -> str:
 
 
 def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes]) -> Iterator[str]:
-    """Say what is not to be seen in the lines themselves."""
+    """Yield notes on the position of the lines and on their ends."""
     last = first + count - 1
     if first > 1 or last < total or more:
         of = f"more than {total:,}" if more else f"{total:,}"
@@ -169,7 +169,7 @@ def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
 
 
 def _count_fitting(lines: list[str]) -> int:
-    """Say how many of the lines there is room for."""
+    """Return the number of lines that fit."""
     room = _ROOM
     for count, line in enumerate(lines):
         room -= len(line) + 1
@@ -245,7 +245,7 @@ def _whole_keys(line: re.Match[str]) -> str:
 
 
 def _problem(ended: ProcessResult) -> str:
-    """Say why a search did not come to its end; nothing if it did."""
+    """Return why a search was not completed, or an empty string."""
     if ended.ok:
         return ""
     if ended.stopped:

@@ -66,7 +66,7 @@ _STDERR_CHARS: Final = 500
 
 
 def function_tool(function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-    """Make a tool of a function: its parameters are the arguments, its docstring says what it does.
+    """Return a tool that calls a function: its parameters are the arguments, its docstring the description.
 
     It returns text, or a value that is told as JSON. What it raises is told to the model, which may try again.
 
@@ -103,7 +103,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
 
 
 class Arguments(NamedTuple):
-    """What a function takes: ``schema`` as a model is told, ``read`` gives them as the function wants them, or raises Refused."""
+    """The arguments of a function: ``schema`` is for the model, ``read`` converts them for the function or raises Refused."""
 
     schema: Mapping[str, JSON]
     read: Callable[[Mapping[str, JSON]], dict[str, Any]]
@@ -188,7 +188,7 @@ def _result_text(value: object) -> str:
 
 
 def is_known(name: str, more: MoreTools) -> bool:
-    """Whether a name is that of a function, or begins with the name of a server; no server is asked."""
+    """Return True if a name is that of a function or begins with that of a server; no server is asked."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
@@ -330,11 +330,11 @@ class _Server:
         self._task = self._loop.create_task(self._hold())
 
     def works(self) -> bool:
-        """Whether it can be called, or will be."""
+        """Return True if the server is running or starting."""
         return self._loop is asyncio.get_running_loop() and not self._task.done() and not self._over.is_set()
 
     def end(self) -> asyncio.Task[None]:
-        """Let it end; returns what has ended then."""
+        """Stop the server and return its task."""
         self._over.set()
         return self._task
 
@@ -410,7 +410,7 @@ async def _list_tools(client: Client) -> list[Offered]:
 
 
 def _text_of(result: CallToolResult) -> str:
-    """Return a result as text; what is not text is named."""
+    """Return a result as text, with a placeholder for other content."""
     parts = []
     for block in result.content:
         match block.type:
@@ -432,7 +432,7 @@ def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
 
 
 def _fill_text(server: str, text: JSON) -> str:
-    """Put the environment's values in for ``${NAME}``; they are taken for keys, and kept nowhere."""
+    """Replace each ``${NAME}`` by its value in the environment, which is treated as a key."""
 
     def put(match: re.Match[str]) -> str:
         holds_key(match[1])

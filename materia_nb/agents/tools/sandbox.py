@@ -89,7 +89,7 @@ class OpenPath:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a directory."""
+        """True if it is a directory."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
     def open_file(self) -> BinaryIO:
@@ -122,7 +122,7 @@ class OpenPath:
 
 @contextmanager
 def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
-    """Follow a path from the project on, and hold what it leads to.
+    """Follow a path from the project and hold its target open.
 
     Args:
         root: the project.
@@ -292,7 +292,7 @@ def _suggest_name(name: str, folder: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The project, and what is set when the cast is to stop."""
+    """The project directory and the event that stops the cast."""
 
     root: Root
     stop: threading.Event | None = None

@@ -64,7 +64,7 @@ _KINDS: Final = {
 
 
 class NotPlain(OSError):
-    """What was to be opened is not a plain file. Its text says what it is."""
+    """The path is not a plain file. The message says what it is."""
 
 
 def open_plain(name: str, folder: int) -> int:
@@ -102,7 +102,7 @@ def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
-    """Make a test of the names that lead to a file: of the last one, or of all if the pattern has a slash."""
+    """Return a predicate on the parts of a path: on the last part, or on all if the pattern has a slash."""
     globs = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(globs) == 1:
         return lambda names: fnmatch.fnmatchcase(names[-1], globs[0])
@@ -110,7 +110,7 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
 
 
 def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
-    """Whether globs match names one by one; ``**`` takes any number. Follows all ways at once, so it is fast."""
+    """Return True if globs match names one by one; ``**`` matches any number. All alternatives are followed at once."""
     states = _skip_globstars({0}, globs)
     for name in names:
         after = set()
@@ -134,7 +134,7 @@ def _skip_globstars(starts: Iterable[int], globs: Sequence[str]) -> set[int]:
 
 
 class Search:
-    """One search of the current directory: what it writes, and what it passes over."""
+    """One search of the current directory."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self._prefix = request["prefix"]
@@ -242,7 +242,7 @@ def _excerpt(line: str, match: re.Match[str]) -> str:
 
 
 def _write(line: str) -> None:
-    """Write a line at once: what was found stays when the search is ended."""
+    """Write and flush a line, so that results stay if the search is ended."""
     sys.stdout.buffer.write(line.encode(errors="surrogateescape") + b"\n")
     sys.stdout.buffer.flush()
 
