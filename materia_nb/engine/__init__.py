@@ -1,1 +1,1 @@
-"""What happens next, and why? Immutable state, pure transitions, decisions, prompts."""
+"""The engine: immutable state, pure transitions, recorded decisions, prompts."""

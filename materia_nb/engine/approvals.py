@@ -22,7 +22,7 @@ ASKING: Final = ("bash", "edit", "write")
 """The tools that ask for approval unless a cast allows them."""
 
 FOLDER: Final = "folder:"
-"""What stands before the path of a folder outside the project in which a person lets a cast work (P8)."""
+"""Prefix of an allowed folder outside the project (P8)."""
 
 
 def decide_calls(
@@ -33,7 +33,7 @@ def decide_calls(
     meant: Sequence[ToolCall] | None,
     ts: int,
 ) -> Events:
-    """Approve or deny the tool calls that wait; ``meant`` are those that the person looked at."""
+    """Approve or deny the waiting tool calls; ``meant`` are the calls that the person was shown."""
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
         problem = (
@@ -68,7 +68,7 @@ def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Eve
 
 
 def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
-    """Take back what was allowed to tools somewhere else."""
+    """Revoke the tool permissions that another process granted."""
     events: list[ev.Event] = []
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
@@ -125,7 +125,7 @@ def _consent(
 def decide_hold(
     rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int
 ) -> Events:
-    """Take the output that is held, as a person decides."""
+    """Accept the held output as a person decides."""
     visit = held_visit(session.state)
     artifact = session.steps[-1].artifact
     step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
@@ -140,7 +140,7 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that may ask for approval: those of the project, and those from elsewhere that a materia names."""
+    """Return the tools that may ask for approval: the project tools and the other tools that a materia names."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
     return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
@@ -165,7 +165,7 @@ def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
 
 
 def transition_events(session: Session, step: Transition, ts: int) -> Events:
-    """Return what a transition tells, with the time; the first event carries the transition to evolve."""
+    """Return the events of a transition with their time; the first event carries the transition for evolve."""
     first, *rest = step.events
     carrying = first.replace(ts=ts, transition=step._replace(before=session.state))
     return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)

@@ -1,4 +1,4 @@
-"""What is odd about a cast: about its way (R45, R46), and about what was said on it (R64)."""
+"""Warnings on a complete cast: about its route (R45, R46) and about its outputs (R64)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CastWarning(NamedTuple):
 
 
 def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
-    """Return what is odd about a cast if it is complete, what is of its lanes behind (R45)."""
+    """Return the warnings on a complete cast, those of its lanes last (R45)."""
     if session.state.status != "complete":
         return ()
     story = (decision for step in session.steps for decision in (step.entry, step.decision))
@@ -227,7 +227,7 @@ def _of_the_way(
 
 
 def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    """Say that a cast ended within a loop, at a socket without an edge, before the list of that loop came to its end (R3)."""
+    """Yield a warning if the cast ended in a loop at a socket without an edge, with items left (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
         return
@@ -299,7 +299,7 @@ def _identities(entry: JSON) -> set[str]:
 
 
 def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
-    """Say that an output was not satisfied and that nothing was done about it."""
+    """Return the warning that an output was not satisfied and nothing acted on it, or None."""
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
     chosen = decision.chosen
@@ -365,7 +365,7 @@ def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
 
 
 def _blind(state: CastState) -> tuple[CastWarning, ...]:
-    """Say what the budget of a cast could not count (R56)."""
+    """Return a warning for each kind of usage that the budget could not count (R56)."""
     missing = {bound.of: bound.missing(state.usage) for bound in BOUNDS}
     return tuple(
         CastWarning(

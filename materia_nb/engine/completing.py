@@ -70,7 +70,7 @@ def complete(
     target: str | None = None,
     detour: str | None = None,
 ) -> Transition:
-    """Apply an accepted output in the order of R2 and go on.
+    """Apply an accepted output in the order of R2, then choose the next socket.
 
     Args:
         rules: what the cast runs by.
@@ -139,7 +139,7 @@ def fail(
     events: tuple[Event, ...] = (),
     reading: Reading | None = None,
 ) -> Transition:
-    """Take the edge that waits for a visit without an output, and hand on why there is none (R60); else stop the cast."""
+    """Take the edge that waits for a visit without an output and hand over the reason (R60), or stop the cast."""
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
     item, socket = visit.item, socket_rules.socket
@@ -181,7 +181,7 @@ def _go_on(
 
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Number what the output tells beside its handoff (R39); that of a refused one is marked (R53)."""
+    """Return the numbered side events of an output (R39); those of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
@@ -192,7 +192,7 @@ def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple
 
 
 def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
-    """Put what an output says into the state, before assignments and advance (R10, R17)."""
+    """Apply the fields of an output to the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if socket_rules.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = socket_rules.socket.id, draft.artifact
     result = reading.result
@@ -330,7 +330,7 @@ def _standing(draft: Draft) -> dict[str, Any]:
 
 
 def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
-    """Say of what the budget bounds that there is a turn of which nobody reported it."""
+    """Return an event for each bounded kind of usage that a turn did not report."""
     reported = {bound.of for bound in draft.blind}
     new = tuple(
         Blind(bound.of, visit.socket, visit.step)
@@ -397,7 +397,7 @@ def route(
 def _keep_books(
     rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice
 ) -> None:
-    """Keep why work was sent back (R22), and forget what belonged to an item that is done."""
+    """Store why work was sent back (R22) and drop the records of an item that is done."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     if reworked and (item is None or item.id != done):
@@ -451,7 +451,7 @@ def _is_said(value: JSON) -> bool:
 
 
 def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
-    """Close the books of an item that advanced; one that nobody had entered was skipped (R46)."""
+    """Drop the records of an item that advanced; an item that was never entered was skipped (R46)."""
     if item not in draft.items and item[0] in rules.cursors:
         draft.passed = FrozenDict({**draft.passed, item: False})
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})

@@ -1,4 +1,4 @@
-"""What is said in a visit, and the tools that an agent uses on the way to an answer."""
+"""Messages of a visit, tool calls of an agent, and side events of an output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from materia_nb.jsonvalue import JSON
 
 _Role: TypeAlias = Literal["user", "assistant"]
 Decided: TypeAlias = Literal["once", "always", "denied"]
-"""What a person said to a tool call that had asked for approval."""
+"""Decision of a person about a tool call that asked for approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MateriaEvent:
-    """What an output told beside its handoff, in its ``event`` field (R39).
+    """Side event of an output, from its ``event`` field (R39).
 
     Attributes:
         sequence: its number in the cast, from 1; in lanes that were at work side by side, in each from there.

@@ -1,4 +1,4 @@
-"""What a command does to a cast: the events that it leads to, of which evolve makes the session after it. Pure.
+"""Commands of a cast: each returns the events that it leads to; evolve applies them. Pure.
 
 Each function is one command. It refuses by raising MateriaError, or evolve does when it is given the events; nothing has
 changed then.
@@ -52,11 +52,11 @@ from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 MAX_WARNINGS: Final = 200
-"""How many warnings the last event of a cast holds at most; the cast itself has all."""
+"""Maximum number of warnings in the last event of a cast; the cast itself has all."""
 
 
 class Answer(NamedTuple):
-    """An output that arrives: its text, what it cost, what its agent gave beside it, which files changed.
+    """Output that arrives: its text, its usage, its metadata, the files that changed.
 
     ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
     ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure,
@@ -127,7 +127,7 @@ def in_lane(
 
 
 def start_lane(_: Rules, session: Session, name: str, ts: int) -> Events:
-    """Let a lane run that waits within a visit, since it was stopped there."""
+    """Start a lane that was stopped within a visit."""
     return (ev.LaneStarted(lane=streams.lane_named(session, name).name, ts=ts),)
 
 
@@ -145,7 +145,7 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
-    """Take an output for the socket that waits."""
+    """Handle an output for the waiting socket."""
     name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
@@ -208,14 +208,14 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
 
 
 def recast(rules: Rules, session: Session, ts: int) -> Events:
-    """Run the socket where a failed or aborted cast stopped once more, from its first prompt; in each lane that failed."""
+    """Retry the socket where a failed or aborted cast stopped, from its first prompt; so does each failed lane."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, recast, ts)
     return transition_events(session, recovery.recast(rules, session.state), ts)
 
 
 def revive(rules: Rules, session: Session, ts: int) -> Events:
-    """Go on with a failed or aborted cast, with the limit that stopped it granted once more; so does each lane that failed."""
+    """Continue a failed or aborted cast with the exhausted limit raised; so does each failed lane."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, revive, ts)
     return transition_events(session, recovery.revive(rules, session.state), ts)
@@ -224,7 +224,7 @@ def revive(rules: Rules, session: Session, ts: int) -> Events:
 def _lanes_again(
     rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int
 ) -> Events:
-    """Go on with the lanes that were not accepted, each where it stood; nothing is planned anew (P7)."""
+    """Continue the lanes that were not accepted, each where it stopped; the schedule stays (P7)."""
     first = _cast_again(rules, session, command, ts)
     failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
     events = (event for lane in failed for event in in_lane(rules, session, lane.name, command, ts))
@@ -232,7 +232,7 @@ def _lanes_again(
 
 
 def _cast_again(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
-    """Say that a cast goes on that stopped in its lanes; those that were interrupted do so with it."""
+    """Return the event that continues a cast which stopped in its lanes; interrupted lanes continue with it."""
     state = session.state
     if state.status not in ("failed", "aborted"):
         raise MateriaError("Its lanes are at work.", hint="run continues them", kind="not_stopped")
@@ -250,7 +250,7 @@ def _cast_again(rules: Rules, session: Session, command: Callable[..., Events], 
 
 
 def resend(rules: Rules, session: Session, ts: int) -> Events:
-    """Let the turn that was cut short wait for its answer again; in each lane that failed, where one was, else as recast."""
+    """Send the interrupted turn again; each failed lane does so too, or retries from its first prompt."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, _resend_or_recast, ts)
     return transition_events(session, recovery.resend(rules, session.state), ts)
@@ -264,13 +264,13 @@ def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
-    """Let the visit where the cast stopped wait for a person's answer in the place of what failed."""
+    """Let the visit where the cast stopped wait for a person's answer instead of its agent or process."""
     _not_in_lanes(session)
     return transition_events(session, recovery.by_hand(rules, session.state), ts)
 
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Let the visit where a lane stopped wait for a person's answer, and the cast go on if it stopped; other lanes stay failed."""
+    """Let the visit where a lane stopped wait for a person's answer; a stopped cast continues, other lanes stay failed."""
     first = () if session.state.failure is None else (_cast_again(rules, session, by_hand, ts),)
     waits = first and streams.lane_named(session, name).status == "interrupted"
     return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
@@ -296,7 +296,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 
 def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
-    """Give up the item at which the cast stopped and go on with the next (R46); a note says why."""
+    """Abandon the item at which the cast stopped and continue with the next one (R46); a note gives the reason."""
     _needs_note(note)
     recovery.needs_stopped(session.state)
     visit = session.state.at
@@ -366,23 +366,23 @@ def finalize(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def called(rules: Rules, session: Session, call: ToolCall, ts: int) -> Events:
-    """Keep a tool call of the turn that waits."""
+    """Record a tool call of the waiting turn."""
     return (ev.ToolCalled(about=routing.about(rules, waiting(session)), call=call, ts=ts),)
 
 
 def noted(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Keep what the agent tells a person."""
+    """Record a note from the agent to a person."""
     return (ev.AgentNote(about=routing.about(rules, waiting(session)), text=text, ts=ts),)
 
 
 def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Events:
-    """Count what a turn without an output cost."""
+    """Record the usage of a turn that gave no output."""
     about = routing.about(rules, waiting(session))
     return (ev.TurnSpent(about=about, usage=usage, ts=ts),)
 
 
 def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], worked: int, ts: int) -> Events:
-    """Let tool calls wait for a person's approval."""
+    """Record tool calls that wait for approval."""
     about = routing.about(rules, waiting(session))
     return (ev.ToolAsked(about=about, calls=tuple(calls), worked=worked, ts=ts),)
 
@@ -411,7 +411,7 @@ def edit_items(
 def edit_state(
     rules: Rules, session: Session, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit], ts: int
 ) -> Events:
-    """Replace the state's data; ``wanted`` is what is known of its lists, what other items became is found by comparing."""
+    """Replace the state's data; ``list_edits`` are the known edits of lists, other lists are compared item by item."""
     before = session.state
     _no_lanes(session)
     if before.status == "complete":
@@ -430,7 +430,7 @@ def edit_state(
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
-    """Change one part of the prompt that waits, or of the one that was cut short, which waits again then."""
+    """Change one part of the waiting prompt, or of the interrupted prompt, which is then sent again."""
     state = session.state
     failure = state.failure
     cut_short = state.at if failure is not None and failure.again and state.status != "waiting" else None
@@ -462,7 +462,7 @@ def redefine(
     previous: JSON,
     ts: int,
 ) -> Events:
-    """Take a changed definition of a materia into the cast; what earlier steps went by stays as it is."""
+    """Adopt a changed definition of a materia; earlier steps keep their definition."""
     event = ev.MateriaRedefined(
         materia=materia, definition=definition, previous=previous, step=session.state.steps, ts=ts
     )
@@ -576,24 +576,24 @@ def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Event
 
 
 def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Events:
-    """Let what a person chose answer a socket or materia (R40)."""
+    """Pin the answer of a socket or materia (R40)."""
     return (ev.Pinned(name=name, ts=ts, **chosen.as_json()),)
 
 
 def unpin(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Let a socket or materia be answered as usual."""
+    """Remove the pin of a socket or materia."""
     return (ev.Unpinned(name=name, ts=ts),)
 
 
 def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: int) -> Events:
-    """Keep what a person says of a step, or of the cast itself."""
+    """Set the label of a step or of the cast."""
     if new_label._replace(by="") == session.labels.get(key, Label())._replace(by=""):
         return ()
     return (_labelled(key, new_label, ts),)
 
 
 def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
-    """Take the last change of what people say of the cast and its steps back."""
+    """Undo the last change of a label."""
     if not session.labels_before:
         raise MateriaError(
             "There is no label to take back.",
@@ -611,7 +611,7 @@ def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
 
 
 def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Events:
-    """Keep that a suggestion was kept about the project."""
+    """Record that a suggestion was kept about the project."""
     return (ev.SuggestionKept(step=step, suggestion=suggestion, ts=ts),)
 
 

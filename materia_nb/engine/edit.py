@@ -1,4 +1,4 @@
-"""What a person changes between steps: the state, a prompt, an output, the place to go on from, what is said of a step.
+"""Edits of a person between steps: the state, a prompt, an output, going back, labels.
 
 Lists are in ``item_edits``.
 
@@ -163,7 +163,7 @@ def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
-    """Say what a patch changes of the state, as an agent is told (R50)."""
+    """Return the parts of the state that a patch changes, in words for an agent (R50)."""
     keys = dict.fromkeys(
         str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path"))
     )
@@ -249,7 +249,7 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
 
 
 def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
-    """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
+    """Apply a person's state edit. A waiting agent is re-prompted, or its visit ends if its item was removed (R46)."""
     before = session.state
     data = patched(before.data, event.patch)
     list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}

@@ -1,4 +1,4 @@
-"""Entering the next socket: its item, its visit, its prompt (R1, R12, R16, R18), and what the protocol is told of the turn."""
+"""Entering the next socket: its item, its visit, its prompt (R1, R12, R16, R18), and the facts of the turn for its protocol."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _provider(model: str | None) -> str:
 def learned_from(
     rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
-    """Return what is kept about the project after an accepted output."""
+    """Return the project knowledge after an accepted output."""
     if socket_rules.learner is None or not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
     return socket_rules.learner.learn(value, given_to(rules, socket_rules, state), knowledge)
@@ -103,7 +103,7 @@ def agent_id(request: str, socket: str) -> str:
 
 
 def _rounds(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """How often the socket sent work back, and how often it may."""
+    """Return how often the socket sent work back, and its maximum."""
     edge = next((edge for edge in socket_rules.socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:
         return 0, _MOST_ROUNDS

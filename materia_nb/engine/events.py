@@ -1,4 +1,4 @@
-"""What happens to a cast: one class an event. Its fields are its JSON in the journal (R29).
+"""Events of a cast, one class each; the fields of a class are the JSON of the event in the journal (R29).
 
 :mod:`materia_nb.engine.evolve` says what each does to a session. A field that is None or an empty object is
 left out of the JSON. ``about`` stands for the fields that say which visit is meant.
@@ -409,7 +409,7 @@ class EvidenceMissing(VisitEvent, type="evidence_missing"):
 
 
 class BudgetEvent(Event):
-    """How much of the budget is used."""
+    """Usage of the budget."""
 
     tokens: int | None = None
     max_tokens: int | None = None
@@ -641,11 +641,11 @@ class Unfit(MateriaError):
 
 
 Events: TypeAlias = tuple[Event, ...]
-"""What happened at once, in order."""
+"""Events of one command, in order."""
 
 
 class Transition(NamedTuple):
-    """What the engine makes of a state: the next one, the events that tell it, the decision.
+    """Result of a transition: the next state, its events, its decision.
 
     ``prompt`` is set when an agent is to answer, ``reading`` when an output was read. ``before`` is the state that an
     event which carries it was told in, and ``forced`` says that a recording went so, and the engine would not.

@@ -1,4 +1,4 @@
-"""How a session changes: the only place where one is made, live, resumed, forked, simulated and replayed alike.
+"""Applying events to a session; live casts, resuming, forks, simulation and replay all use it.
 
 :func:`evolve` folds one event into a session. What the engine makes of an event is worked out once: whoever decided that
 it happens lets it carry the transition (:class:`~materia_nb.engine.events.Transition`); an event from a journal carries
@@ -133,7 +133,7 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
 
 
 def _entered(session: Session, step: Transition, event: Event) -> Session:
-    """Keep the outcome of entering a socket, or of coming to the end."""
+    """Record the visit that was entered, or the end of the cast."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
         return session.forgetting()._replace(state=state, ending=step.decision, noted_before=0, spent=())
@@ -220,7 +220,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
 
 
 def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
-    """Return what the engine makes of the output that an event tells.
+    """Return the transition of the output in an event.
 
     What was refused when it was recorded stays refused, whatever would be made of it by now.
     """
@@ -397,7 +397,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 
 
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
-    """Keep a tool call; one that changes something is told when it begins, and its result takes that one's place."""
+    """Record a tool call; the result of a call that was recorded at its start replaces that record."""
     call = event.call
     is_known = any(call_.id == call.id for call_ in session.calls)
     of_visit = session.steps[-1].calls
@@ -413,7 +413,7 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
 
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
-    """Put a call in the place of the one with its id, else behind all."""
+    """Replace the call with the same id, or append the call."""
     if any(other.id == call.id for other in calls):
         return tuple(call if other.id == call.id else other for other in calls)
     return (*calls, call)
@@ -471,7 +471,7 @@ def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Ses
 
 
 def _resumed(rules: Rules, session: Session, text: str, grant: Grant | None, ts: int) -> Session:
-    """Give the agent that holds the cast a person's answer, with consent if that was given (R44)."""
+    """Resume the held agent with a person's answer, and with the approval if it was given (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
     return _moved(session, outputs.answered(rules, session.state, text, prompt, grant), ts)
@@ -506,7 +506,7 @@ def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
 
 
 def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
-    """Decide the last step anew with a corrected output; the original stays beside it."""
+    """Decide the last step again with a corrected output; the original output is kept."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
         raise Unfit(event, "and there is no such step or text")

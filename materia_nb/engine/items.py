@@ -110,7 +110,7 @@ _FENCES = re.compile("`+")
 
 
 def quoted(text: str) -> str:
-    """Put a fence round a text that others wrote, longer than any run of backticks inside (R50)."""
+    """Quote a text in a code fence that is longer than any run of backticks in it (R50)."""
     fence = "`" * max(3, 1 + max((len(run) for run in _FENCES.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"
 
@@ -351,7 +351,7 @@ def state_path(source_text: str) -> tuple[str, ...]:
 
 
 def item_label(value: JSON, key: str) -> str:
-    """Name an item for people: its title, else its name, else its key (R13)."""
+    """Return the label of an item: its title, else its name, else its key (R13)."""
     if isinstance(value, dict):
         for field in ("title", "name"):
             field_value = value.get(field)

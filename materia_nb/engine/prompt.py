@@ -1,4 +1,4 @@
-"""What an agent is asked: named parts in order, those of a first turn and those of the turns after it (R19, R50, R52)."""
+"""Prompts: named parts in order, of a first turn and of later turns (R19, R50, R52)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUOTED: Final = (
 
 
 class Prompt:
-    """What an agent is asked: named parts, in order. It is not changed once it is made.
+    """Prompt of an agent: named parts in order; immutable.
 
     A part without text was left out, and says why.
     """

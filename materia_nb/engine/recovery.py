@@ -1,4 +1,4 @@
-"""Stopping a cast, and going on with one that stopped."""
+"""Stopping a cast, and continuing a stopped one."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _owed(state: CastState, hint: str) -> Visit:
 
 
 def spend(state: CastState, usage: Usage) -> CastState:
-    """Count what a turn cost that gave no output (R20)."""
+    """Add the usage of a turn that gave no output (R20)."""
     return state._replace(usage=state.usage.plus(usage))
 
 

@@ -33,7 +33,7 @@ By: TypeAlias = Literal[
     "person",
     "recording",
 ]
-"""What chose the target of a step."""
+"""Reason for the target of a step."""
 
 
 class Look(NamedTuple):
@@ -49,7 +49,7 @@ class Look(NamedTuple):
     limit: int | None = None
 
     def reason(self, result: Result) -> str:
-        """Say in words why it matched or not, for a visit to which this happened."""
+        """Return why the edge matched or not for this result of a visit, in words."""
         condition = described(self.when)
         if not condition.whatever or result not in TAKEN:
             return f"{result.words}; {self.when} needs {condition.asked}"
@@ -176,7 +176,7 @@ class Passed(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """How one step ended.
+    """Decision at the end of a step.
 
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
     loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
@@ -205,7 +205,7 @@ class Decision(NamedTuple):
 
     @property
     def visit(self) -> int | None:
-        """Which visit of the socket it was."""
+        """Number of the visit of this socket, from 1."""
         return self.at.visit if self.at else None
 
     @property
@@ -220,7 +220,7 @@ class Decision(NamedTuple):
 
     @property
     def item_label(self) -> str | None:
-        """What that item is called."""
+        """Label of the item of the visit."""
         return self.at.item.label if self.at and self.at.item else None
 
     @property
@@ -235,12 +235,12 @@ class Decision(NamedTuple):
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """Why the output was refused."""
+        """Issues for which the output was refused."""
         return self.reading.issues
 
     @property
     def reason(self) -> str:
-        """Why the output asked for something else than a route."""
+        """Reason of an output that asks for something other than a route."""
         return self.reading.reason
 
     @property
@@ -250,12 +250,12 @@ class Decision(NamedTuple):
 
     @property
     def assigned(self) -> tuple[Assigned, ...]:
-        """What was assigned to the state."""
+        """Assignments to the state."""
         return self.applied.assigned
 
     @property
     def advance(self) -> AdvanceFact | None:
-        """What became of the cursor."""
+        """Movement of the cursor."""
         return self.applied.advance
 
     @property

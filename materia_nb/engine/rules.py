@@ -1,4 +1,4 @@
-"""A graph with what the engine looks up for each socket, worked out once."""
+"""Rules of a cast: the graph, and everything that the engine looks up for a socket, computed once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LABEL_CHARS: Final = 200
 
 
 class PromptVariables(NamedTuple):
-    """What a materia's own prompt tells by its variables.
+    """Values that a materia's own prompt shows by its variables.
 
     ``paths`` are those in the state, the empty one for the whole state, ``fields`` the fields of the output before,
     ``item`` the paths inside the item, the empty one for all of it, ``quoting`` the variables whose values others wrote.
@@ -195,7 +195,7 @@ class SocketRules:
 
 
 class Rules:
-    """What a cast runs by. Immutable once made; a running cast keeps the one that it started with.
+    """Rules of a cast. Immutable; a running cast keeps the rules that it started with.
 
     ``nests`` says whether an assignment can put a part of the state into itself, so that it nests ever deeper. ``lists``
     are the walks over each list in the state, one a cursor, by its path; those before what is read through their items.

@@ -1,4 +1,4 @@
-"""Everything a cast knows, as one frozen value; what is to be done next with it; names of its files (R29)."""
+"""Session of a cast: an immutable value with all its steps; pending actions; names of its files (R29)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class StepRecord(NamedTuple):
     reworded: bool = False
 
     def __repr__(self) -> str:
-        """Say which visit it is, and where it led."""
+        """Return the visit and its target in one line."""
         led = f" -> {self.decision.target}" if self.decision is not None else ""
         return f"<step {self.number}: {self.socket}, visit {self.visit}{led}>"
 
@@ -157,7 +157,7 @@ class StepRecord(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Which step of the cast it is, from 1."""
+        """Number of the step in the cast, from 1."""
         return self.at.step
 
     @property
@@ -167,7 +167,7 @@ class StepRecord(NamedTuple):
 
     @property
     def visit(self) -> int:
-        """Which visit of that socket it is, from 1."""
+        """Number of the visit of this socket, from 1."""
         return self.at.visit
 
     @property
@@ -190,7 +190,7 @@ class StepRecord(NamedTuple):
 
     @property
     def item_label(self) -> str | None:
-        """What that item is called."""
+        """Label of the item of the step."""
         return self.at.item.label if self.at.item else None
 
     @property
@@ -221,7 +221,7 @@ class StepRecord(NamedTuple):
 
     @property
     def reading(self) -> Reading | None:
-        """What was made of the last turn."""
+        """Reading of the last turn."""
         return self.turns[-1].reading if self.turns else None
 
     @property
@@ -251,7 +251,7 @@ class StepRecord(NamedTuple):
 
     @property
     def artifact(self) -> str | None:
-        """Where the output of the last turn is kept."""
+        """Path of the output of the last turn."""
         return self.turns[-1].artifact if self.turns else None
 
 
@@ -555,7 +555,7 @@ def lanes_running(session: Session) -> Streams | None:
 
 
 def parts_of(session: Session) -> Iterator[Session]:
-    """Yield the session, and those of all its lanes."""
+    """Yield the session and the sessions of all its lanes."""
     yield session
     for streams in session.streams:
         for lane in streams.lanes.values():
@@ -589,7 +589,7 @@ def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord
 
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
-    """Return what people say of a step, or of the cast itself."""
+    """Return the label of a step, or of the cast."""
     return session.labels.get(WHOLE_CAST if step is None else (step.branch, step.number), Label())
 
 
@@ -698,13 +698,13 @@ def branch_suffix(branch: int) -> str:
 
 
 def output_name(socket: str, visit: int, item_key: str | None, suffix: str = ".md") -> str:
-    """Where the output of a visit stands."""
+    """Return the path of the output of a visit."""
     item = "" if item_key is None else f"-{item_key}"
     return f"sockets/{socket}/{visit}{item}{suffix}"
 
 
 def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0) -> str:
-    """Where the prompt of a visit stands."""
+    """Return the path of the prompt of a visit."""
     middle = f"{socket}-{visit}" if item_key is None else f"{socket}-{item_key}-{visit}"
     return f"contexts/{middle}{branch_suffix(branch)}.md"
 

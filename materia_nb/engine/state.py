@@ -29,7 +29,7 @@ Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "a
 """``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output; ``held``: a person decides."""
 
 Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
-"""What the turn that is owed is for.
+"""Purpose of the pending turn.
 
 ``draft`` belongs to multi-turn sockets. ``final`` asks for the handoff, where something else came first:
 accepted drafts, or the work of a socket with ``finalize``. ``resume`` goes on with work that was interrupted: by its agent, or by a person's answer.
@@ -152,7 +152,7 @@ class Handoff(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The entry as it stands in ``state.context``."""
+        """Entry as written in ``state.context``."""
         return f"[{self.socket} {self.label}] {self.text}"
 
 
@@ -172,7 +172,7 @@ class Answered(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a cast stopped.
+    """Failure that stopped a cast.
 
     ``blocked`` is the target that a revived cast goes on to, where there is one, and
     ``allow`` the allowance (a key of ``CastState.extra``) and how much of it reviving grants.
@@ -240,7 +240,7 @@ class Usage(NamedTuple):
         return Usage(*added)
 
     def less(self, before: Usage) -> Usage:
-        """Take away what had been used before."""
+        """Subtract earlier usage."""
         left: list[Any] = [
             None if used is None else used - (was or 0) for used, was in zip(self, before, strict=True)
         ]
@@ -308,16 +308,16 @@ class Usage(NamedTuple):
 
 
 UNREPORTED: Final = Usage(None, None, None)
-"""What a turn used whose agent did not say."""
+"""Usage of a turn whose agent reported none."""
 
 
 def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
-    """Return what a cast has used more: time, and what somebody reported of ``turns`` of an agent."""
+    """Return the usage of ``turns`` agent turns, with their working time."""
     return Usage(*(usage or Usage())[:-3], turns, milliseconds or 0, int(milliseconds is None))
 
 
 Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
-"""What a limit counts: tokens, known cost, time at work, turns of agents."""
+"""Unit of a limit: tokens, known cost, working time, agent turns."""
 
 
 class Bound(NamedTuple):
@@ -386,7 +386,7 @@ _NO_MAXIMA: Final = (None,) * len(BOUNDS)
 
 
 def limited(budget: Budget) -> bool:
-    """Whether there is a maximum."""
+    """True if the budget has a maximum."""
     return _MAXIMA(budget) != _NO_MAXIMA
 
 

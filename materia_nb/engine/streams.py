@@ -1,4 +1,4 @@
-"""Lanes: what hands the items of a parallel generator out to them, what one begins with, what the barrier makes of them."""
+"""Lanes: distributing the items of a parallel generator, starting a lane, joining all lanes."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
 
 
 def joined(session: Session, streams: Streams) -> Session:
-    """Return the session behind the barrier: the state of before, and what the lanes handed over (P6)."""
+    """Return the session after the join: the earlier state with the results of the lanes (P6)."""
     results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
     state, turns = session.state, dict(session.turns)
     for lane in streams.lanes.values():
@@ -141,7 +141,7 @@ def joined(session: Session, streams: Streams) -> Session:
 
 
 def _result_of(lane: Lane) -> dict[str, JSON]:
-    """Return what a lane hands over: the last output of each of its items, what it added to the context, its exports."""
+    """Return the results of a lane: the last output of each item, the added context, the exports."""
     last: dict[int, JSON] = {}
     cursor = lane.session.start.lane.cursor if lane.session.start.lane is not None else ""
     for step in lane.session.steps:
@@ -170,7 +170,7 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
 
 
 def failure_of(streams: Streams) -> str:
-    """Say which lanes were not accepted, and why (P6)."""
+    """Return the lanes that were not accepted with their errors, in words (P6)."""
     wrong = [
         f"{lane.name}: {lane.error or lane.status}"
         for lane in streams.lanes.values()
@@ -183,7 +183,7 @@ def failure_of(streams: Streams) -> str:
 
 
 def events_of_join(at_work: Streams, ts: int) -> Events:
-    """Say what comes of lanes that are all over: the cast goes on once, or fails (P6)."""
+    """Return the events of lanes that are all over: the cast continues once, or fails (P6)."""
     if any(unfinished(at_work)):
         raise MateriaError("Its lanes are at work.", hint="run continues them", kind="lanes")
     region = at_work.region
@@ -199,7 +199,7 @@ def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Event
 
 
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
-    """Say of an event that it happened in a lane; what ends a cast ends the lane, and what a person allows holds in all."""
+    """Return an event with its lane; the end of a cast becomes the end of the lane, allowed tools hold in all lanes."""
     if isinstance(event, ev.ToolsAllowed):
         return event
     if not isinstance(event, ev.CastEnd):
