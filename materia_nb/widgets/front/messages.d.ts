@@ -233,7 +233,7 @@ export interface ToDesign {
   /** Place a materia in a new socket; ask what to do if the materia does not exist. */
   add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: string | null };
   /** Connect two sockets, or a socket with the end */
-  add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
+  add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
   /** Add an exit to a loop, taken once its list is exhausted */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
@@ -243,9 +243,9 @@ export interface ToDesign {
   /** Cast the design as it is now. */
   cast: { design: string; request: string };
   /** Change the condition or the target of an edge; an argument that is None keeps its value */
-  change_edge: { source: string; place: unknown; when?: string | null; to?: string | null };
+  change_edge: { source: string; index: unknown; when?: string | null; to?: string | null };
   /** Change an exit route; an argument that is None keeps its value, the id too, which is a stable name */
-  change_exit: { loop: string; place: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
+  change_exit: { loop: string; index: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
   /** Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given. */
   connect: { from: string; to: string; when?: string | null; most?: unknown };
   /** Copy the chosen sockets. */
@@ -261,7 +261,7 @@ export interface ToDesign {
   /** Insert a copy of the chosen sockets; the clipboard stays as it is. */
   duplicate: {};
   /** Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before */
-  edge_to_exit: { socket: string; place: unknown; loop: string };
+  edge_to_exit: { socket: string; index: unknown; loop: string };
   /** Make a socket the entry. */
   entry: { id: string };
   /** Estimate the time and cost of a cast, shown where a cast is requested. */
@@ -269,7 +269,7 @@ export interface ToDesign {
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
   /** Turn an exit route into an edge, which leaves the loop at any item */
-  exit_to_edge: { loop: string; place: unknown };
+  exit_to_edge: { loop: string; index: unknown };
   /** Look at everything that can happen. */
   explore: {};
   /** Fix a finding of the report. */
@@ -279,7 +279,7 @@ export interface ToDesign {
   /** Keep or undo the last step of a draft, and continue with the next step, or decide all remaining steps the same way. */
   judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Set how often an edge may be taken (R18); None removes the limit */
-  limit_edge: { source: string; place: unknown; max_traversals: unknown };
+  limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop of sockets over the items of the generator that leads into it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, and then do what needed it. */
@@ -297,9 +297,9 @@ export interface ToDesign {
   /** Move sockets, each to a column and a row. */
   move: { id?: string | null; x?: unknown; y?: unknown; places?: unknown };
   /** Move an edge to another position in its socket */
-  move_edge: { source: string; place: unknown; to: unknown };
+  move_edge: { source: string; index: unknown; to: unknown };
   /** Move an exit route to another position */
-  move_exit: { loop: string; place: unknown; to: unknown };
+  move_exit: { loop: string; index: unknown; to: unknown };
   /** Ask about a draft that a coding agent has handed over since the design was opened. */
   news: {};
   /** Move an edge or an exit up or down by one. */
@@ -309,17 +309,17 @@ export interface ToDesign {
   /** Select a part; ``add`` also marks a socket, ``keep`` leaves the marks. */
   pick: { what?: unknown; add?: boolean; keep?: boolean };
   /** Set where a socket is drawn, as column and row in the layout of the loadout; None removes it */
-  place_socket: { id: string; place: unknown };
+  place_socket: { id: string; position: unknown };
   /** Set where several sockets are drawn, as one step */
-  place_sockets: { places: unknown };
+  place_sockets: { positions: unknown };
   /** Do the step again that was undone last. */
   redo: {};
   /** Reload the design from disk. */
   reload: {};
   /** Remove an edge, well formed or not */
-  remove_edge: { source: string; place: unknown };
+  remove_edge: { source: string; index: unknown };
   /** Remove an exit route, well formed or not */
-  remove_exit: { loop: string; place: unknown };
+  remove_exit: { loop: string; index: unknown };
   /** Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it */
   remove_socket: { id: string };
   /** Remove several sockets at once */
