@@ -10,8 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable
 from pathlib import Path
 
 import ours
@@ -319,45 +318,14 @@ def insight() -> None:
         rows.append([name, f"{explored.states:,}", f"{time.perf_counter() - begin:.2f}"])
     show(["loadout", "states", "seconds"], rows)
     print("  wanted: each under a second\n")
-    print("Simulations of Plan-Build-Eval with lists of three, a second (all give the same numbers)\n")
-    show(["on", "casts", "a second", "speed / one core"], list(_simulated(wb)))
-    print(f"  cores of this machine: {os.cpu_count()}\n")
+    begin = time.perf_counter()
+    wb.simulate("Plan-Build-Eval", CASTS, 0.7, seed=2)
+    speed = CASTS / (time.perf_counter() - begin)
+    print(f"Simulations of Plan-Build-Eval with lists of three: {speed:,.0f} casts a second on one core\n")
 
 
 CASTS = 10_000
-"""How many casts are simulated by each."""
-
-
-def _simulated(wb: Workbench) -> Iterator[list[str]]:
-    from concurrent.futures import ProcessPoolExecutor
-
-    from distributed import Client, LocalCluster
-
-    def timed(executor: Executor | None) -> tuple[object, float]:
-        if executor is not None:
-            wb.simulate("Plan-Build-Eval", 1_000, 0.7, executor=executor)  # the workers import what they need
-        begin = time.perf_counter()
-        found = wb.simulate("Plan-Build-Eval", CASTS, 0.7, seed=2, executor=executor)
-        return found, CASTS / (time.perf_counter() - begin)
-
-    alone, slowest = timed(None)
-    yield ["one core", f"{CASTS:,}", f"{slowest:,.0f}", "1.00"]
-    with ProcessPoolExecutor(2) as pool:
-        found, speed = timed(pool)
-    _same(found, alone)
-    yield ["two processes", f"{CASTS:,}", f"{speed:,.0f}", f"{speed / slowest:.2f}"]
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        found, speed = timed(client.get_executor())
-    _same(found, alone)
-    yield ["Dask, two workers", f"{CASTS:,}", f"{speed:,.0f}", f"{speed / slowest:.2f}"]
-
-
-def _same(found: object, alone: object) -> None:
-    if found != alone:
-        raise RuntimeError("the numbers depend on who worked on them")
+"""Number of simulated casts."""
 
 
 def kept() -> None:

@@ -7,12 +7,10 @@ what it says; exact odds and simulations agree within their error. The tests say
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import count
 from math import sqrt
 from pathlib import Path
@@ -125,36 +123,31 @@ def agrees(simulations: int, names: Sequence[str]) -> None:
     """Simulate bundled loadouts so often, and lay the numbers beside the exact odds."""
     wb = Workbench(tempfile.mkdtemp(prefix="foretold-"))
     rows, worst = [], 0.0
-    with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
-        for name in names:
-            begin = time.perf_counter()
-            odds = wb.explore(name, (3,)).odds(0.7, 3)
-            found = wb.simulate(name, simulations, 0.7, 3, seed=1, executor=pool)
-            seconds = time.perf_counter() - begin
-            error = max(pstdev(found.turns), 1e-9) / sqrt(found.n)
-            off = [abs(fmean(found.turns) - odds.turns) / error if pstdev(found.turns) else 0.0]
-            for end in {*odds.ends, *found.ends}:
-                chance, share = odds.ends.get(end, 0.0), found.ends.get(end, 0) / found.n
-                spread = sqrt(chance * (1 - chance) / found.n)
-                off.append(
-                    abs(share - chance) / spread
-                    if spread > 1e-12
-                    else 0.0
-                    if abs(share - chance) < 1e-9
-                    else 1e9
-                )
-            worst = max(worst, *off)
-            rows.append(
-                [
-                    name,
-                    f"{found.ends.get('complete', 0) / found.n:.5f}",
-                    f"{odds.ends.get('complete', 0.0):.5f}",
-                    f"{fmean(found.turns):.4f}",
-                    f"{odds.turns:.4f}",
-                    f"{max(off):.2f}",
-                    f"{seconds:.0f}",
-                ]
+    for name in names:
+        begin = time.perf_counter()
+        odds = wb.explore(name, (3,)).odds(0.7, 3)
+        found = wb.simulate(name, simulations, 0.7, 3, seed=1)
+        seconds = time.perf_counter() - begin
+        error = max(pstdev(found.turns), 1e-9) / sqrt(found.n)
+        off = [abs(fmean(found.turns) - odds.turns) / error if pstdev(found.turns) else 0.0]
+        for end in {*odds.ends, *found.ends}:
+            chance, share = odds.ends.get(end, 0.0), found.ends.get(end, 0) / found.n
+            spread = sqrt(chance * (1 - chance) / found.n)
+            off.append(
+                abs(share - chance) / spread if spread > 1e-12 else 0.0 if abs(share - chance) < 1e-9 else 1e9
             )
+        worst = max(worst, *off)
+        rows.append(
+            [
+                name,
+                f"{found.ends.get('complete', 0) / found.n:.5f}",
+                f"{odds.ends.get('complete', 0.0):.5f}",
+                f"{fmean(found.turns):.4f}",
+                f"{odds.turns:.4f}",
+                f"{max(off):.2f}",
+                f"{seconds:.0f}",
+            ]
+        )
     print(f"\nExact odds beside {simulations:,} simulations each, satisfied 0.7, lists of three\n")
     show(["loadout", "complete", "exactly", "turns", "exactly", "errors off", "seconds"], rows)
     if worst > 5:

@@ -43,10 +43,6 @@ class Stop(threading.Event):
         self.since: float | None = None
         self.left = False
 
-    def __reduce__(self) -> tuple[type[Stop], tuple[()]]:
-        """Be another one in another process, which nobody there sets."""
-        return Stop, ()
-
     def is_set(self) -> bool:
         """Whether it is set."""
         return self.since is not None

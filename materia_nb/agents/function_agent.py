@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from concurrent.futures import Executor
-from functools import partial
 from typing import Any, Final
 
 from materia_nb.agents.background import CALLERS, LoopInbox, can_abandon, run_abandonable
@@ -21,7 +19,6 @@ from materia_nb.agents.interface import (
     turn_has,
 )
 from materia_nb.errors import MateriaError, named_error
-from materia_nb.parallel import WorkerError, call_on
 from materia_nb.platform import Stop
 
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -39,11 +36,9 @@ class FunctionAgent:
         function: what to call.
         name: what the agent is called where it is shown; the function's name if not given.
         thinking: False if the function never returns the thinking of a model, so that its text is taken as it is (R68).
-        executor: any ``concurrent.futures.Executor``, whose workers call it: other threads, processes, or machines. What
-            it is given, and what it returns, must be such as can be sent to them.
 
     Raises:
-        AgentError: the function asks for something that a turn does not have; a coroutine has an executor.
+        AgentError: the function asks for something that a turn does not have.
     """
 
     def __init__(
@@ -51,23 +46,14 @@ class FunctionAgent:
         function: Any,
         *,
         name: str | None = None,
-        executor: Executor | None = None,
         thinking: bool = True,
     ) -> None:
         if not callable(function):
-            raise AgentError(
-                f"A {type(function).__name__} is not a function", hint="an executor calls functions alone"
-            )
+            raise AgentError(f"A {type(function).__name__} is not a function.", hint="give a function")
         self.function, self.thinking = function, thinking
         self.name = name or _name(function)
         self._asks = _asks(function, self.name)
-        self._executor, self._awaited = executor, inspect.iscoroutinefunction(function)
-        if executor is not None and self._awaited:
-            raise AgentError(
-                f"Function {self.name} is a coroutine, which runs on an event loop and not on an executor",
-                where=_where(function),
-                hint="leave executor out, or give a function without async",
-            )
+        self._awaited = inspect.iscoroutinefunction(function)
 
     def answer(self, turn: Turn) -> Reply:
         """Call the function.
@@ -80,7 +66,7 @@ class FunctionAgent:
         if self._awaited:  # it is cancelled when the cast is to stop
             inbox = LoopInbox(turn.tell)
             return self._answer(turn.telling_to(inbox.tell), inbox)
-        if self._executor is not None or not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
+        if not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
             return self._answer(turn)
         abandoned = False
 
@@ -96,23 +82,12 @@ class FunctionAgent:
     def _answer(self, turn: Turn, inbox: LoopInbox[Telling] | None = None) -> Reply:
         try:
             if self._asks is None:
-                call = partial(self.function, turn)
+                value = self.function(turn)
             else:
                 arguments = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
-                call = partial(self.function, **arguments)
-            if self._executor is None:
-                value = call()
-            else:
-                value = call_on(self._executor, call, turn.stop if isinstance(turn.stop, Stop) else Stop())
+                value = self.function(**arguments)
             if not isinstance(value, str) and inspect.isawaitable(value):
                 value = CALLERS.get().run(value, turn.stop, inbox)
-        except WorkerError as error:
-            raise AgentError(
-                f"Function {self.name}: {error.what}",
-                where=_where(self.function),
-                hint=error.hint,
-                kind=error.kind,
-            ) from error
         except MateriaError:
             raise
         except Exception as error:

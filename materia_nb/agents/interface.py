@@ -157,13 +157,6 @@ def ignore_telling(_: Telling) -> None:
     """Discard a telling."""
 
 
-def _refuse_to_tell(_: Telling) -> None:
-    raise AgentError(
-        "What an agent tells in another process does not come back.",
-        hint="return it in the Reply (usage, thinking), or let an executor with threads run the function",
-    )
-
-
 _Value = TypeVar("_Value")
 
 
@@ -279,13 +272,6 @@ class Turn:
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
         return turn
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return what another process is sent: all fields as they are, but that nothing told there comes back."""
-        return {name: getattr(self, name) for name in TURN_FIELDS} | {
-            "tell": _refuse_to_tell,
-            "more_tools": MoreTools(),
-        }
 
 
 TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent, Asking, can_think, ignore_telling, name_of, validate_reply
 from materia_nb.agents.notebook_agents import (
     AgentLike,
@@ -84,12 +82,12 @@ class Agents(AgentTable):
 
     # -- agents ---------------------------------------------------------------------
 
-    def decorator(self, name: str, executor: Executor | None = None) -> Callable[[_Function], _Function]:
-        """Return a decorator for the function that answers a socket or materia, called by the workers of an executor if one is given."""
+    def decorator(self, name: str) -> Callable[[_Function], _Function]:
+        """Return a decorator for the function that answers a socket or materia."""
         self.needs(name)
 
         def decorate(function: _Function) -> _Function:
-            self.set(name, function if executor is None else FunctionAgent(function, executor=executor))
+            self.set(name, function)
             return function
 
         return decorate

@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -245,17 +244,13 @@ class Attempts(AttemptsView):
             trial, name, wording, texts = self._jobs[place]
             return tried(trial, self._asked, place + 1, name, wording, texts), trial
 
-        pool = ThreadPoolExecutor(at_once) if at_once > 1 else None
         try:
-            for result in run_jobs(one, range(len(self._jobs)), pool):
-                self._made[result.number] = result.require()
+            for number, result in run_jobs(one, range(len(self._jobs)), at_once):
+                self._made[number] = result
         except BaseException:
             for trial, *_ in self._jobs:
                 trial.stop.set()
             raise
-        finally:
-            if pool is not None:
-                pool.shutdown(cancel_futures=True)
 
     @property
     def _all(self) -> list[tuple[Attempt, Trial]]:

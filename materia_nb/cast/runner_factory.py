@@ -85,7 +85,7 @@ class Prepared(NamedTuple):
     pins: Mapping[str, Chosen]
 
     def frozen(self) -> Prepared:
-        """Return it as it is now, whoever is set later; another process can be given it."""
+        """Return a copy with the current agents, which later changes do not affect."""
         return self._replace(table=self.table.frozen())
 
 

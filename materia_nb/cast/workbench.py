@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.model_agent import known_price
-from materia_nb.agents.notebook_agents import AgentLike, TurnFunction
+from materia_nb.agents.notebook_agents import AgentLike
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.agents_api import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
@@ -202,7 +200,6 @@ class DryBench(Shown):
         satisfied: Chances = 0.5,
         items: int = 3,
         seed: int = 1,
-        executor: Executor | None = None,
         *,
         failed: PerSocket = 0.0,
         progress: Progress = False,
@@ -216,9 +213,7 @@ class DryBench(Shown):
                 says nothing: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
                 for ``satisfied`` says nothing, unless it is named.
             items: how long every list is.
-            seed: what the chances are drawn from; the numbers are the same whoever works on them.
-            executor: a ``concurrent.futures.Executor`` to share the work among; this thread if left out. A batch
-                whose worker was lost is done here.
+            seed: what the chances are drawn from; the same seed gives the same numbers.
             failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
                 materia.
             progress: whether a bar is shown; or a function that is called with how many casts are done
@@ -228,7 +223,7 @@ class DryBench(Shown):
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(loadout)
-        made = simulate_casts(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
+        made = simulate_casts(graph, n, satisfied, items, seed, failed=failed, progress=progress)
         return SimulationView(**vars(made))
 
     def prompts(
@@ -317,14 +312,10 @@ class Workbench(DryBench):
     # -- who answers ----------------------------------------------------------------
 
     @overload
-    def agent(self, name: str, *, executor: Executor | None = None) -> Callable[[_Function], _Function]: ...
-    @overload
-    def agent(self, name: str, agent: TurnFunction, *, executor: Executor | None = None) -> Agent: ...
-    @overload
-    def agent(self, name: str, agent: Callable[..., Any], *, executor: Executor) -> Agent: ...
+    def agent(self, name: str) -> Callable[[_Function], _Function]: ...
     @overload
     def agent(self, name: str, agent: AgentLike) -> Agent: ...
-    def agent(self, name: str, agent: AgentLike | None = None, *, executor: Executor | None = None) -> Any:
+    def agent(self, name: str, agent: AgentLike | None = None) -> Any:
         """Choose who answers a socket or materia; ``*`` means everyone not set otherwise.
 
         Without ``agent`` it is a decorator for a function, sync or async, that returns text or a dict::
@@ -332,12 +323,8 @@ class Workbench(DryBench):
             @wb.agent("Build")
             def build(turn):
                 return f"built {turn.item_label}"
-
-        With an ``executor`` its workers call the function: any ``concurrent.futures.Executor``, of processes or Dask too.
         """
-        if agent is None:
-            return self.agents.decorator(name, executor)
-        return self.agents.set(name, agent if executor is None else FunctionAgent(agent, executor=executor))
+        return self.agents.decorator(name) if agent is None else self.agents.set(name, agent)
 
     @overload
     def tool(self, function: _Function) -> _Function: ...

@@ -5,12 +5,9 @@ For loadouts with too many states there are simulations: many casts in memory wi
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from math import ceil
 from numbers import Real
 from random import Random
@@ -46,7 +43,7 @@ from materia_nb.loadout.vocabulary import (
     YES_OR_NO,
     Result,
 )
-from materia_nb.parallel import Progress, ProgressBar, run_jobs
+from materia_nb.parallel import Progress, ProgressBar
 
 MAX_DENSE_STATES: Final = 200
 """Number of states of one component that are solved without scipy."""
@@ -477,7 +474,6 @@ def _seconds_by_lanes(
 
 # -- simulations -----------------------------------------------------------------------------
 
-CASTS_PER_BATCH: Final = 250
 _MAX_VISITS: Final = 10_000
 """Visits after which one cast is given up."""
 _UNFINISHED: Final = "unfinished"
@@ -524,28 +520,17 @@ class Simulation:
         return dict(uses)
 
 
-class Batch(NamedTuple):
-    """The results of some casts: end, turns and retries of each, visits and uses of edges of all."""
-
-    ends: tuple[str, ...]
-    turns: tuple[int, ...]
-    retries: tuple[int, ...]
-    visits: Mapping[str, int]
-    edge_uses: Mapping[EdgeRef, int]
-
-
 def simulate_casts(
     graph: Graph,
     n: int = 1000,
     satisfied: Chances = 0.5,
     items: int = 3,
     seed: int = 1,
-    executor: Executor | None = None,
     *,
     failed: PerSocket = 0.0,
     progress: Progress = False,
 ) -> Simulation:
-    """Cast a loadout many times with random answers; the numbers do not depend on the executor.
+    """Cast a loadout many times with random answers.
 
     Args:
         graph: the loadout.
@@ -555,7 +540,6 @@ def simulate_casts(
             named.
         items: the length of every list.
         seed: the seed of the random numbers, to which each cast adds its own number.
-        executor: works on batches of casts; this thread if left out, and for batches whose worker was lost.
         failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or materia.
         progress: True for a bar; or a function that is called with the number of casts done and the total.
 
@@ -568,24 +552,20 @@ def simulate_casts(
     check_per_socket(graph, satisfied, failed)
     silent = without_prompts(graph)
     chances = chances_by_socket(Rules(silent), satisfied, {Result.FAILED: failed})
-    # pickled, so that a worker prepares it only once for all its batches
-    play_batch = partial(_play_batch, pickle.dumps(silent), chances, items, seed)
-    ranges = [range(start, min(start + CASTS_PER_BATCH, n)) for start in range(0, n, CASTS_PER_BATCH)]
-    results: dict[int, Batch] = {}
-    bar = ProgressBar(progress, n, "casts")
-    try:
-        for result in run_jobs(play_batch, ranges, executor):
-            number = result.number
-            results[number] = play_batch(ranges[number]) if result.value is None else result.value
-            bar.add(len(ranges[number]))
-    finally:
-        bar.close()
+    rules = Rules(silent)
+    answers = PossibleAnswers(rules, (items,))
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
     edge_uses: Counter[EdgeRef] = Counter()
-    batches = [results[number] for number in range(len(ranges))]
-    for batch in batches:
-        visits.update(batch.visits)
-        edge_uses.update(batch.edge_uses)
+    casts: list[tuple[str, int, int]] = []
+    bar = ProgressBar(progress, n, "casts")
+    try:
+        for number in range(n):
+            rng = Random(f"{seed}:{number}")  # noqa: S311 - chances, no secrets
+            casts.append(_play_cast(rules, answers, chances, rng, visits, edge_uses))
+            bar.add()
+    finally:
+        bar.close()
+    ends, turns, retries = zip(*casts, strict=True)
     return Simulation(
         graph,
         n,
@@ -593,31 +573,12 @@ def simulate_casts(
         seed,
         {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
         {socket: chance.failed for socket, chance in chances.items() if chance.failed},
-        Counter(dict(Counter(end for batch in batches for end in batch.ends).most_common())),
-        tuple(turns for batch in batches for turns in batch.turns),
-        tuple(retries for batch in batches for retries in batch.retries),
+        Counter(dict(Counter(ends).most_common())),
+        turns,
+        retries,
         dict(visits),
         dict(edge_uses),
     )
-
-
-@lru_cache(maxsize=8)
-def _prepare(graph: bytes, items: int) -> tuple[Rules, PossibleAnswers]:
-    rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the simulation that sent it
-    return rules, PossibleAnswers(rules, (items,))
-
-
-def _play_batch(graph: bytes, chances: Mapping[str, Chance], items: int, seed: int, numbers: range) -> Batch:
-    """Play the casts of these numbers, each with its own seed."""
-    rules, answers = _prepare(graph, items)
-    visits: Counter[str] = Counter()
-    edge_uses: Counter[EdgeRef] = Counter()
-    casts = [
-        _play_cast(rules, answers, chances, Random(f"{seed}:{number}"), visits, edge_uses)  # noqa: S311 - chances, no secrets
-        for number in numbers
-    ]
-    ends, turns, retries = zip(*casts, strict=True)
-    return Batch(ends, turns, retries, visits, edge_uses)
 
 
 def _play_cast(

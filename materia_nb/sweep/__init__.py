@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -47,12 +45,10 @@ class CastJob(NamedTuple):
     Attributes:
         cell: the cast.
         restart: True if an earlier cast that failed, is held, or waits for a person, is abandoned.
-        started: a timestamp in nanoseconds, which keeps executors from merging equal jobs.
     """
 
     cell: GridCell
     restart: bool
-    started: int
 
 
 class CastOutcome(NamedTuple):
@@ -234,7 +230,7 @@ def run_sweep(
     read_cells: Callable[[], Sequence[GridCell]],
     checks: Mapping[str, Check],
     folder: Path,
-    executor: Executor | None,
+    workers: int,
     *,
     retry: bool,
     progress: Progress,
@@ -255,33 +251,28 @@ def run_sweep(
     if open_cells and progress is True:
         sys.stderr.write(f"{_forecast(open_cells)}\n")
     budget = SharedBudget(limit, [rows.outcomes[cell.key] for cell in cells if cell.key in rows.outcomes])
-    lost: dict[str, str] = {}
     bar = ProgressBar(progress, len(cells), "casts")
     bar.done = len(cells) - len(open_cells)
-    jobs = [CastJob(cell, retry, time.time_ns()) for cell in open_cells]
+    jobs = [CastJob(cell, retry) for cell in open_cells]
     try:
-        for result in run_jobs(run_cast, jobs, executor, None if limit is None else budget.is_used_up):
-            cell = open_cells[result.number]
-            if result.value is None:
-                lost[cell.key] = f"{type(result.lost).__name__}: {result.lost}"
-            else:
-                rows.add_outcome(cell, result.value)
-                budget.add(result.value)
-                bar.add()
+        for number, outcome in run_jobs(run_cast, jobs, workers, budget.is_used_up):
+            rows.add_outcome(open_cells[number], outcome)
+            budget.add(outcome)
+            bar.add()
     finally:
         bar.close()
         for now, before in zip(read_cells(), cells, strict=True):
             _MEMORY.remember(now.key, before.key, now.agent_objects)
     judges = {name: check for name, check in checks.items() if isinstance(check, Judge)}
     fingerprints = {name: _first_fingerprint(judge) for name, judge in judges.items()}
-    table = [_row(cell, rows, checks, fingerprints, lost.get(cell.key), budget.reason) for cell in cells]
+    table = [_row(cell, rows, checks, fingerprints, budget.reason) for cell in cells]
     for name, judge in judges.items():
         _MEMORY.remember(judge.fingerprint().key, fingerprints[name].key, [judge.agent])
     left_out = sum(row.ends == results.LEFT_OUT for row in table)
     notes = _notes(open_cells, changed, fingerprints)
     if left_out:
         notes.append(f"{counted(left_out, 'cast')} not started: {budget.reason}")
-    return Sweep(table, list(checks), folder, len(open_cells) - len(lost) - left_out, notes)
+    return Sweep(table, list(checks), folder, len(open_cells) - left_out, notes)
 
 
 def _is_done(outcome: CastOutcome | None, *, retry: bool) -> bool:
@@ -300,14 +291,11 @@ def _row(
     rows: RowFile,
     checks: Mapping[str, Check],
     fingerprints: Mapping[str, Fingerprint],
-    lost: str | None,
     budget_reason: str,
 ) -> SweepRow:
     outcome = rows.outcomes.get(cell.key)
-    if lost is not None:
-        return SweepRow(*cell.axes, "lost", lost)
     if outcome is None:
-        return SweepRow(*cell.axes, *((results.LEFT_OUT, budget_reason) if budget_reason else ("lost", "")))
+        return SweepRow(*cell.axes, results.LEFT_OUT, budget_reason)
     folder = None if outcome.cast is None else Path(outcome.cast)
     verdicts = {} if folder is None or not folder.is_dir() else _verdicts(folder, rows, checks, fingerprints)
     return SweepRow(*cell.axes, **{**outcome._asdict(), "cast": folder}, checks=verdicts)
@@ -400,7 +388,7 @@ class Sweeps:
         repeat: int = 1,
         checks: Mapping[str, results.Check] | Sequence[results.Check] | results.Check | None = None,
         dir: str | Path | None = None,  # noqa: A002 - its name in a notebook
-        executor: Executor | None = None,
+        workers: int = 1,
         *,
         pins: Mapping[str, object] | None = None,
         allow: Sequence[str] = (),
@@ -428,8 +416,7 @@ class Sweeps:
             checks: functions, in a dict by name or in a list, which return or assert. They take the cast, or parameters
                 named ``cast``, ``route``, ``state``, ``outputs``, ``steps``, ``request`` or ``ends``. Or a ``Judge``.
             dir: directory for rows and casts, relative to the project; by default ``sweep`` next to its casts.
-            executor: a ``concurrent.futures.Executor``; by default casts run one after another. Other machines must
-                see the same directories.
+            workers: number of casts that run at the same time, each in a thread.
             pins: pins of every cast, as for ``wb.cast``. All casts work in one project: pin utilities that change it.
             allow: tools of agents that need no approval; a cast that waits for a person ends with ``person``.
             retry: run casts again that did not finish.
@@ -443,6 +430,8 @@ class Sweeps:
             MateriaError: a loadout has problems, a name is unknown, or the grid is empty or ambiguous (``usage``).
         """
         bench = self._bench
+        if workers < 1:
+            raise usage_error("A sweep needs at least one worker.", "give workers from 1")
         if isinstance(loadouts, str):
             loadouts = [loadouts]
         names = list(loadouts or [bench.loadouts.needs(bench.loadouts.chosen)])
@@ -470,7 +459,7 @@ class Sweeps:
             ),
             named_checks,
             folder,
-            executor,
+            workers,
             retry=retry,
             progress=progress,
             limit=None if most is None else amount_of(most),

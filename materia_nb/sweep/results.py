@@ -51,7 +51,7 @@ class SweepRow:
         agents: label of the agents.
         repeat: number among equal casts, from 1.
         ends: ``complete``, the kind of a failure, ``person`` or ``held`` if the cast waits for a person, ``not cast``,
-            ``left out`` if the limit of the sweep was reached, or ``lost`` if its worker was lost (run the sweep again).
+            or ``left out`` if the limit of the sweep was reached.
         why: the message of the failure, or the reason for waiting.
         steps: number of entered sockets.
         turns: number of agent turns.
@@ -129,11 +129,6 @@ class Sweep(Shown, Sequence[SweepRow]):
         return [row for row in self if not row.passed]
 
     @property
-    def lost(self) -> int:
-        """Number of casts whose worker was lost; running the same sweep again continues them."""
-        return sum(row.ends == "lost" for row in self)
-
-    @property
     def left_out(self) -> int:
         """Number of casts that were not started, because the limit of the sweep was reached."""
         return sum(row.ends == LEFT_OUT for row in self)
@@ -208,12 +203,10 @@ class Sweep(Shown, Sequence[SweepRow]):
         return text + (f", {self.cost:.4f} USD" if self.cost else "")
 
     def _summary(self) -> list[str]:
-        earlier = len(self) - self.fresh - self.lost - self.left_out
+        earlier = len(self) - self.fresh - self.left_out
         summary = [
             f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} from before. {self._usage_text()}"
         ]
-        if self.lost:
-            summary.append(f"{self.lost} lost their worker: run the sweep again")
         return [*summary, *self.notes]
 
     def _table(self) -> Table:

@@ -6,12 +6,9 @@ import asyncio
 import contextvars
 import dataclasses
 import functools
-import json
 import os
 import signal
 import threading
-import traceback
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +20,6 @@ from materia_nb.agents import (
     Message,
     PersonAgent,
     Reply,
-    Spent,
     Turn,
     Usage,
     agent_from,
@@ -329,120 +325,6 @@ class TestLeaving:
         assert heard == []
         stop.clear()
         assert not stop.left
-
-
-def told_where(turn):
-    return {
-        "process": os.getpid(),
-        "prompt": turn.prompt,
-        "item": turn.item,
-        "stop": bool(turn.stop and turn.stop.is_set()),
-    }
-
-
-def breaks():
-    raise ValueError("no such thing")
-
-
-def gives_a_lock():
-    return threading.Lock()
-
-
-def tells(turn):
-    turn.tell(Spent(Usage(1, 1)))
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with ProcessPoolExecutor(1) as pool:
-        yield pool
-
-
-class TestExecutors:
-    def on(self, executor, function, turn=TURN):
-        return FunctionAgent(function, executor=executor).answer(turn)
-
-    def test_a_worker_calls_the_function_and_gets_the_whole_turn(self, processes):
-        turn = dataclasses.replace(TURN, prompt=lambda: "again", stop=Stop())
-        told = json.loads(self.on(processes, told_where, turn).text)
-        assert told.pop("process") != os.getpid()
-        assert told == {"prompt": "again", "item": {"title": "Outline"}, "stop": False}
-
-    def test_a_thread_has_the_turn_itself_and_the_context(self):
-        known, heard = contextvars.ContextVar("known"), []
-        known.set("here")
-
-        def answer(turn):
-            turn.tell("told")
-            return f"{known.get()} {threading.current_thread() is threading.main_thread()}"
-
-        with ThreadPoolExecutor(1) as pool:
-            turn = dataclasses.replace(TURN, tell=heard.append, stop=Stop())
-            assert self.on(pool, answer, turn).text == "here False"
-        assert heard == ["told"]
-
-    @pytest.mark.parametrize(
-        "function, said",
-        [
-            (breaks, "ValueError: no such thing"),
-            (tells, "What an agent tells in another process does not come back"),
-        ],
-    )
-    def test_what_it_raises_is_told_as_from_here(self, processes, function, said):
-        with pytest.raises(AgentError, match=said) as caught:
-            self.on(processes, function)
-        assert caught.value.kind == "agent_error"
-
-    def test_the_way_to_an_error_in_another_process_is_kept(self, processes):
-        with pytest.raises(AgentError) as caught:
-            self.on(processes, breaks)
-        assert "in breaks" in "".join(traceback.format_exception(caught.value))
-
-    @pytest.mark.parametrize("function", [lambda: "here alone", gives_a_lock])
-    def test_what_cannot_be_sent_is_one_clear_error(self, processes, function):
-        with pytest.raises(AgentError, match="cannot be sent to another process") as caught:
-            self.on(processes, function)
-        assert (caught.value.kind, "Dask" in caught.value.hint) == ("not_sendable", True)
-        assert json.loads(self.on(processes, told_where).text)["prompt"] == "again"  # the pool is whole
-
-    def test_an_executor_that_takes_nothing_more_says_so(self):
-        pool = ThreadPoolExecutor(1)
-        pool.shutdown()
-        with pytest.raises(AgentError, match="cannot schedule new futures") as caught:
-            self.on(pool, lambda: "never")
-        assert caught.value.kind == "worker_lost"
-
-    def test_what_has_not_begun_is_taken_back_when_the_cast_is_to_stop(self):
-        free, stop, asked = threading.Event(), Stop(), []
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(free.wait, 20)
-            stop.set()
-            turn = dataclasses.replace(TURN, stop=stop)
-            with pytest.raises(AgentError) as caught:
-                self.on(pool, lambda: asked.append("never"), turn)
-            free.set()
-        assert (caught.value.kind, asked) == ("interrupted", [])
-
-    def test_what_has_begun_is_waited_for_unless_it_is_to_be_left(self):
-        begun, free = threading.Event(), threading.Event()
-
-        def slow():
-            begun.set()
-            free.wait(20)
-            return "late"
-
-        with ThreadPoolExecutor(2) as pool:
-            stop = Stop()
-            waits = pool.submit(self.on, pool, slow, dataclasses.replace(TURN, stop=stop))
-            begun.wait(20)
-            stop.leave()
-            assert waits.exception().kind == "interrupted"
-            free.set()
-
-    @pytest.mark.parametrize("given", ["openai:gpt-5", asyncio.sleep])
-    def test_it_is_for_functions_that_block(self, given):
-        with pytest.raises(AgentError, match=r"not a function|is a coroutine"):
-            FunctionAgent(given, executor=ThreadPoolExecutor(1))
 
 
 class Asynchronous:

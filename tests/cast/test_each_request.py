@@ -178,7 +178,6 @@ def test_requests_about_agents_and_pins(tmp_path):
         "link": lambda: bench.link("T", "Runs", request="r").graph.name,
         "link nothing": lambda: bench.link(request="r"),
         "link to an earlier one": lambda: dict(bench.link("T", "Runs", request="r", from_cast="-2").state),
-        "no such executor": lambda: bench.agent("Plan", lambda: "x", executor="none"),
         "all": lambda: bench,
     }
     shown_texts.matches("requests-agents", asked(requests))

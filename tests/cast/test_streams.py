@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents import FunctionAgent
 from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.exports import agent_of, recording_of
@@ -141,46 +137,6 @@ def test_lanes_are_awaited_and_their_coroutines_run_on_the_loop_of_the_caller(tm
         assert loops == {asyncio.get_running_loop()}
 
     asyncio.run(main())
-
-
-def built_in(item):
-    return f"built {item['title']} in {os.getpid()}"
-
-
-@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_workers_of_an_executor_answer_in_lanes_and_one_writer_keeps_what_they_say(tmp_path, pool):
-    with pool(2) as workers:
-        agents = stream_agents(Build=FunctionAgent(built_in, executor=workers))
-        cast = h.start(tmp_path, streams_config(), agents)
-        assert cast.run() == "complete"
-    told = [words for one in cast.state["parallelResults"] for words in one["context"].split("\n")]
-    here = {str(os.getpid())} == {words.split()[-1] for words in told if words}
-    assert here == (pool is ThreadPoolExecutor)
-    h.assert_same(open_cast(cast.run_dir), cast)
-
-
-def test_an_interrupt_takes_back_what_no_worker_has_begun_in_lanes(tmp_path):
-    free, begun = threading.Event(), []
-
-    def build(item):
-        begun.append(item["title"])
-        if len(begun) == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-            free.wait(20)
-        return "built"
-
-    with ThreadPoolExecutor(1) as workers:
-        cast = h.start(
-            tmp_path, streams_config(), stream_agents(Build=FunctionAgent(build, executor=workers))
-        )
-        with pytest.raises(KeyboardInterrupt):
-            cast.run()
-        free.set()
-    assert len(begun) == 1
-    with ThreadPoolExecutor(1) as workers:
-        cast.agents.set("Build", FunctionAgent(build, executor=workers))
-        assert cast.run() == "complete"
-    assert len(begun) == 4
 
 
 def test_no_more_lanes_run_at_once_than_may(tmp_path):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -270,49 +268,17 @@ def test_whoever_is_told_can_end_it_and_keeps_what_is_done(wb):
     assert wb.sweep(requests=["a", "b", "c"], agents=good).fresh == 2
 
 
-@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_any_executor_gives_the_same_rows(wb, pool):
+def test_several_workers_give_the_same_rows(wb):
     grid = {"requests": ["rain", "sun"], "agents": [good, never], "repeat": 2}
-    with pool(2) as executor:
-        shared = wb.sweep(**grid, dir="shared", executor=executor)
-    alone = wb.sweep(**grid, dir="alone")
-    assert [(one.agents, one.ends, one.turns) for one in shared] == [
-        (one.agents, one.ends, one.turns) for one in alone
+    shared, alone = wb.sweep(**grid, dir="shared", workers=2), wb.sweep(**grid, dir="alone")
+    assert [(row.agents, row.ends, row.turns) for row in shared] == [
+        (row.agents, row.ends, row.turns) for row in alone
     ]
 
 
-def test_casts_of_a_killed_worker_go_on_when_run_again(wb, tmp_path):
-    marker = tmp_path / "marker"
-    grid = {"requests": [str(marker), "b"], "agents": dies_once}
-    with ProcessPoolExecutor(1) as executor:
-        s = wb.sweep(**grid, executor=executor)
-    assert [row.ends for row in s] == ["lost", "lost"]
-    assert (s.lost, s.fresh) == (2, 0)
-    with ProcessPoolExecutor(1) as executor:
-        again = wb.sweep(**grid, executor=executor)
-    assert [row.complete for row in again] == [True, True]
-    assert marker.with_suffix(".asked").read_text() == "Do\nCheck\n"  # it went on in the cast that was begun
-
-
-def test_a_cast_that_kills_its_worker_is_counted_as_lost_and_goes_on_when_run_again(wb, tmp_path):
-    marker, told = tmp_path / "marker", []
-    (tmp_path / "stays").touch()
-    with ProcessPoolExecutor(1) as executor:
-        s = wb.sweep(
-            requests=[str(tmp_path / "stays"), str(marker)],
-            agents=dies_always,
-            executor=executor,
-            progress=lambda done, total: told.append((done, total)),
-        )
-    assert [one.ends for one in s] == ["complete", "lost"]
-    assert (s.lost, s.fresh) == (1, 1)
-    assert told == [(1, 2)]
-    assert "2 casts: 1 new, 0 from before" in repr(s)
-    assert "1 lost their worker: run the sweep again" in repr(s)
-    marker.touch()
-    again = wb.sweep(requests=[str(tmp_path / "stays"), str(marker)], agents=dies_always)
-    assert [one.complete for one in again] == [True, True]
-    assert again.fresh == 1
+def test_a_sweep_without_workers_is_refused(wb):
+    with pytest.raises(MateriaError, match="needs at least one worker"):
+        wb.sweep(requests=["a"], agents=good, workers=0)
 
 
 # -- checks -----------------------------------------------------------------------------------------------
@@ -421,21 +387,23 @@ def test_r56_the_time_of_a_cast_that_says_none_is_unknown_and_not_zero():
     assert outcome_of(recording).seconds is None
 
 
-@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor, ProcessPoolExecutor])
-def test_a_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_one(wb, pool):
-    with nullcontext() if pool is None else pool(1) as executor:
-        grid = {"requests": list("abcdef"), "agents": thrifty, "executor": executor}
-        s = wb.sweep(most="0.5 usd", **grid)
-        assert [row.ends for row in s] == ["complete"] * 2 + ["left out"] * 4, (
-            "two casts of 0.3 USD use it up"
-        )
-        assert (s.left_out, s.fresh, s.lost, s.cost) == (4, 2, 0, pytest.approx(0.6))
-        assert "0.6 of 0.5 usd are used. To continue, run the same sweep with a higher limit." in repr(s)
-        again = wb.sweep(most="0.5 usd", **grid)
-        assert (again.fresh, again.left_out) == (0, 4), "casts of an earlier run count too"
-        rest = wb.sweep(most="20 turns", **grid)
-        assert (rest.fresh, rest.left_out, rest.cost) == (4, 0, pytest.approx(1.8))
-        assert "are used" not in repr(rest)
+def test_a_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_one(wb):
+    grid = {"requests": list("abcdef"), "agents": thrifty}
+    s = wb.sweep(most="0.5 usd", **grid)
+    assert [row.ends for row in s] == ["complete"] * 2 + ["left out"] * 4, "two casts of 0.3 USD use it up"
+    assert (s.left_out, s.fresh, s.cost) == (4, 2, pytest.approx(0.6))
+    assert "0.6 of 0.5 usd are used. To continue, run the same sweep with a higher limit." in repr(s)
+    again = wb.sweep(most="0.5 usd", **grid)
+    assert (again.fresh, again.left_out) == (0, 4), "casts of an earlier run count too"
+    rest = wb.sweep(most="20 turns", **grid)
+    assert (rest.fresh, rest.left_out, rest.cost) == (4, 0, pytest.approx(1.8))
+    assert "are used" not in repr(rest)
+
+
+def test_workers_finish_their_casts_at_the_limit_and_start_no_more(wb):
+    s = wb.sweep(requests=list("abcdef"), agents=thrifty, workers=2, most="0.2 usd")
+    assert [row.ends for row in s].count("complete") == 2, "one of two running casts uses up the limit"
+    assert s.left_out == 4
 
 
 @pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])

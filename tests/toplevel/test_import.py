@@ -11,7 +11,6 @@ SLOW = (
     "IPython",
     "jupyterlab",
     "pandas",
-    "dask",
     "nbformat",
     "playwright",
     "pydantic",

@@ -1,118 +1,53 @@
-"""Jobs on the workers of an executor: in any order, also when a worker is lost or the caller stops."""
+"""Jobs in threads: in any order, and none more than wanted; the bar that reports them."""
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import threading
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 import tqdm
 
-from builders import retry_loop
-from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import CASTS_PER_BATCH, simulate_casts
-from materia_nb.loadout import build_graph
-from materia_nb.parallel import ProgressBar, WorkerError, run_jobs
-
-GRAPH = build_graph(retry_loop(most=2))
-CASTS = 3 * CASTS_PER_BATCH
+from materia_nb.parallel import ProgressBar, run_jobs
 
 
 def double(number):
     return 2 * number
 
 
-def die(number):
-    if number == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_result_comes_with_the_number_of_its_job(workers):
+    assert sorted(run_jobs(double, [5, 6, 7], workers)) == [(0, 10), (1, 12), (2, 14)]
 
 
-def test_every_piece_comes_back_with_its_place():
-    with ThreadPoolExecutor(2) as pool:
-        assert sorted(run_jobs(double, [5, 6, 7], pool)) == [(0, 10, None), (1, 12, None), (2, 14, None)]
-    assert [result.value for result in run_jobs(double, [5, 6])] == [10, 12]
+def test_several_workers_run_jobs_at_the_same_time():
+    both = threading.Barrier(2, timeout=60)
+    assert len(list(run_jobs(lambda _: both.wait(), range(2), 2))) == 2
 
 
-def test_a_worker_that_dies_loses_its_jobs_and_the_others_are_done():
-    with ProcessPoolExecutor(1) as pool:
-        results = {result.number: result for result in run_jobs(die, [0, *range(2, 20), 1, 30], pool)}
-    assert sorted(results) == list(range(21))
-    assert results[0].value == 0
-    assert isinstance(results[19].lost, BrokenExecutor)
-    with pytest.raises(BrokenExecutor):
-        results[20].require()
-
-
-def test_no_job_starts_before_the_last_result_is_counted():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_job_starts_once_the_results_are_enough(workers):
     started, counted = [], []
-    with ThreadPoolExecutor(1) as pool:
-        for result in run_jobs(started.append, range(5), pool, lambda: bool(counted)):
-            pool.submit(double, 0).result()  # runs after all jobs that wait in the pool
-            counted.append(result)
-    assert started == [0]
+    for number, _ in run_jobs(started.append, range(9), workers, lambda: bool(counted)):
+        counted.append(number)
+    assert len(started) == len(counted) == workers
 
 
-def test_all_jobs_of_a_pool_that_broke_before_are_lost():
-    with ProcessPoolExecutor(1) as pool:
-        with pytest.raises(BrokenExecutor):
-            pool.submit(die, 1).result()
-        assert [result.lost is not None for result in run_jobs(double, [5, 6], pool)] == [True, True]
+def test_an_error_of_a_job_is_raised_and_no_more_jobs_start():
+    started = []
 
+    def fail(number):
+        started.append(number)
+        raise ValueError("no such thing")
 
-def test_an_executor_that_was_shut_down_is_one_clear_error():
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    with pytest.raises(WorkerError, match="cannot schedule new futures") as caught:
-        list(run_jobs(double, [5], pool))
-    assert caught.value.kind == "worker_lost"
-
-
-def test_a_function_of_a_cell_cannot_go_to_another_process():
-    with ProcessPoolExecutor(1) as pool, pytest.raises(MateriaError, match="cannot be sent"):
-        list(run_jobs(lambda number: number, [1], pool))
-
-
-def test_a_pool_that_broke_changes_no_number():
-    with ProcessPoolExecutor(2) as pool:
-        with pytest.raises(Exception, match="terminated"):
-            pool.submit(die, 1).result()
-        assert simulate_casts(GRAPH, CASTS, 0.6, 2, executor=pool) == simulate_casts(GRAPH, CASTS, 0.6, 2)
-
-
-def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
-    begun, told, goes_on = [], [], threading.Event()
-
-    def work(number):
-        begun.append(number)
-        if number:
-            goes_on.wait(60)
-
-    class Enough(Exception):
-        pass
-
-    def progress(done, total):
-        told.append((done, total))
-        raise Enough
-
-    with ThreadPoolExecutor(1) as pool:
-        with pytest.raises(Enough):
-            simulate_casts(GRAPH, 40 * CASTS_PER_BATCH, 0.6, 2, executor=pool, progress=progress)
-        waits = run_jobs(work, list(range(1000)), pool)
-        next(waits)
-        waits.close()
-        goes_on.set()
-    assert told == [(CASTS_PER_BATCH, 40 * CASTS_PER_BATCH)]
-    assert begun in ([0], [0, 1])
+    with pytest.raises(ValueError, match="no such thing"):
+        list(run_jobs(fail, range(9), 2))
+    assert len(started) <= 2
 
 
 def test_a_bar_shows_how_much_is_done_and_leaves_an_empty_line(monkeypatch, capsys):
-    monkeypatch.setitem(
-        sys.modules, "tqdm.auto", tqdm
-    )  # with a kernel's modules loaded it would draw widgets
+    # With the modules of a kernel loaded tqdm would draw widgets.
+    monkeypatch.setitem(sys.modules, "tqdm.auto", tqdm)
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)
     bar = ProgressBar(progress=True, total=4, unit="casts")
     bar.add(2)
