@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from materia_nb.cast.formatting import how_it_came, nth, output_words, way_words
 from materia_nb.cast.repairs import changed_definition
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
-from materia_nb.cast.views.status import axis_of, lanes_blocks, steps_words, where_words
+from materia_nb.cast.views.status import steps_words
+from materia_nb.cast.views.step_views import axis_of, lanes_blocks, where_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words

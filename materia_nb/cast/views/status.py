@@ -1,4 +1,4 @@
-"""How a cast stands: in words, and as marks on the picture of its graph; and its lanes, side by side.
+"""The status of a cast: in words, and as marks on the picture of its graph.
 
 The text is stable from run to run (no ids, no times), since notebooks are compared by it.
 """
@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.formatting import failure_words, step_table, verdict_mark, verdict_words
 from materia_nb.cast.repairs import changed_definition, offers
-from materia_nb.cast.snapshot import LaneNow, Snapshot
-from materia_nb.display.blocks import Action, Badge, Block, Code, Line, Table, View, lines
-from materia_nb.display.escape import part, shorten
+from materia_nb.cast.snapshot import Snapshot
+from materia_nb.display.blocks import Code, Table, View, lines
+from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import graph_block
-from materia_nb.display.time_axis import Bar, PlacedBar, TimeAxis, TimeScale
 from materia_nb.engine.cast_warnings import CastWarning
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
@@ -28,12 +27,7 @@ from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain, signs_warning
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.handoff.runtime_rules import request_of
-from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
 from materia_nb.loadout.graph import END, Route
-
-if TYPE_CHECKING:
-    from materia_nb.engine.session import StepRecord
-
 
 _CONCLUSION_LINES: Final = 40
 _CONCLUSION_CHARS: Final = 1_000
@@ -440,156 +434,3 @@ def steps_view(cast: Snapshot) -> Table:
         return table
     rows = [(*cells, shorten(label, 80)) for cells, label in zip(table.rows, labels, strict=True)]
     return Table((*table.headers, "label"), rows, "no steps yet")
-
-
-_MAX_BARS: Final = 200
-_IMMEDIATE_MS: Final = 100
-"""A lane that begins sooner after the fork has not waited for a place."""
-
-
-def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
-    """Say how each lane stands that the cast is in the middle of, or had last; nothing where there were none.
-
-    ``now`` is the time in milliseconds while the cast runs, up to which the axis goes, ``past`` the moment that is looked at.
-    """
-    lanes = cast.lanes
-    if not lanes:
-        return [Line("The cast has handed no items to lanes.", "quiet")]
-    streams = cast.session.streams[-1]
-    until = _latest_in_lane(cast)
-    rows = [
-        (
-            part(name, 60),
-            Badge(lane.status),
-            where_words(lane) + (", waits for you" if lane.wants_a_person else ""),
-            _item_words(lane),
-            f"{lane.done}/{len(lane.indexes)}",
-            _took(lane, until),
-        )
-        for name, lane in lanes.items()
-    ]
-    actions = [
-        Action(
-            f"{part(name, 60)} waits for you." if lane.wants_a_person else f"{part(name, 60)} failed.",
-            "Answer" if lane.wants_a_person else "Look",
-            "show this lane in the inspector",
-            "lane",
-            {"lane": name},
-        )
-        for name, lane in lanes.items()
-        if lane.wants_a_person or lane.status == "failed"
-    ]
-    errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
-    wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
-    return [
-        Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_barrier_words(cast)}"),
-        axis_of(cast, now, past),
-        Table(("lane", "status", "at", "item", "done", "took"), rows),
-        *actions,
-        *wrong,
-    ]
-
-
-def where_words(lane: LaneNow) -> str:
-    """Say at which socket a lane is; empty where it has not begun or is over."""
-    now = lane.now
-    if lane.status != "running":
-        return ""
-    socket = now.next_socket or ""
-    return now.names.get(socket, "the barrier")
-
-
-def _barrier_words(cast: Snapshot) -> str:
-    status = cast.session.streams[-1].status
-    over = sum(lane.status == "accepted" for lane in cast.lanes.values())
-    failure = cast.failure
-    if status != "joined" and failure is not None and failure.kind != "stream_failed":
-        return f"stopped with {over} at the barrier"
-    phrases = {"joined": "all have come together", "failed": "the cast failed at the barrier"}
-    return phrases.get(status, f"{over} at the barrier")
-
-
-def _item_words(lane: LaneNow) -> str:
-    steps = lane.now.steps
-    item = steps[-1].at.item if steps and lane.status == "running" else None
-    return part(item.label, 60) if item is not None else ""
-
-
-def _took(lane: LaneNow, until: int) -> str:
-    started = lane.lane.started
-    return "" if started is None else format_seconds(max(0, (lane.lane.ended or until) - started))
-
-
-def _latest_in_lane(cast: Snapshot) -> int:
-    """Return the last moment that is known of the cast or a lane."""
-    times = [lane.lane.ended for lane in cast.lanes.values() if lane.lane.ended is not None]
-    for steps in (cast.steps, *(one.now.steps for one in cast.lanes.values())):
-        times += [steps[-1].ended or steps[-1].started] if steps else []
-    return max(times, default=0)
-
-
-# -- the axis ---------------------------------------------------------------------------------
-
-
-def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
-    """Lay the steps of a cast that has lanes, and of these, out on one axis of time.
-
-    ``now`` and ``past`` are as in :func:`lanes_blocks`; the moment may be one of a lane.
-    """
-    generator = cast.steps.at(cast.session.streams[-1].step)
-    forked = generator.ended or generator.started
-    own = [step for step in cast.steps if step.number >= generator.number]
-    rows = [("cast", list(_bars(cast, own)))]
-    rows += [(part(name, 40), _lane_bars(lane, forked)) for name, lane in cast.lanes.items()]
-    until = max(now or 0, _latest_in_lane(cast))
-    scale = TimeScale(
-        [bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None
-    )
-    started = generator.started
-    work = format_work_time(
-        *work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)])
-    )
-    summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} by the clock, {work} of work"
-    placed = [(name, [_placed(scale, bar) for bar in bars]) for name, bars in rows]
-    ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
-    at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
-    return TimeAxis(summary, placed, ticks, ["", *cast.lanes], at)
-
-
-def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
-    left, width = scale.extent(bar)
-    label = part(bar.words, 60)
-    duration = format_seconds(max(0, (bar.ends or scale.until) - bar.begins))
-    return left, width, bar.kind, label, f"{label}: {duration}", bar.step
-
-
-def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
-    """Give the bars of steps: what was worked on each first, then how long it stood still."""
-    for step in steps[-_MAX_BARS:]:
-        item, time = step.at.item, step_time(step)
-        label = cast.names.get(step.socket, step.socket) + (
-            f" {item.position + 1}" if item is not None else ""
-        )
-        if step.ended is None:
-            yield Bar(label, step.started, None, "now", step.number)
-        elif time.work is None:
-            yield Bar(f"{label}, at most", step.started, step.ended, "unsure", step.number)
-        else:
-            worked_until = step.ended - (time.waited or 0)
-            if not time.waited or time.work:
-                yield Bar(label, step.started, worked_until, "work", step.number)
-            if time.waited:
-                yield Bar(f"{label}, waited", worked_until, step.ended, "wait", step.number)
-
-
-def _lane_bars(lane: LaneNow, forked: int) -> list[Bar]:
-    started, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
-    first = bars[0].begins if bars else started if started is not None else lane.lane.ended
-    if first is None or first - forked > _IMMEDIATE_MS:
-        bars.insert(0, Bar("waits for a place", forked, first, "wait"))
-    last = bars[-1] if bars else None
-    if last is not None and last.kind == "now" and lane.wants_a_person:
-        bars[-1] = last._replace(kind="wait", words=f"{last.words}, waits for you")
-    elif last is not None and (lane.status == "failed" or (last.kind == "now" and lane.lane.is_over)):
-        bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)
-    return bars

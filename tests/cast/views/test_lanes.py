@@ -11,8 +11,8 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import offers
-from materia_nb.cast.views.status import axis_of, lanes_blocks, marks_of, status_lines, steps_view
-from materia_nb.cast.views.step_views import HandoffView, cast_page_html, step_view
+from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.step_views import HandoffView, axis_of, cast_page_html, lanes_blocks, step_view
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.graph_parts import state_label

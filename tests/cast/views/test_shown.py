@@ -28,13 +28,12 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.cast.views.status import (
     cast_view,
-    lanes_blocks,
     marks_of,
     status_lines,
     status_view,
     steps_view,
 )
-from materia_nb.cast.views.step_views import HandoffView, cast_page_html, prompt_view, step_view
+from materia_nb.cast.views.step_views import HandoffView, cast_page_html, lanes_blocks, prompt_view, step_view
 from materia_nb.cast.views.tables import (
     FoundView,
     allowed_view,
