@@ -7,7 +7,7 @@ from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.design import SOCKET_FIELDS
 from materia_nb.widgets.graph_inspector import in_effect
 
-PLACEMENT = '    words = "a socket"\n    example = \'{"materia": "..."}\'\n    code = INVALID_SOCKET\n\n'
+PLACEMENT = '    noun = "a socket"\n    example = \'{"materia": "..."}\'\n    code = INVALID_SOCKET\n\n'
 NOTE = '    note: fields.AnyText | None = config_field("What to remember of it.", prose=True)\n'
 EDITS = {
     "loadout/models.py": (PLACEMENT, f"{PLACEMENT}{NOTE}"),
