@@ -1,4 +1,4 @@
-"""Where ways lead, beside what trying out every way finds."""
+"""Algorithms on directed graphs, compared with a brute-force search."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from hypothesis import strategies as st
 from materia_nb.loadout.topology import cycles_in, reachable_from, reversed_edges, strong_components
 
 GRAPHS = st.integers(1, 6).flatmap(
-    lambda size: st.fixed_dictionaries({one: st.sets(st.integers(0, size - 1)) for one in range(size)})
+    lambda size: st.fixed_dictionaries({node: st.sets(st.integers(0, size - 1)) for node in range(size)})
 )
 
 
-def leads(ways, start):
-    """All that a way of one or more steps leads to, by taking each step as often as there are ends."""
-    found = set(ways[start])
-    for _ in ways:
-        found |= {to for one in found for to in ways[one]}
-    return found
+def reachable_in_steps(targets, start):
+    """All nodes that one or more steps lead to, found by repeating the steps once per node."""
+    reached = set(targets[start])
+    for _ in targets:
+        reached |= {to for node in reached for to in targets[node]}
+    return reached
 
 
 @given(GRAPHS)
-def test_knots_and_rounds_are_what_leads_to_one_another(ways):
-    led = {one: leads(ways, one) for one in ways}
-    found = strong_components(ways)
-    assert sorted(one for knot in found for one in knot) == sorted(ways)
-    together = {one: place for place, knot in enumerate(found) for one in knot}
-    for one in ways:
-        assert reachable_from([one], ways) == led[one] | {one}
-        assert reachable_from([one], reversed_edges(ways)) == {
-            other for other in ways if one in led[other]
-        } | {one}
-        assert (one in cycles_in(ways)) == (one in led[one])
-        for other in ways:
-            assert (together[one] == together[other]) == (
-                one == other or (other in led[one] and one in led[other])
+def test_components_and_cycles_hold_the_nodes_that_reach_one_another(targets):
+    reached = {node: reachable_in_steps(targets, node) for node in targets}
+    components = strong_components(targets)
+    assert sorted(node for component in components for node in component) == sorted(targets)
+    number = {node: index for index, component in enumerate(components) for node in component}
+    for node in targets:
+        assert reachable_from([node], targets) == reached[node] | {node}
+        sources = {other for other in targets if node in reached[other]} | {node}
+        assert reachable_from([node], reversed_edges(targets)) == sources
+        assert (node in cycles_in(targets)) == (node in reached[node])
+        for other in targets:
+            mutual = other in reached[node] and node in reached[other]
+            assert (number[node] == number[other]) == (node == other or mutual)
+            assert other not in reached[node] or number[other] <= number[node], (
+                "the last components come first"
             )
-            assert other not in led[one] or together[other] <= together[one], "the last ones come first"
 
 
-def test_what_has_no_ways_of_its_own_leads_nowhere():
-    ways = {"a": ["b", "end"], "b": ["a"]}
-    assert reachable_from(["a"], ways) == {"a", "b", "end"}
-    assert reversed_edges(ways) == {"a": {"b"}, "b": {"a"}, "end": {"a"}}
+def test_a_node_without_edges_leads_nowhere():
+    targets = {"a": ["b", "end"], "b": ["a"]}
+    assert reachable_from(["a"], targets) == {"a", "b", "end"}
+    assert reversed_edges(targets) == {"a": {"b"}, "b": {"a"}, "end": {"a"}}
