@@ -88,7 +88,7 @@ def test_a_form_is_short(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_who_copies_a_form_as_it_stands_is_refused(name):
+def test_a_copied_form_is_refused(name):
     spoken = protocol(name)
     for wanted, facts in TURNS:
         form = spoken.form(wanted, facts)
@@ -97,7 +97,7 @@ def test_who_copies_a_form_as_it_stands_is_refused(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_who_fills_a_form_in_is_not_refused(name):
+def test_a_filled_in_form_is_accepted(name):
     spoken = protocol(name)
     for wanted, facts in TURNS:
         text = line_of(spoken.form(wanted, facts))
@@ -119,7 +119,7 @@ def test_who_fills_a_form_in_is_not_refused(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_field_that_still_holds_the_words_of_the_form_is_named(name):
+def test_a_field_with_a_placeholder_of_the_form_is_named(name):
     spoken, wanted = protocol(name), wants(satisfied=True)
     filled = line_of(spoken.form(wanted, TurnFacts(agent_id="a1b2c3d4e")))
     left = {"sparse": "<notes for the next agent>", "envelope": "<why>", "agent-contract": "<what is next>"}[
@@ -133,7 +133,7 @@ def test_a_field_that_still_holds_the_words_of_the_form_is_named(name):
 
 
 @pytest.mark.parametrize("text", ["...", "…", " <...> ", "<where this is done>", "<what to do"])
-def test_the_dots_of_an_example_and_words_like_those_of_a_form_are_no_answer(text):
+def test_dots_and_words_like_placeholders_are_not_an_answer(text):
     assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
 
 
@@ -144,7 +144,7 @@ def test_work_that_looks_like_a_form_is_an_answer(text):
     assert not list(form_words({"a": [text]}, ()))
 
 
-def test_targets_of_a_detour_are_told_up_to_the_last_letter_that_there_is_room_for():
+def test_targets_of_a_detour_are_listed_up_to_the_limit():
     def form(name):
         return protocol("envelope").form(wants(), TurnFacts(sockets=frozenset({name})))
 
@@ -153,7 +153,7 @@ def test_targets_of_a_detour_are_told_up_to_the_last_letter_that_there_is_room_f
     assert "DETOUR: next" not in form("A" * (room + 1))
 
 
-def test_a_detour_is_told_its_targets_by_socket_and_name_as_far_as_there_is_room():
+def test_targets_of_a_detour_are_listed_by_socket_and_name():
     spoken, sockets = protocol("envelope"), frozenset({"Socket-1", "Socket-2"})
     facts = TurnFacts(sockets=sockets, names={"Plan": "Socket-1", "The Planner": "Socket-1"})
     form = spoken.form(wants(), facts)
@@ -171,7 +171,7 @@ def test_a_detour_is_told_its_targets_by_socket_and_name_as_far_as_there_is_room
     assert "DETOUR: " not in spoken.form(wants(), TurnFacts(sockets=frozenset({"S" * 400})))
 
 
-def test_only_a_status_that_may_follow_is_shown():
+def test_only_allowed_statuses_are_in_the_form():
     after = TurnFacts(agent_id="a1b2c3d4e", memory={"plan_status": "NEEDS_INPUT"})
     for short in (False, True):
         form = protocol("agent-contract").form(wants(), after, short=short)

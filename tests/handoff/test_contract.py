@@ -82,7 +82,7 @@ def test_2_the_first_block_with_the_tag(text):
         '```Agent_contract_handoff\n{"a": 1}```',
     ],
 )
-def test_2_anything_else_is_no_block(text):
+def test_2_anything_else_is_not_a_block(text):
     assert contract_fields.contract_in(text) is None
     reading = read(text)
     assert codes(reading.issues) == MISSING
@@ -245,7 +245,7 @@ def test_8_numbers_of_the_loop(given, expected):
     assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
 
 
-def test_8_an_unfinished_loop_goes_round_again_and_is_not_malformed():
+def test_8_an_unfinished_loop_continues_and_is_not_malformed():
     loop = {"iteration": 1, "max_iterations": 2, "metric": 0, "threshold": 0.5}
     reading = read(contract(loop_state=loop), memory={"plan_status": "IN_PROGRESS", "in_progress": 1})
     assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
@@ -291,13 +291,13 @@ def test_3_hostile_values_in_optional_fields(name):
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
-def test_1_hostile_values_in_what_the_agent_was_given(given):
+def test_1_hostile_values_in_an_assignment(given):
     for section in SECTIONS:
         contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment={section: given}))
     contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment=given))
 
 
-def test_1_what_an_agent_is_given_has_five_sections():
+def test_1_an_assignment_has_five_sections():
     given = told(goal="g", writable_sections=["stack"])
     assert tuple(given) == SECTIONS
     assert contract_fields.writable_sections(given) == ["stack"]
@@ -305,14 +305,14 @@ def test_1_what_an_agent_is_given_has_five_sections():
     assert json.loads(json.dumps(given)) == given
 
 
-def test_10_updates_of_sections_that_may_not_be_written_are_warned_about():
+def test_10_updates_without_write_access_are_warnings():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
     given = told(writable_sections=["stack"])
     assert warnings(contract(update_contracts=update), assignment=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
 
-def test_3_everything_that_a_contract_says_in_one_value():
+def test_3_all_fields_of_a_contract_are_read():
     output = contract_fields.Contract(
         contract(
             user_facing_summary=" Short. ",
@@ -335,7 +335,7 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert contract_fields.Contract({}).plan_status == ""
 
 
-def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
+def test_1_an_assignment_names_the_session_the_provider_and_the_role():
     task = Task("g", "ab7e4d2", "T", {"primary": False}, {}, session="2026", provider="openai")
     given = CON.assignment(task)
     assert given["metadata"] == {"session_id": "2026", "provider": "openai", "contract_version": "1"}
@@ -346,7 +346,7 @@ def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
 # -- section 11: the state machine --------------------------------------------------------
 
 
-def test_11_the_record_goes_from_turn_to_turn_and_refused_turns_leave_it():
+def test_11_a_refused_turn_leaves_the_record_unchanged():
     at_work = contract(agent_status__plan_status="IN_PROGRESS")
     memory, actions = None, []
     for value in (at_work, "no block", at_work, at_work, CONTRACT, CONTRACT, at_work):
@@ -370,7 +370,7 @@ def test_11_an_illegal_status_names_the_legal_ones():
     assert "IN_PROGRESS" in reading.reason
 
 
-def test_11_an_illegal_status_is_told_with_the_other_faults_r58():
+def test_11_an_illegal_status_is_reported_with_the_other_issues_r58():
     value = contract(evidence_report__open_gaps=ABSENT)
     reading = read(value, memory={"plan_status": "BLOCKED"})
     assert codes(reading.issues) == ["ILLEGAL_TRANSITION:BLOCKED->COMPLETE", "OPEN_GAPS"]
@@ -383,7 +383,7 @@ def test_11_an_illegal_status_is_told_with_the_other_faults_r58():
 @pytest.mark.parametrize(
     "memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}]
 )
-def test_11_a_memory_of_another_make_is_a_fresh_start(memory):
+def test_11_a_memory_in_another_format_is_ignored(memory):
     assert contract_fields.remembered(memory) in (
         contract_fields.StatusRecord(),
         contract_fields.StatusRecord("COMPLETE"),
@@ -439,20 +439,20 @@ def test_r44_a_malformed_approval_id_is_noted_and_counts_as_absent():
 
 
 @pytest.mark.parametrize("command", ["  ", 7, ["git push"]])
-def test_r44_without_an_exact_command_there_is_no_consent_to_give(command):
+def test_r44_a_request_without_an_exact_command_cannot_be_approved(command):
     request = {**REQUEST, "approval_id": "P-" + "0" * 32, "exact_content": command}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert warnings(asked) == ["APPROVAL_WITHOUT_COMMAND"]
     assert read(asked).needs == "direction"
 
 
-def test_r44_a_person_sees_that_nothing_here_issued_the_id():
+def test_r44_a_person_sees_that_the_agent_made_up_the_id():
     request = {**REQUEST, "approval_id": "P-" + "0" * 32}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert "the agent made up the id P-000" in read(asked).reason
 
 
-def test_14_the_context_carries_what_the_next_one_needs():
+def test_14_the_context_has_the_fields_for_the_next_agent():
     value = contract(
         user_facing_summary=" Short. ",
         evidence_report__cross_layer_impacts=["docs"],
@@ -472,7 +472,7 @@ def test_14_the_context_carries_what_the_next_one_needs():
     ]
 
 
-def test_14_gaps_are_work_only_where_work_is_generated():
+def test_14_gaps_are_work_items_only_in_a_generator():
     value = contract(evidence_report__open_gaps=["first\nhow", "second", {"third": 1}, " ", None])
     assert read(value).work_items is None
     assert read(value, wanted(GENERATOR, generator=True)).work_items == [
@@ -490,12 +490,12 @@ def test_14_gaps_are_work_only_where_work_is_generated():
     )
 
 
-def test_14_what_is_recorded_is_json_though_a_number_is_too_large():
+def test_14_a_reading_with_too_large_numbers_is_valid_json():
     reading = read(block(json.dumps(CONTRACT)[:-1] + ', "x": [1e400, 1]}'))
     assert reading.value["x"] == [None, 1]
 
 
-def test_what_is_asked_for_shows_every_list_and_names_every_status():
+def test_the_form_has_every_list_and_every_status():
     told = CON.ask(FREE)
     for name in (
         *contract_fields.PLAN_STATUSES,
@@ -509,7 +509,7 @@ def test_what_is_asked_for_shows_every_list_and_names_every_status():
     assert CON.ask(wanted({})) == ""
 
 
-def test_text_sockets_take_anything():
+def test_text_sockets_accept_anything():
     assert CON.read(" hi ", wanted({})).value == "hi"
 
 
@@ -526,7 +526,7 @@ def test_9_malformed_suggestions_are_skipped_with_a_warning():
     assert read(contract(memorialize_suggestions=[]), agent_id=OWN_ID).notes == ()
 
 
-def test_another_agent_id_than_the_one_given_is_noted_and_nothing_else():
+def test_a_wrong_agent_id_is_only_noted():
     noted = read(CONTRACT, agent_id="a1b2c3d4e5")
     assert noted.notes == (f"agent_status.agent_id is {OWN_ID}, but the id of the agent is a1b2c3d4e5",)
     assert noted._replace(notes=()) == read(CONTRACT, agent_id=OWN_ID)
@@ -535,9 +535,7 @@ def test_another_agent_id_than_the_one_given_is_noted_and_nothing_else():
 
 
 @pytest.mark.parametrize("sends_back, action, satisfied", [(True, "route", False), (False, "reissue", None)])
-def test_unfinished_work_goes_back_where_an_edge_leads_back_and_else_is_asked_to_go_on(
-    sends_back, action, satisfied
-):
+def test_unfinished_work_follows_an_edge_back_or_is_continued(sends_back, action, satisfied):
     failing = contract(
         agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
     )

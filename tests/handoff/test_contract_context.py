@@ -69,7 +69,7 @@ def test_7_a_seal_holds_what_was_asked_for():
     assert sealed(rollback="git revert", risk_level="high").fingerprint == one.fingerprint
 
 
-def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
+def test_7_the_resumed_agent_reads_the_approved_command_or_that_none_is_approved():
     assert "git push" in runtime_rules.answer_note(sealed().grant(0.0))
     assert "Do not run" in runtime_rules.answer_note(None)
 
@@ -155,7 +155,7 @@ def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
 
 
 @given(documents, documents)
-def test_10_merging_the_same_again_and_again_changes_nothing_more(stored, update):
+def test_10_merging_twice_changes_nothing_more(stored, update):
     """The second time may still sort and unite a list that the first time added as it was."""
     twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
     assert same(runtime_rules.merged_context(twice, update), twice)
@@ -171,7 +171,7 @@ def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
     assert runtime_rules.merged_context({"r": rows}, {"r": rows})["r"] == rows
 
 
-def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
+def test_10_updates_are_checked_one_by_one_and_the_old_document_is_unchanged():
     document = {"stack": {"a": 1}, "infra": {"b": 1}}
     done = runtime_rules.apply_updates(
         document,
@@ -196,14 +196,14 @@ def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
 
 
 @pytest.mark.parametrize("clause", HOSTILE)
-def test_10_hostile_clauses_change_nothing_that_may_not_be_written(clause):
+def test_10_hostile_updates_change_nothing_without_write_access(clause):
     document = {"stack": {"a": 1}}
     for given_clause in (clause, [clause], [{"contract": clause, "payload": clause}]):
         assert runtime_rules.apply_updates(document, given_clause, ["other"]).document == document
     runtime_rules.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
 
 
-def test_10_a_section_that_is_no_object_is_replaced_by_the_first_payload():
+def test_10_a_section_that_is_not_an_object_is_replaced():
     assert runtime_rules.apply_updates(
         {"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]
     ).document == {"s": {"a": 1}}

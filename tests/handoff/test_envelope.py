@@ -52,7 +52,7 @@ def errors(value, **facts):
         '{"a": 2, "a": 1}',
     ],
 )
-def test_2_one_object_is_found_in_what_surrounds_it(text):
+def test_2_an_object_is_found_in_surrounding_text(text):
     assert env.envelope_in(text) == ({"a": 1}, None)
 
 
@@ -163,7 +163,7 @@ def test_3_words_for_booleans_are_taken_with_a_warning(given, value):
     assert reading.value["routing"]["can_further_iteration_help"] is value
 
 
-def test_3_words_are_folded_and_kept_in_their_proper_form_beside_unknown_fields():
+def test_3_words_are_normalized_and_unknown_fields_are_kept():
     reading = read(
         envelope(status=" verified", routing__recommendation="Continue", concerns__0__severity="low", odd=[1])
     )
@@ -200,13 +200,13 @@ def test_3_meta_is_filled_compared_and_demanded_of_a_file():
         ("\ud800", False),
     ],
 )
-def test_3_a_time_that_is_no_iso_8601_is_warned_about(text, fine):
+def test_3_a_time_that_is_not_iso_8601_is_a_warning(text, fine):
     reading = read(envelope(meta={"timestamp": text}))
     assert reading.accepted
     assert codes(reading.warnings) == ([] if fine else ["TIMESTAMP_NOT_ISO8601"])
 
 
-def test_3_faults_without_end_is_refused_with_the_first_of_them():
+def test_3_the_number_of_issues_is_limited():
     text = json.dumps(envelope(concerns=["@"])).replace('"@"', ",".join(["{}"] * 33_000))
     reading = read(text)
     assert len(reading.issues) == MAX_ISSUES
@@ -257,7 +257,7 @@ def test_8_blocked_pauses_for_help_with_the_reason():
     assert (reading.action, reading.needs, reading.reason) == ("pause", "help", "no key")
 
 
-def test_8_a_review_without_a_verdict_goes_back_where_every_edge_is_guarded():
+def test_8_a_review_without_a_verdict_goes_back_if_every_edge_is_guarded():
     value = envelope(status="UNVERIFIED")
     guarded = wanted(
         {"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]}
@@ -270,7 +270,7 @@ def test_8_a_review_without_a_verdict_goes_back_where_every_edge_is_guarded():
     assert (escalated.satisfied, escalated.action) == (None, "escalate")
 
 
-def test_8_the_context_says_everything_a_line_each():
+def test_8_the_context_has_a_line_for_each_field():
     assert read(ENVELOPE).context.splitlines() == [
         "VERIFIED",
         "Done: did it",
@@ -292,7 +292,7 @@ def test_8_the_context_says_everything_a_line_each():
     assert "and 80 more" in many.context
 
 
-def test_8_concerns_are_work_only_where_work_is_generated():
+def test_8_concerns_are_work_items_only_in_a_generator():
     assert read(ENVELOPE).work_items is None
     generator = wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
     assert read(ENVELOPE, generator).work_items == [
@@ -308,7 +308,7 @@ def test_r8_assigned_sources_must_be_there():
     assert read({**ENVELOPE, "extra": None}, shape).accepted
 
 
-def test_text_sockets_take_anything():
+def test_text_sockets_accept_anything():
     shape = wanted({})
     assert ENV.read(" hi ", shape).value == "hi"
     assert ENV.ask(shape) == ""
@@ -317,7 +317,7 @@ def test_text_sockets_take_anything():
 # -- section 5: asking, asking again, giving up -------------------------------------------
 
 
-def test_5_what_is_asked_for_names_what_every_envelope_has():
+def test_5_the_form_has_the_fields_of_every_envelope():
     told = ENV.ask(FREE)
     for word in (
         "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
@@ -331,7 +331,7 @@ def test_5_what_is_asked_for_names_what_every_envelope_has():
 
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])
-def test_what_a_person_decided_is_an_envelope_that_holds_with_the_reason_or_without(reason):
+def test_the_decision_of_a_person_is_a_valid_envelope_with_or_without_a_reason(reason):
     written = ENV.write_for_person(SimpleAnswer("done", findings=reason), TurnFacts())
     reading = read(written, meta=KERNEL)
     assert reading.accepted
@@ -357,7 +357,7 @@ def test_5_three_tries_then_an_envelope_that_claims_nothing():
 # -- section 6: file names ----------------------------------------------------------------
 
 
-def test_6_names_there_and_back():
+def test_6_file_names_are_built_and_parsed():
     names = runtime_rules.envelope_files("RUN/", "build", "s_1", "code-critic")
     assert names == (
         "RUN/build/handoffs/s_1-code-critic.json",
@@ -395,12 +395,12 @@ def test_6_parts_that_lead_elsewhere_are_refused(field, value):
 
 
 @pytest.mark.parametrize("name", ["s1.json", "-a.json", "s1-.json", "s1-a", "s1-a.txt", ".json", ""])
-def test_6_names_that_cannot_have_been_made_are_refused(name):
+def test_6_other_file_names_are_refused(name):
     with pytest.raises(MateriaError, match=r"filename|step_id|agent_key"):
         runtime_rules.parse_envelope_name(name)
 
 
-def test_6_a_lone_draft_is_no_handoff():
+def test_6_a_draft_alone_is_not_a_handoff():
     final, draft = runtime_rules.envelope_files("", "f", "s", "a")
     assert runtime_rules.find_envelope({final, draft}, "f", "s", "a") == (final, (), ())
     assert codes(runtime_rules.find_envelope([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
@@ -418,7 +418,7 @@ def test_6_a_lone_draft_is_no_handoff():
         ("x", None),
     ],
 )
-def test_r51_a_detour_takes_a_socket_or_what_is_placed_once(tmp_path, named, target):
+def test_r51_a_detour_names_a_socket_or_a_materia_with_one_socket(tmp_path, named, target):
     twice = h.agent("Twice")
     made = h.config(
         {

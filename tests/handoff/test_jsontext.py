@@ -127,7 +127,7 @@ def test_r5_two_objects_the_first():
     assert found('{"a": 1}{"a": 2}') == ({"a": 1}, "prose")
 
 
-def test_r5_scanning_goes_on_behind_a_failed_object():
+def test_r5_the_search_continues_after_a_broken_object():
     assert found('use {x} or {y: 1}, then {"a": 1}') == ({"a": 1}, "prose")
     assert found('{{"a": 1}} {"b": 2}') == ({"b": 2}, "prose")
     assert found('[{"a": 1}, 2] and') == ({"a": 1}, "prose")
@@ -143,7 +143,7 @@ def test_r5_scanning_goes_on_behind_a_failed_object():
         'x { {"satisfied": true}',
     ],
 )
-def test_r5_an_inner_object_never_stands_in_for_a_broken_outer_one(text):
+def test_r5_an_inner_object_never_replaces_a_broken_outer_one(text):
     refused(text)
 
 
@@ -164,7 +164,7 @@ def test_r5_deep_nesting_is_refused_and_no_recursion_error_escapes(opening, dept
     assert "no JSON object" in refused("prose " + text)
 
 
-def test_r5_how_deep_is_a_fixed_number_wherever_it_is_called_from():
+def test_r5_the_maximum_depth_is_independent_of_the_stack():
     def nested(depth):
         return '{"a":' * depth + "1" + "}" * depth
 

@@ -71,7 +71,7 @@ def test_an_envelope_is_shown_with_its_worst_concern_first_and_the_files_that_ar
 
 
 @pytest.mark.parametrize("can_help, words", [(True, ["yes"]), (False, ["no"]), (None, [])])
-def test_whether_another_round_helps_is_said_where_it_was_said(can_help, words):
+def test_the_benefit_of_another_round_is_shown_if_it_is_known(can_help, words):
     routing = {"recommendation": "LOOP", "reason": "r"}
     value = envelope(
         routing=routing if can_help is None else {**routing, "can_further_iteration_help": can_help}
@@ -80,7 +80,7 @@ def test_whether_another_round_helps_is_said_where_it_was_said(can_help, words):
     assert [text for name, text in rows if name == "another round helps"] == words
 
 
-def test_what_an_envelope_does_not_say_has_no_section_and_who_made_it_has_one():
+def test_empty_parts_of_an_envelope_have_no_section():
     bare = {
         "status": "VERIFIED",
         "summary": {"what_i_did": None, "evidence": {}},
@@ -94,7 +94,7 @@ def test_what_an_envelope_does_not_say_has_no_section_and_who_made_it_has_one():
     assert list(shown("envelope", {**bare, "meta": {"other": 1}})) == ["envelope"]
 
 
-def test_a_contract_is_shown_with_what_is_left_what_is_asked_and_what_is_to_be_remembered():
+def test_a_contract_is_shown_with_its_steps_requests_and_suggestions():
     value = contract(
         agent_status__pending_steps=["write", "test"],
         evidence_report__files_checked=["a.py"],
@@ -123,7 +123,7 @@ def test_a_contract_is_shown_with_what_is_left_what_is_asked_and_what_is_to_be_r
     )
 
 
-def test_a_contract_with_evidence_of_each_kind_lacks_nothing_and_one_without_any_has_no_table():
+def test_empty_lists_of_evidence_are_named():
     lists = [
         name for name, given in CONTRACT["evidence_report"].items() if isinstance(given, list) and not given
     ]
@@ -132,7 +132,7 @@ def test_a_contract_with_evidence_of_each_kind_lacks_nothing_and_one_without_any
     assert shown("agent-contract", contract(evidence_report__key_outputs=[]))["evidence"][:2] == ((), ())
 
 
-def test_a_loop_of_its_own_what_was_taken_back_and_what_was_used_are_in_the_headline():
+def test_loop_rollback_and_usage_are_in_the_headline():
     value = contract(
         loop_state={
             "iteration": 2,
@@ -157,7 +157,7 @@ def test_a_loop_of_its_own_what_was_taken_back_and_what_was_used_are_in_the_head
     assert "window used" not in dict(rows)
 
 
-def test_suggestions_to_remember_are_shown_where_there_are_some():
+def test_suggestions_to_remember_are_shown():
     value = contract(
         memorialize_suggestions=[{"description": "short", "body": "long"}], memory_suggestions=["by the way"]
     )

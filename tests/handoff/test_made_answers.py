@@ -26,7 +26,7 @@ def read(name, value, wanted=WORK, **facts):
     "outcome, satisfied, count",
     [("done", True, 0), ("done", True, 1), ("done", True, 3), ("again", False, 1), ("again", False, 3)],
 )
-def test_what_is_made_up_says_the_outcome_and_has_so_many_pieces(name, count, outcome, satisfied):
+def test_sample_outputs_have_the_outcome_and_the_number_of_items(name, count, outcome, satisfied):
     maker = protocol(name)
     read_back = [read(name, maker.write(value)) for value in maker.sample_outputs(outcome, count)]
     good = [one for one in read_back if one.accepted and one.action == "route" and one.satisfied is satisfied]
@@ -37,7 +37,7 @@ def test_what_is_made_up_says_the_outcome_and_has_so_many_pieces(name, count, ou
 @pytest.mark.parametrize(
     "name, actions", [("envelope", {"pause", "escalate"}), ("agent-contract", {"pause", "escalate"})]
 )
-def test_what_is_made_up_to_stop_needs_a_person(name, actions):
+def test_sample_stops_need_a_person(name, actions):
     maker = protocol(name)
     read_back = [read(name, maker.write(value)) for value in maker.sample_stops()]
     assert {one.action for one in read_back if one.accepted} == actions
@@ -60,7 +60,7 @@ def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, s
     assert ("Checked by a person" in text) == (name == "agent-contract")
 
 
-def test_the_report_of_one_agent_is_its_summary_and_of_several_what_each_found():
+def test_the_conclusion_is_the_summary_of_one_agent_or_the_outputs_of_several():
     report = CONTRACT.conclusion
     assert report([("A", contract(user_facing_summary="Line 1\nLine 2"))]) == ["Line 1", "Line 2"]
     other = contract(
@@ -84,7 +84,7 @@ def test_the_report_of_one_agent_is_its_summary_and_of_several_what_each_found()
     assert report([("A", contract(agent_status__plan_status="BLOCKED"))]) == []
 
 
-def test_updates_are_learned_where_they_may_be_written_and_the_rest_is_told_where_no_briefing_said_so():
+def test_permitted_updates_are_merged_and_others_are_warnings():
     updates = {"update_contracts": [{"contract": name, "payload": {"a": 1}} for name in ("stack", "infra")]}
     learned = CONTRACT.learn(updates, BRIEFING, {"stack": {}, "infra": {}})
     assert (learned.knowledge, learned.warnings) == ({"stack": {"a": 1}, "infra": {}}, ())
@@ -93,7 +93,7 @@ def test_updates_are_learned_where_they_may_be_written_and_the_rest_is_told_wher
     assert len(nobody_said.warnings) == 2
 
 
-def test_what_matters_most_stands_first_behind_the_block():
+def test_the_most_important_instructions_follow_the_block():
     def behind(wanted, **facts):
         return [line.split()[0] for line in contract_form(wanted, TurnFacts(**facts)).splitlines()[4:]]
 
@@ -116,7 +116,7 @@ def test_suggestions_are_listed_with_those_of_the_form_first():
     ]
 
 
-def test_a_refused_answer_names_each_fault_and_how_many_more_there_are():
+def test_a_refused_answer_lists_its_issues_up_to_a_limit():
     one = RefusedAnswer("It was not taken.", [Issue("$.a", "It is bad.", "mend it")])
     assert (str(one.where), one.hint, one.kind) == ("$.a", "mend it", "refused_answer")
     issues = [Issue(f"$.a{number}", "It is bad.", "mend it") for number in range(42)]

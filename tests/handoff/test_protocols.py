@@ -198,7 +198,7 @@ def shouting(offer, tmp_path, value, agent):
     return cast
 
 
-def test_what_another_protocol_can_do_is_asked_of_it_and_not_of_its_name(offer, tmp_path):
+def test_optional_methods_of_another_protocol_are_used(offer, tmp_path):
     cast = shouting(
         offer, tmp_path, "shouting:Thorough", lambda: (tmp_path / "made").write_text("1") and "YES"
     )
@@ -210,7 +210,7 @@ def test_what_another_protocol_can_do_is_asked_of_it_and_not_of_its_name(offer, 
     assert cast.now.conclusion == ["M said YES"]
 
 
-def test_another_protocol_is_shown_and_explored_as_it_says_itself(offer, tmp_path):
+def test_another_protocol_is_shown_and_explored_by_its_own_methods(offer, tmp_path):
     cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: "<b>YES</b>")
     shown = HandoffView(cast.now, cast.steps[-1])._repr_mimebundle_()
     assert re.search(r"shouted\n +word +<b>YES</b>", shown["text/plain"])
@@ -225,7 +225,7 @@ def test_another_protocol_is_shown_and_explored_as_it_says_itself(offer, tmp_pat
 
 
 @pytest.mark.parametrize("value, given", [("shouting:Quick", False), ("shouting:WellInformed", True)])
-def test_facts_are_gathered_unless_a_protocol_does_without(offer, tmp_path, value, given):
+def test_facts_are_collected_if_a_protocol_needs_them(offer, tmp_path, value, given):
     assert shouting(offer, tmp_path, value, lambda: "x").now.engine.last_json == {"given": given}
 
 
@@ -240,7 +240,7 @@ def test_facts_are_gathered_unless_a_protocol_does_without(offer, tmp_path, valu
         ("not a place", "cannot be loaded"),
     ],
 )
-def test_a_broken_offer_is_told_with_its_place_and_breaks_nothing_else(offer, value, told):
+def test_a_broken_protocol_is_reported_with_its_entry_point(offer, value, told):
     offer(("shout", value))
     assert "shout" in protocol_names()
     with pytest.raises(MateriaError, match="not usable") as error:
@@ -250,7 +250,7 @@ def test_a_broken_offer_is_told_with_its_place_and_breaks_nothing_else(offer, va
     assert protocol("sparse").name == "sparse"
 
 
-def test_two_offers_of_one_name_are_told_and_our_own_names_cannot_be_taken(offer):
+def test_a_name_offered_twice_is_an_error_and_built_in_names_are_reserved(offer):
     offer(("shout", "shouting:Shout"), ("shout", "shouting:ready"), ("sparse", "shouting:Shout"))
     with pytest.raises(MateriaError, match="several packages"):
         protocol("shout")
@@ -258,7 +258,7 @@ def test_two_offers_of_one_name_are_told_and_our_own_names_cannot_be_taken(offer
     assert protocol_names() == [*OURS, "shout"]
 
 
-def test_an_unknown_name_is_told_with_the_nearest(offer):
+def test_an_unknown_name_is_reported_with_the_nearest(offer):
     offer(("shout", "shouting:Shout"))
     with pytest.raises(MateriaError, match="no handoff protocol") as error:
         protocol("shuot")
@@ -266,7 +266,7 @@ def test_an_unknown_name_is_told_with_the_nearest(offer):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_every_protocol_is_called_what_it_is_registered_as(name):
+def test_every_protocol_has_its_registered_name(name):
     assert protocol(name).name == name
 
 
@@ -376,7 +376,7 @@ def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["sparse", *OTHERS])
-def test_only_fields_of_its_own_form_are_told_as_wanted(name, tmp_path):
+def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
     """An envelope or a contract has no top-level ``satisfied``, so nobody may be told to write one."""
     told = []
     sockets = {"Socket-1": h.at("A", ("satisfied", "end"), parse="json", handoff=name)}

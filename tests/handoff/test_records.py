@@ -51,7 +51,7 @@ def needs(name, socket):
     return wanted({**socket, "handoff": name}, generator=generator)
 
 
-def test_what_is_asked_for():
+def test_forms():
     def lines():
         for name, socket, facts in itertools.product(SAMPLES, SOCKETS, FACTS):
             one, given = protocol(name), needs(name, socket)
@@ -73,7 +73,7 @@ def test_what_is_asked_for():
         (["x"] * 21, ["T: " + "; ".join(["x"] * 20) + " and 1 more"]),
     ],
 )
-def test_a_line_names_twenty_entries_and_how_many_more_there_are(entries, line):
+def test_a_line_lists_twenty_entries_and_counts_the_rest(entries, line):
     assert list(labelled("T", entries)) == line
 
 

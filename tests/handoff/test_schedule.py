@@ -97,7 +97,7 @@ def test_no_items_means_no_streams():
         ),
     ],
 )
-def test_all_issues_are_told_at_their_paths(schedule, at):
+def test_all_issues_have_their_paths(schedule, at):
     reading = read(schedule)
     assert reading.error == "contract"
     assert paths(reading) == at
@@ -108,16 +108,16 @@ def test_the_schedule_of_a_utility_is_checked_too():
     assert paths(reading) == [f"{AT}.streams"]
 
 
-def test_only_a_parallel_generator_may_give_one():
+def test_only_a_parallel_generator_may_return_a_schedule():
     assert paths(read({"version": 1, "streams": []}, count=0, parallel=False)) == [AT]
     assert read(count=1, parallel=False).accepted
 
 
-def test_the_older_name_asks_for_one_too():
+def test_the_older_name_requires_a_schedule_too():
     assert wanted(parallel=False, parallelPlanner=True).streams
 
 
-def test_the_agent_is_told_the_form_and_what_makes_a_good_one():
+def test_the_form_explains_a_good_schedule():
     sparse, needs = protocol("sparse"), wanted()
     told = sparse.ask(needs)
     assert '"parallelSchedule": {"version": 1, "streams": [{"name": ' in told

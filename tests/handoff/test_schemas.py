@@ -42,7 +42,7 @@ def example(schema):
         ({"assign": {"said": "$.context"}}, ["context"], False),
     ],
 )
-def test_the_sparse_schema_has_the_fields_that_are_asked_for(fields, names, is_open):
+def test_the_sparse_schema_has_the_required_fields(fields, names, is_open):
     """R7, R8, R9"""
     here = socket(**fields)
     assert list(here.schema["properties"]) == here.schema["required"] == names

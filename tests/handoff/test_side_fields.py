@@ -25,7 +25,7 @@ def paths(answer, **socket):
     return [issue.path for issue in read(answer, **socket).issues]
 
 
-def test_r39_the_field_is_taken_out_before_the_contract_sees_the_object():
+def test_r39_events_are_removed_before_the_object_is_checked():
     reading = read({"context": "c", "event": [NOTE, {"type": "x"}]})
     assert (reading.error, reading.value, reading.events) == (None, {"context": "c"}, (NOTE, {"type": "x"}))
     assert read({"event": []}).accepted
@@ -48,11 +48,11 @@ def test_r39_the_field_is_a_list(event):
         ({"type": "x", "extra": 1}, [".extra"]),
     ],
 )
-def test_r39_every_fault_of_an_event_is_told_at_its_path(event, where):
+def test_r39_every_issue_of_an_event_has_its_path(event, where):
     assert paths({"event": [{"type": "fine"}, event]}) == [f"$.event[1]{path}" for path in where]
 
 
-def test_r39_faults_of_events_are_told_with_the_others_and_nothing_is_taken():
+def test_r39_an_invalid_event_refuses_the_output():
     reading = read({"event": [{}], "other": 1})
     assert {issue.path for issue in reading.issues} == {"$.event[0].type", "$.other"}
     assert reading.events == ()
@@ -63,7 +63,7 @@ def test_r39_an_assignment_cannot_read_it():
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_r39_in_other_protocols_it_is_a_field_like_any_other(name):
+def test_r39_other_protocols_have_no_events(name):
     resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
     assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements_of(resolved)).events == ()
 
@@ -86,7 +86,7 @@ def refused(output, kind="utility"):
     return [issue.path for issue in of_utility(output, kind).issues]
 
 
-def test_a_scope_is_taken_out_of_the_output_and_what_is_not_said_of_it_is_empty():
+def test_a_scope_is_removed_from_the_output_and_missing_parts_are_empty():
     exports = {"branch": {"producer": "p", "value": None}}
     reading = of_utility({"context": "c", **to("side dir", state=[1], exports=exports)})
     assert (reading.value, reading.scope) == ({"context": "c"}, Scope("side", "side dir", [1], exports))
@@ -106,7 +106,7 @@ def test_a_scope_is_taken_out_of_the_output_and_what_is_not_said_of_it_is_empty(
         ({"kind": "replace", "scope": {"id": "a", "cwd": "b", "more": 1}}, ["$.scopeTransition.scope.more"]),
     ],
 )  # fmt: skip
-def test_what_is_no_transition_is_refused_where_it_is_wrong(given, paths):
+def test_an_invalid_transition_is_refused_at_its_path(given, paths):
     assert refused({"scopeTransition": given}) == paths
 
 
@@ -129,7 +129,7 @@ def test_only_utilities_change_the_scope():
     assert refused(to("b"), kind="agent") == ["$.scopeTransition"]
 
 
-def test_exports_of_just_the_size_that_is_allowed_are_kept():
+def test_exports_of_the_maximum_size_are_kept():
     around = len('{"producer":"p","value":""}')
     longest = {"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}
     assert refused(to("b", exports={str(n): longest for n in range(4)})) == []
@@ -141,5 +141,5 @@ def test_exports_of_just_the_size_that_is_allowed_are_kept():
 
 
 @pytest.mark.parametrize("severity", EVENT_SEVERITIES)
-def test_r39_an_event_is_as_grave_as_it_says(severity):
+def test_r39_the_severity_of_an_event_is_kept(severity):
     assert read({"event": [{"type": "x", "severity": severity}]}).events[0]["severity"] == severity

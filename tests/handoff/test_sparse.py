@@ -47,7 +47,7 @@ JSON_SOCKET = {"parse": "json"}
         ([NO, ALWAYS], True),
     ],
 )
-def test_r7_an_agent_owes_satisfied_when_an_edge_is_guarded(edges, needed):
+def test_r7_an_agent_needs_satisfied_if_an_edge_is_guarded(edges, needed):
     assert paths({}, {"parse": "json", "edges": edges}) == (["$.satisfied"] if needed else [])
 
 
@@ -55,7 +55,7 @@ def test_r7_an_agent_owes_satisfied_when_an_edge_is_guarded(edges, needed):
     "edges, needed",
     [([], False), ([ALWAYS], False), ([YES], True), ([YES, NO], True), ([YES, ALWAYS], False)],
 )
-def test_r7_a_utility_owes_satisfied_only_without_an_always_edge(edges, needed):
+def test_r7_a_utility_needs_satisfied_only_without_an_always_edge(edges, needed):
     assert as_utility({}, *edges) == (["$.satisfied"] if needed else [])
 
 
@@ -157,7 +157,7 @@ def test_r8_missing_sources_count_for_json_utilities_and_not_for_text():
     assert paths("anything", {"assign": {"a": "$.x"}}) == []
 
 
-def test_r8_a_source_that_two_assignments_name_is_told_once():
+def test_r8_a_source_of_two_assignments_is_reported_once():
     assert paths({}, {"parse": "json", "assign": {"a": "$.x", "b": "$.x"}}) == ["$.x"]
     socket = {"parse": "json", "edges": [YES], "assign": {"a": "$.satisfied"}}
     assert paths({}, socket) == ["$.satisfied"]
@@ -171,7 +171,7 @@ def test_r8_a_source_that_two_assignments_name_is_told_once():
         ("$.rows[/n]", [{"n": 2}, {"n": 1}], [{"n": 2}, {"n": "a"}]),
     ],
 )
-def test_r8_jsonpath_that_cannot_be_worked_out_counts_as_no_match(source, fits, unfit):
+def test_r8_failing_jsonpath_counts_as_no_match(source, fits, unfit):
     socket = {"parse": "json", "assign": {"x": source}}
     assert paths({"rows": fits}, socket) == []
     assert paths({"rows": unfit}, socket) == [source]
@@ -270,7 +270,7 @@ def test_r5_notes_say_that_the_object_was_wrapped_and_that_keys_came_twice():
     assert read('{"context": "c"}', JSON_SOCKET).notes == ()
 
 
-def test_what_an_output_can_make_the_notes_and_messages_hold_is_bounded():
+def test_notes_and_messages_have_a_maximum_length():
     twice = ",".join(f'"k{n}":1,"k{n}":2' for n in range(500))
     long = "x" * 100_000
     reading = read('{"rows": {' + twice + "}}", {"parse": "json", "assign": {"r": "$.rows"}})
@@ -284,7 +284,7 @@ def test_not_json_is_one_issue_at_the_root():
     assert (reading.error, [issue.path for issue in reading.issues]) == ("not_json", ["$"])
 
 
-def test_ask_names_what_this_socket_needs_and_only_that():
+def test_ask_names_only_the_required_fields():
     assert SPARSE.ask(wanted({})) == ""
     plan = SPARSE.ask(wanted(JSON_SOCKET, generator=True))
     assert "workItems" in plan

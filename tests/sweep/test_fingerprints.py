@@ -117,7 +117,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("make", CHANGES)
-def test_what_can_be_seen_to_have_changed_is_another_agent(make):
+def test_a_changed_agent_has_another_fingerprint(make):
     one, same, other = (fingerprint_of(make(what), "a") for what in ("one", "one", "other"))
     assert one == same
     assert one.key != other.key
@@ -125,7 +125,7 @@ def test_what_can_be_seen_to_have_changed_is_another_agent(make):
 
 
 @pytest.mark.parametrize("make", [closed_over, with_default, Ob, Called, reads_a_global])
-def test_a_sweep_makes_the_cast_of_a_changed_agent_anew_and_says_so(wb, make):
+def test_a_sweep_runs_the_cast_of_a_changed_agent_again_and_reports_it(wb, make):
     def swept(what):
         return wb.sweep(
             requests="rain", agents={"a": {"*": make(what)}}, checks=[lambda outputs: outputs["Do"] != ""]
@@ -150,7 +150,7 @@ class Connected:
         return "x"
 
 
-def test_an_agent_that_cannot_be_seen_is_never_reused_and_the_table_says_so(wb):
+def test_casts_of_an_opaque_agent_are_never_reused(wb):
     sweeps = [wb.sweep(requests=["rain", "sun"], agents={"a": Connected()}) for _ in range(2)]
     assert [one.fresh for one in sweeps] == [2, 2]
     told = "2 casts cannot be reused, because changes of"
@@ -177,7 +177,7 @@ def test_a_judge_that_changed_is_asked_again(wb):
     assert asked == [False, True]
 
 
-def test_a_judge_that_cannot_be_seen_is_asked_each_time_and_the_table_says_so(wb):
+def test_an_opaque_judge_is_asked_each_time(wb):
     class Blind(Connected):
         asked = 0
 
@@ -201,7 +201,7 @@ def test_the_settings_of_a_model_count_and_its_connections_do_not():
     assert fingerprint_of(cold, "a").key != fingerprint_of(warm, "a").key
 
 
-def test_counting_its_calls_makes_no_other_agent_of_one_but_a_setting_does(wb):
+def test_an_agent_that_counts_its_calls_stays_the_same_until_a_setting_changes(wb):
     class Counts:
         name = "counts"
 
@@ -235,7 +235,7 @@ def test_an_agent_that_looks_like_what_another_became_is_not_that_agent(wb):
     assert wb.sweep(requests="rain", agents={"a": second}).fresh == 0
 
 
-def test_what_counts_can_be_said_by_getstate(wb):
+def test_getstate_decides_what_counts(wb):
     class Says(Connected):
         def __getstate__(self):
             return {"version": 1}
@@ -244,7 +244,7 @@ def test_what_counts_can_be_said_by_getstate(wb):
     assert fingerprint_of(Says(), "a").opaque == ()
 
 
-def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch):
+def test_own_modules_count_by_the_attributes_that_are_read(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_own_settings.py").write_text("TEMPERATURE = 0.1\nOTHER = 1\n")
     import my_own_settings
@@ -261,7 +261,7 @@ def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch
     assert not set(before) & {fingerprint_of(one, "a") for one in agents}
 
 
-def test_what_goes_round_comes_to_an_end():
+def test_cyclic_values_have_a_fingerprint():
     def one(turn):
         return other(turn)
 
@@ -274,7 +274,7 @@ def test_what_goes_round_comes_to_an_end():
     assert fingerprint_of(knot, "a").opaque == ()
 
 
-def test_another_kernel_sees_the_same(tmp_path):
+def test_fingerprints_are_equal_in_another_kernel(tmp_path):
     """Nothing of a hash seed or an address is in it."""
     script = f"""
 import sys

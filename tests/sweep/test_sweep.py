@@ -89,7 +89,7 @@ class Counted:
 # -- the grid -----------------------------------------------------------------------------------
 
 
-def test_every_place_of_the_grid_is_a_row(wb):
+def test_each_cell_of_the_grid_is_a_row(wb):
     s = wb.sweep("T", ["rain", "sun"], agents=[good, slow_to_please, never], repeat=2)
     assert len(s) == 12
     assert [(one.agents, one.request, one.repeat) for one in s[:3]] == [
@@ -115,7 +115,7 @@ def test_a_sweep_does_not_touch_the_current_cast_nor_the_list_of_casts(wb):
     assert len(wb.casts()) == 1
 
 
-def test_what_is_done_is_not_made_again_and_more_of_it_makes_only_the_rest(wb):
+def test_finished_casts_are_reused_and_only_new_ones_run(wb):
     agent = Counted()
     first = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
     asked = len(agent.asked)
@@ -125,7 +125,7 @@ def test_what_is_done_is_not_made_again_and_more_of_it_makes_only_the_rest(wb):
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}, repeat=3).fresh == 4
 
 
-def test_another_loadout_or_function_is_another_cast(wb):
+def test_another_loadout_or_function_runs_another_cast(wb):
     def build(word):
         namespace = {}
         exec(f"def one(turn):\n    return {{'satisfied': True}} if turn.wants else {word!r}", namespace)  # noqa: S102
@@ -140,7 +140,7 @@ def test_another_loadout_or_function_is_another_cast(wb):
     assert wb.sweep(requests="rain", agents=build("x")).fresh == 1
 
 
-def test_agents_are_one_choice_a_list_or_labels(wb):
+def test_agents_can_be_one_choice_a_list_or_labels(wb):
     one = wb.sweep(requests="rain", agents={"D": lambda: "did", "C": lambda: {"satisfied": True}})
     assert [row.ends for row in one] == ["complete"]
     many = wb.sweep(requests="rain", agents={"all": good, "two": {"D": lambda: "did", "*": never}})
@@ -160,7 +160,7 @@ def test_agents_are_one_choice_a_list_or_labels(wb):
         ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be called"),
     ],
 )
-def test_what_makes_no_grid_is_told(wb, given, told):
+def test_an_invalid_grid_is_refused(wb, given, told):
     with pytest.raises(MateriaError, match=told):
         wb.sweep(**given)
 
@@ -210,7 +210,7 @@ def test_drafts_are_accepted_as_they_come(project):
 # -- cut off ---------------------------------------------------------------------------------------------
 
 
-def test_a_cast_that_was_cut_off_goes_on_where_it_was(wb):
+def test_an_interrupted_cast_continues(wb):
     stops = [True]
 
     def answer(turn):
@@ -227,7 +227,7 @@ def test_a_cast_that_was_cut_off_goes_on_where_it_was(wb):
     assert agent.asked == ["Do", "Check", "Check"]  # what was answered was not asked again
 
 
-def test_a_line_that_was_cut_off_costs_no_cast(wb, project):
+def test_an_incomplete_row_costs_no_cast(wb, project):
     agent = Counted()
     s = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
     rows = s.folder / "rows.jsonl"
@@ -238,7 +238,7 @@ def test_a_line_that_was_cut_off_costs_no_cast(wb, project):
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}).fresh == 0
 
 
-def test_a_failure_whose_row_was_not_kept_is_not_paid_again(wb):
+def test_a_failed_cast_without_a_row_is_not_run_again(wb):
     agent = Counted(never)
     s = wb.sweep(requests="rain", agents={"a": agent})
     (s.folder / "rows.jsonl").unlink()
@@ -247,7 +247,7 @@ def test_a_failure_whose_row_was_not_kept_is_not_paid_again(wb):
     assert len(agent.asked) == 4
 
 
-def test_what_a_judge_says_is_kept_without_keys(wb, monkeypatch):
+def test_the_reason_of_a_judge_is_saved_without_secrets(wb, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     checks = {"x": Judge(lambda: {"satisfied": True, "context": "sk-very-secret-0123456789"}, "?")}
     s = wb.sweep(requests="rain", agents=good, checks=checks)
@@ -255,7 +255,7 @@ def test_what_a_judge_says_is_kept_without_keys(wb, monkeypatch):
     assert b"very-secret" not in (s.folder / "rows.jsonl").read_bytes()
 
 
-def test_whoever_is_told_can_end_it_and_keeps_what_is_done(wb):
+def test_a_progress_function_can_end_the_sweep_and_finished_casts_stay(wb):
     class Enough(Exception):
         pass
 
@@ -284,7 +284,7 @@ def test_a_sweep_without_workers_is_refused(wb):
 # -- checks -----------------------------------------------------------------------------------------------
 
 
-def test_checks_read_route_state_and_outputs_and_return_or_assert(wb):
+def test_checks_get_route_state_and_outputs_and_return_or_assert(wb):
     def asserts(route):
         assert route == ["Do", "Check"], "another route"
 
@@ -307,13 +307,13 @@ def test_checks_read_route_state_and_outputs_and_return_or_assert(wb):
     assert not other.passed
 
 
-def test_functions_are_asked_anew_and_make_no_cast(wb):
+def test_functions_are_called_each_time_and_run_no_cast(wb):
     wb.sweep(requests="rain", agents=good, checks=[lambda cast: False])
     s = wb.sweep(requests="rain", agents=good, checks={"now": lambda cast: True})
     assert (s.fresh, s[0].passed) == (0, True)
 
 
-def test_a_judge_is_asked_once_for_each_cast_and_told_what_came_of_it(wb):
+def test_a_judge_is_asked_once_per_cast_about_its_result(wb):
     asked = []
 
     def judging(turn):
@@ -355,7 +355,7 @@ def test_a_judge_that_fails_is_asked_again_next_time(wb):
 # -- looking at it -----------------------------------------------------------------------------------------
 
 
-def test_it_shows_itself_with_nothing_unescaped_and_is_a_frame(wb):
+def test_the_table_is_escaped_and_available_as_a_frame(wb):
     hostile = "<img src=x onerror=alert(1)>"
     s = wb.sweep(
         requests=[hostile, "rain"],
@@ -382,7 +382,7 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
     assert "0 new, 2 from before" in text(run(shell, "%materia sweep --agents $who first"))
 
 
-def test_r56_the_time_of_a_cast_that_says_none_is_unknown_and_not_zero():
+def test_r56_unreported_run_time_is_unknown_and_not_zero():
     recording = open_cast(Path(__file__).parents[1] / "data" / "recorded-casts" / "loop-retry")
     assert outcome_of(recording).seconds is None
 
@@ -407,6 +407,6 @@ def test_workers_finish_their_casts_at_the_limit_and_start_no_more(wb):
 
 
 @pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])
-def test_a_limit_that_is_none_is_told_and_begins_nothing(wb, most):
+def test_an_invalid_limit_is_refused(wb, most):
     with pytest.raises(MateriaError, match="is not a limit of a sweep"):
         wb.sweep(requests=["a"], agents=good, most=most)

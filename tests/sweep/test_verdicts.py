@@ -21,7 +21,7 @@ def test_cases_are_requests_under_their_names():
     assert requests_of(dataset) == {"wet": "rain", "case 2": '{"about":"sun"}'}
 
 
-def test_two_cases_that_ask_for_the_same_are_refused():
+def test_two_cases_with_the_same_request_are_refused():
     dataset = SimpleNamespace(cases=[case("rain"), case("rain", "wet")], evaluators=[])
     with pytest.raises(MateriaError, match="Case 2 of the data set has the same request"):
         requests_of(dataset)
@@ -37,7 +37,7 @@ def test_two_cases_that_ask_for_the_same_are_refused():
         ({"short": True, "polite": SimpleNamespace(value=False, reason="rude")}, False, "polite: rude"),
     ],
 )
-def test_what_an_evaluator_gives_is_a_verdict(said, value, why):
+def test_the_result_of_an_evaluator_is_a_verdict(said, value, why):
     assert verdict_from(said)[:2] == (value, why)
 
 
