@@ -16,7 +16,7 @@ from materia_nb.magics.registry import help_text
 
 EDITS = {
     "magics/words.toml": ('answers" = "load', 'answers" = "load rename-socket'),
-    "magics/verbs/loading.py": (
+    "magics/verbs/loadouts.py": (
         'from_method(\n    "gallery",\n',
         '''@verb(
     "rename-socket",

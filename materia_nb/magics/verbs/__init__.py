@@ -1,5 +1,5 @@
 """The verbs; :data:`materia_nb.magics.registry.GROUPS` has their order."""
 
-from materia_nb.magics.verbs import casts, loading
+from materia_nb.magics.verbs import analysis, casts, loadouts
 
-__all__ = ["casts", "loading"]
+__all__ = ["analysis", "casts", "loadouts"]

@@ -1,35 +1,21 @@
-"""Verbs about loadouts and who answers."""
+"""Verbs that explore a loadout before a cast, compare casts, and show a cast."""
 
 from __future__ import annotations
 
-import shlex
-import textwrap
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from materia_nb import lessons
-from materia_nb.agents.command_agent import COMMAND_PREFIX
-from materia_nb.agents.interface import AGENT_CELL
-from materia_nb.agents.model_agent import ModelAgent, suggest_model
-from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import most_of
-from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
     EstimateView,
-    ReportView,
-    agents_view,
-    fields_view,
-    loadouts_view,
-    materia_view,
 )
-from materia_nb.cast.views.status import marks_of, status_view, steps_view
+from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
-from materia_nb.cast.views.tables import found_view, pins_view
-from materia_nb.cast.workbench import Workbench
-from materia_nb.display.blocks import JsonView, Table, Text
-from materia_nb.display.svg import GraphPicture
+from materia_nb.cast.views.tables import found_view
+from materia_nb.display.blocks import JsonView, Text
 from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
@@ -38,333 +24,15 @@ from materia_nb.insight.jsonpath import compile_query
 from materia_nb.insight.odds import Chances, PerSocket, Probability
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
-    VERBS,
-    Argument,
     Call,
     Rest,
     Several,
-    Verb,
     from_method,
-    parse,
     value_of,
     verb,
 )
 from materia_nb.registry import lookup
 from materia_nb.widgets.cast_parts import alone_names
-
-from_method(
-    "load",
-    Loadouts.load,
-    value_of,
-    path={"name": "file", "completes": "file"},
-    example="%materia load hello-utility.json",
-)
-from_method(
-    "use",
-    Loadouts.use,
-    value_of,
-    name={"name": "loadout", "help": "its name", "completes": "loadout"},
-    example="%materia use Hello-Utility",
-)
-from_method(
-    "copy",
-    Loadouts.copy,
-    value_of,
-    name={"name": "loadout", "completes": "loadout"},
-    new={"kind": "word"},
-    example="%materia copy Full-Auto My-Auto --materia",
-)
-
-
-@verb("list loadouts")
-def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
-    """List the loadouts and the layers that they come from, or the fields of one.
-
-    Args:
-        loadout: one of them: its fields, and the layer that each comes from
-    """
-    loadouts = call.bench.loadouts
-    if loadout is not None:
-        return fields_view(loadouts.config, "loadout", loadout)
-    return loadouts_view(loadouts, loadouts.chosen, loadouts.config)
-
-
-@verb("list materia", example="%materia list materia Build")
-def _list_materia(call: Call, materia: Rest = None) -> Any:
-    """List the materia, the layers that they come from, and who answers; or the fields of one.
-
-    Args:
-        materia: one of them: its fields, and the layer that each comes from
-    """
-    config = call.bench.loadouts.config
-    if materia is not None:
-        return fields_view(config, "materia", materia)
-    return materia_view(config, call.bench.agents)
-
-
-@verb("grid", to={"choices": ("mermaid",)}, example="%materia grid --to mermaid Plan-Build-Eval")
-def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
-    """Draw the graph of the cast, or of a loadout.
-
-    Args:
-        to: as source for another tool: a Mermaid flowchart
-    """
-    cast = call.bench.cast_
-    if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
-        picture = GraphPicture(cast.graph, marks_of(cast.now))
-    else:
-        view = call.bench.loadouts.show(loadout)
-        if to is None:
-            return view
-        picture = view.picture
-    return Text(picture.mermaid) if to else picture
-
-
-@verb("check", example="%materia check\n%materia check --fix --save Report")
-def _check(
-    call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False
-) -> Any:
-    """Show the problems of a loadout, and hints; with --fix, what one change fixes.
-
-    Args:
-        strict: unknown fields are problems too
-        fix: show which of them one change fixes, and how
-        save: with --fix: make the changes that need no choice, and save them where the loadout is defined
-    """
-    bench, name = call.bench, loadout or call.bench.loadouts.chosen
-    if not fix:
-        if save:
-            raise usage_error("Only fixes are saved.", "check --fix --save")
-        report = bench.check(name)
-        return ReportView(name or "", report.strict() if strict else report)
-    design = bench.design(name)
-    if save:
-        done = design.fix_all()
-        if done:
-            done.append(bench.loadouts.save(design, anyway=True))
-        nothing = "Nothing can be fixed automatically: check --fix shows your choices, check what is left."
-        return Text("\n".join(done or [nothing]))
-    rows = [
-        (one.code, one.source, how.summary, "in the designer" if how.suggestion else "--save")
-        for one, how in design.fixes().items()
-    ]
-    empty = "no single change fixes anything: check shows what is left"
-    return Table(("code", "where", "would be fixed like this", "by"), rows, empty)
-
-
-@verb("design", example="%materia design Plan-Build-Eval")
-def _design(call: Call, loadout: Rest = None, *, new: bool = False) -> Any:
-    """Edit a loadout on its graph: sockets, edges, loops, exits; with its problems, undo, and saving.
-
-    Args:
-        new: start an empty loadout of that name
-    """
-    from materia_nb.widgets.design_panel import show_design
-
-    return show_design(call.bench, loadout, new=new)
-
-
-from_method(
-    "gallery",
-    Workbench.gallery,
-    value_of,
-    name={"name": "card", "completes": "card"},
-    example="%materia gallery critic-loop",
-)
-
-
-@verb(
-    "define loadout",
-    cell="must",
-    example="%%materia define loadout Two-Steps\n"
-    "entry: Socket-1\n"
-    "sockets:\n"
-    "  Socket-1: {materia: Plan, edges: [{when: always, to: Socket-2}]}\n"
-    "  Socket-2: {materia: Build}",
-)
-def _loadout(call: Call, name: Rest) -> Any:
-    """Define a loadout in this notebook, in JSON or YAML.
-
-    Args:
-        name: its name
-    """
-    return call.bench.loadouts.define(name, call.body or "")
-
-
-@verb(
-    "agent",
-    cell="may",
-    name={"completes": "materia"},
-    who={"completes": "agent"},
-    example="%%materia agent Build\nreturn f'built {turn.item_label}'",
-)
-def _agent(
-    call: Call,
-    name: str | None = None,
-    who: Rest = None,
-    *,
-    base_url: str | None = None,
-    max_tokens: int | None = None,
-    no_tools: bool = False,
-    key_env: str | None = None,
-    prompt_form: str | None = None,
-) -> Any:
-    """Choose who answers a materia or socket: a model, a person, a command, a variable, or the Python in the cell.
-
-    Args:
-        name: a materia or socket; * for all others; none to list
-        who: a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a
-            known program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell
-        base_url: the URL of the model's API, if not the provider's own
-        max_tokens: the maximum length of an answer, in tokens
-        no_tools: the model cannot use tools, so the materia's are left out
-        key_env: the environment variable with its key, if not the provider's own
-        prompt_form: how its prompts are written: md, or plain without headings and fences
-    """
-    if name is None:
-        if call.body is not None:
-            raise usage_error("Say which materia or socket the cell answers for, or *.")
-        return agents_view(call.bench.agents)
-    if call.body is not None:
-        call.bench.agent(name, _function(name, call.body, _dict_of(call)))
-    elif who is None:
-        call.bench.agent(name)  # nobody is set; a name that does not exist is told
-    elif not isinstance(who, str) or who == "person" or who.startswith((COMMAND_PREFIX, "recorded:")):
-        call.bench.agent(name, who)
-    elif who.split()[:1] == ["command"]:
-        call.bench.agent(name, shlex.split(who)[1:])
-    elif is_model(who.partition(" ")[0]):
-        options = {
-            "base_url": base_url,
-            "max_tokens": max_tokens,
-            "no_tools": no_tools,
-            "key_env": key_env,
-            "prompt_form": prompt_form,
-        }
-        call.bench.agent(name, _model(who, call, options))
-    else:
-        raise MateriaError(
-            f"{who!r} is not an agent.",
-            hint=f"did you mean {model!r}?"
-            if (model := suggest_model(who))
-            else "write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
-            "a $variable, or a cell with the body of a function",
-            kind="bad_agent",
-        )
-    return agents_view(call.bench.agents)
-
-
-@verb(
-    "pin",
-    cell="may",
-    name={"completes": "materia"},
-    example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
-)
-def _pin(
-    call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None
-) -> Any:
-    """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process.
-
-    Args:
-        name: a socket or materia, utilities too; none to list
-        to: the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded
-            answers of a cast; if left out, its latest output in this cast
-        off: remove the pin
-        visit: the visit whose output to use
-    """
-    bench, to = call.bench, call.body_or(to)
-    if name is None:
-        if call.body is not None or off:
-            raise usage_error("Name a socket or materia.", "pin NAME, pin --off NAME")
-    elif off:
-        if to is not None or visit is not None:
-            raise usage_error("An unpinned socket or materia takes no answer.", "pin --off NAME")
-        bench.unpin(name)
-    else:
-        bench.pin(name, to, visit=visit)
-    here = {} if bench.cast_ is None else bench.cast_.pins
-    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.agents.pins.items()})
-
-
-_MODEL: Final = Verb(
-    "agent NAME",
-    "",
-    lambda _: None,
-    (Argument("model", "provider:model", required=True), *VERBS["agent"].options.values()),
-    "never",
-    "",
-)
-
-
-def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Make the agent of a model's name and the options before or behind it; ``model`` may stand before the name."""
-    first, _, rest = text.partition(" ")
-    if first == "model" and is_model("".join(rest.split()[:1])):
-        text = rest
-    given = {**options, **parse(_MODEL, text, call.names)}
-    name = given["model"]
-    return ModelAgent(
-        None if name == "model" else name,
-        base_url=given["base_url"],
-        key_env=given["key_env"],
-        settings=None if given["max_tokens"] is None else {"max_tokens": given["max_tokens"]},
-        tools=not given["no_tools"],
-        prompt_form=given["prompt_form"],
-    )
-
-
-def _dict_of(call: Call) -> dict[str, Any]:
-    """The user's names as the dict that a function defined in a cell uses as its globals."""
-    if not isinstance(call.names, dict):
-        raise TypeError("the names of a shell are a dict")
-    return call.names
-
-
-def _function(name: str, body: str, names: dict[str, Any]) -> Any:
-    """Make a function of a cell's body; ``turn`` and ``prompt`` are its arguments."""
-    source = "def answer(turn, prompt):\n" + textwrap.indent(body.strip("\n") + "\n", "    ")
-    if "await " in body:
-        source = "async " + source
-    made: dict[str, Any] = {}
-    try:
-        exec(compile(source, f"{AGENT_CELL}{name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
-    except SyntaxError as error:
-        raise MateriaError(
-            f"The body of the agent is not Python: {error.msg}.",
-            where=f"line {max((error.lineno or 2) - 1, 1)} of the cell",
-            hint="write the body of a function: it has turn and prompt, and returns text or a dict",
-            kind="bad_agent",
-        ) from None
-    function = made["answer"]
-    function.__name__ = function.__qualname__ = f"agent {name}"
-    return function
-
-
-@verb(
-    "define utility",
-    cell="must",
-    example="%%materia define utility Count-Files\n"
-    "import json, os, sys\n"
-    "context = json.load(sys.stdin)\n"
-    "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
-)
-def _utility(
-    call: Call, name: str, *, text: bool = False, generator: bool = False, timeout_ms: int | None = None
-) -> Any:
-    """Define a utility materia whose script is the Python in the cell.
-
-    Args:
-        name: the name of the materia
-        text: stdout is text, not JSON
-        generator: it produces workItems
-        timeout_ms: how long it may run
-    """
-    fields = {} if timeout_ms is None else {"timeoutMs": timeout_ms}
-    parse_as = "text" if text else "json"
-    path = call.bench.loadouts.define_utility(
-        name, call.body or "", parse=parse_as, generator=generator, **fields
-    )
-    return Text(f"Utility {name} runs {path.name}.")
 
 
 @verb("explore", example="%materia explore Plan-Build-Eval")
