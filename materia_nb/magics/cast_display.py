@@ -1,8 +1,8 @@
-"""How a cast is shown: as the value of a cell, by what stays in the notebook, and by a progress bar while it runs.
+"""The display of a cast: panels as the value of a cell, a record in the notebook, and a progress bar while it runs.
 
-Where there is a kernel, the value is the panels of the cast. Right below them stands the record, its picture and its
-outcome, for readers without kernel, widgets or trust. It is brought up to date when the cast stops: by the cell that
-ran it, or a moment after the button that did. The panel hides it while it lives itself, see ``widgets/cast_panel.py``.
+With a kernel, the value of a cell is the panels of the cast. Below them is the record, with picture and outcome, for
+readers without kernel, widgets or trust. It is updated when the cast stops: at the end of the cell, or shortly after a
+button. A live panel hides it, see ``widgets/cast_panel.py``.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
 
 MOST_STEPS: Final = 30
-"""How many steps the record tells, the latest ones."""
+"""Maximum number of steps in the record, the latest ones."""
 _OUTPUT_CHARS: Final = 1_500
-"""How much of the output of a step is in it."""
+"""Maximum length of the output of a step in the record."""
 
 _QUIET_S: Final = 0.6
-"""A cast that did not change for so long has stopped, or is at work on a long step."""
+"""Seconds without a change after which the record is updated."""
 
 _log = logging.getLogger("materia_nb.magics")
 
 
 class RecordText(Shown):
-    """The outcome of a cast: how it stands, its latest steps, which open where HTML is shown, and how to go on with it."""
+    """The outcome of a cast: its status, its latest steps, which open in HTML, and how to continue it."""
 
     def __init__(self, cast: Cast) -> None:
         now = cast.now
@@ -74,8 +74,8 @@ class RecordText(Shown):
         earlier = len(steps.rows) - MOST_STEPS
         self.earlier = f"... {earlier} earlier steps" if earlier > 0 else ""
         self.steps = table(steps.rows[-MOST_STEPS:], steps.headers) if steps.rows else ""
-        what, verb = ("look at it", "open") if cast.status == "complete" else ("go on with it", "resume")
-        self.then = f"to {what} in a new kernel: %load_ext materia_nb, then %materia {verb} {cast.id}"
+        purpose, verb = ("look at it", "open") if cast.status == "complete" else ("go on with it", "resume")
+        self.then = f"to {purpose} in a new kernel: %load_ext materia_nb, then %materia {verb} {cast.id}"
 
     def __repr__(self) -> str:
         lines = [fold for line in self.lines for fold in textwrap.wrap(plain(line), WIDTH)]
@@ -88,14 +88,14 @@ class RecordText(Shown):
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
-    """One step of the record: what came, and why it went on as it did."""
-    said = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
+    """Return one step of the record: its output and the explanation."""
+    blocks = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
     why = lines(now.why(step.number).lines, "quiet") if step.decision else []
-    return Fold(f"{step.title} → {way_words(step)}", [*said, *why])
+    return Fold(f"{step.title} → {way_words(step)}", [*blocks, *why])
 
 
 class RecordPicture(Shown):
-    """The graph of a cast with what happened on it, as PNG too: an untrusted notebook shows no SVG."""
+    """The graph of a cast with its route, as PNG too, since an untrusted notebook shows no SVG."""
 
     def __init__(self, cast: Cast) -> None:
         # The attribute is for programs that compare notebooks: what is in here differs from run to run.
@@ -112,7 +112,7 @@ class RecordPicture(Shown):
 
 
 class Record:
-    """The two outputs of a cast, text and picture, wherever in the notebook they were shown.
+    """The two outputs of a cast in a notebook, text and picture.
 
     Args:
         cast: which.
@@ -130,23 +130,23 @@ class Record:
         self._end = cast.follow.changes(lambda _: self._later())
 
     def show(self) -> None:
-        """Show both, below what the cell has shown so far."""
+        """Show both after the other outputs of the cell."""
         self._put(update=False)
 
     def refresh(self) -> None:
-        """Bring both up to date if the cast has changed since."""
+        """Update both if the cast has changed since."""
         if self._changed:
             self._put(update=True)
 
     def close(self) -> None:
-        """Follow the cast no more; what is shown stays."""
+        """Stop following the cast; the outputs stay."""
         self._end()
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
 
     def _later(self) -> None:
-        """The cast changed: once it is quiet, tell. Quick, since it is called after every change."""
+        """Plan an update after a change; this is fast, since it is called after every change."""
         self._changed = True
         with self._lock:
             if self._timer is None:
@@ -155,10 +155,10 @@ class Record:
 
     def _due(self) -> None:
         with self._lock:
-            again = not self._quiet
+            is_due_again = not self._quiet
             self._quiet = True
-            self._timer = call_later(_QUIET_S, self._due) if again else None
-        if not again:
+            self._timer = call_later(_QUIET_S, self._due) if is_due_again else None
+        if not is_due_again:
             try:
                 self.refresh()
             except Exception:  # noqa: BLE001 - a timer has nobody to tell it to
@@ -167,13 +167,13 @@ class Record:
     def _put(self, *, update: bool) -> None:
         self._changed = False
         drawn, text = RecordPicture(self.cast), RecordText(self.cast)
-        told = (drawn.svg, repr(text))
-        if update and told == self._told:
+        shown = (drawn.svg, repr(text))
+        if update and shown == self._told:
             return
-        self._told = told
-        for name, one in (("text", text), ("picture", drawn)):
+        self._told = shown
+        for name, view in (("text", text), ("picture", drawn)):
             self._display(
-                one._repr_mimebundle_(),
+                view._repr_mimebundle_(),
                 raw=True,
                 display_id=f"materia-{self.cast.id}-{name}",
                 update=update,
@@ -189,8 +189,8 @@ class CastDisplay:
     """Shows the casts of a shell, and keeps their records up to date.
 
     Args:
-        shell: whose.
-        workbench: gives its workbench; a cast that is forked in a panel becomes the current one there.
+        shell: the shell.
+        workbench: returns its workbench; a cast that is forked in a panel becomes the current one there.
     """
 
     def __init__(self, shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
@@ -204,7 +204,7 @@ class CastDisplay:
         shell.events.register("post_run_cell", self._ran)
 
     def close(self) -> None:
-        """Show casts as pictures again; what is shown stays as it is."""
+        """Show casts as pictures again; the outputs stay."""
         for module, name in (_CAST, _PANEL, _CASTS):
             _forget(_formatter(self._shell), module, name)
         self._shell.events.unregister("post_run_cell", self._ran)
@@ -241,16 +241,16 @@ class CastDisplay:
 
         panel.show_widgets("The buttons and panels of this cast need its kernel; below is its record.")
         cast = panel.cast
-        place = cast.run_dir.resolve()
-        known = self._records.get(place)
+        run_dir = cast.run_dir.resolve()
+        known = self._records.get(run_dir)
         if known is None or known.cast is not cast:
             if known is not None:
                 known.close()
-            known = self._records[place] = Record(cast, display)
+            known = self._records[run_dir] = Record(cast, display)
         known.show()
 
     def _ran(self, _: object = None) -> None:
-        """A cell has ended: tell in the records what it did."""
+        """Update the records at the end of a cell."""
         for record in self._records.values():
             try:
                 record.refresh()
@@ -265,7 +265,11 @@ def _formatter(shell: InteractiveShell) -> Any:
 
 def _forget(formatter: Any, module: str, name: str) -> None:
     formatter.deferred_printers.pop((module, name), None)
-    for known in [one for one in formatter.type_printers if (one.__module__, one.__name__) == (module, name)]:
+    for known in [
+        printer
+        for printer in formatter.type_printers
+        if (printer.__module__, printer.__name__) == (module, name)
+    ]:
         del formatter.type_printers[known]
 
 
@@ -377,7 +381,7 @@ def _is_watched() -> bool:
 
 
 def _told_of(cast: Cast) -> tuple[int, int, str]:
-    """Work items done and how many there are, and where the cast is, with the last words of who is asked."""
+    """Return the work items done and the total, and the position of the cast with the latest words of its agent."""
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
@@ -388,10 +392,10 @@ def _told_of(cast: Cast) -> tuple[int, int, str]:
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:
-    """Return how many items of the current loop are done, and how many there are."""
+    """Return the items done of the current loop, and the total."""
     from materia_nb.cast.views.status import loop_progress
 
-    found = loop_progress(cast.now)
+    progress = loop_progress(cast.now)
     visit = cast.now.engine.at
     loops = cast.graph.sockets[visit.socket].loops if visit else ()
-    return next((found[loop] for loop in loops if loop in found), next(iter(found.values()), (0, 0)))
+    return next((progress[loop] for loop in loops if loop in progress), next(iter(progress.values()), (0, 0)))

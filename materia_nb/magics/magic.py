@@ -1,4 +1,4 @@
-"""``%materia`` and ``%%materia``: decorators, parse, dispatch, completion, and what IPython is told beside them."""
+"""``%materia`` and ``%%materia``: dispatch, completion, and hooks into IPython."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from materia_nb.magics.cast_display import CastDisplay
 from materia_nb.widgets.cast_parts import alone_names
 
 _BENCH_NAME = "wb"
-"""The variable that holds the workbench; verbs work on the one that stands there."""
+"""The variable that holds the workbench of the verbs."""
 
 
 class Interrupted(MateriaError):
-    """The kernel was interrupted while a cast was running; it can go on."""
+    """The kernel was interrupted during a cast, which can continue."""
 
 
 @magics_class
@@ -43,17 +43,17 @@ class MateriaMagics(Magics):
     @property
     def bench(self) -> Workbench:
         """The workbench in the variable ``wb``, made on first use."""
-        found = self.namespace.get(_BENCH_NAME)
-        if not isinstance(found, Workbench):
-            if found is not None:
+        bench = self.namespace.get(_BENCH_NAME)
+        if not isinstance(bench, Workbench):
+            if bench is not None:
                 raise MateriaError(
-                    f"The variable {_BENCH_NAME} holds {type(found).__name__}, not the workbench.",
+                    f"The variable {_BENCH_NAME} holds {type(bench).__name__}, not the workbench.",
                     hint=f"rename it, or set {_BENCH_NAME} = materia_nb.Workbench()",
                     kind="no_bench",
                 )
-            found = Workbench()
-            self._push({_BENCH_NAME: found})
-        return found
+            bench = Workbench()
+            self._push({_BENCH_NAME: bench})
+        return bench
 
     @line_cell_magic
     @no_var_expand
@@ -64,7 +64,7 @@ class MateriaMagics(Magics):
         return None if registry.is_silenced(line, cell) else value
 
     def run(self, line: str, cell: str | None) -> Any:
-        """Find the verb, parse, and return what its handler returns."""
+        """Parse the line, run the verb, and return the result of its handler."""
         name, rest = registry.split_verb(line)
         if name in ("", "-h", "--help"):
             name, rest = "help", ""
@@ -114,10 +114,10 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
             offered = candidates(bench, words[:-1])
         except Exception:  # noqa: BLE001 - completion must never disturb typing
             offered = []
-        found = sorted({name for name in offered if name.startswith(typed)})
+        matching = sorted({name for name in offered if name.startswith(typed)})
         kind = "materia"
         return {
-            "completions": [SimpleCompletion(name, type=kind) for name in found],
+            "completions": [SimpleCompletion(name, type=kind) for name in matching],
             "suppress": True,
             "matched_fragment": typed,
         }
@@ -126,13 +126,13 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
 
 
 def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
-    """Offer what may stand behind the words ``before``."""
+    """Return the possible words after the words ``before``."""
     before = [word for word in before if word]
     if not before:
         return registry.first_words()
     seconds = registry.family(before[0]) if len(before) == 1 else []
-    if (whole := " ".join(before[:2])) in registry.VERBS and len(before) > 1:
-        before = [whole, *before[2:]]
+    if (two_words := " ".join(before[:2])) in registry.VERBS and len(before) > 1:
+        before = [two_words, *before[2:]]
     verb = registry.VERBS.get(before[0])
     if verb is None:
         return seconds
@@ -142,26 +142,26 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
         return _names(bench, last)
     return [
         *seconds,
-        *_names(bench, _place(verb, before[1:])),
+        *_names(bench, _next_positional(verb, before[1:])),
         *(name for name in options if name not in before),
     ]
 
 
-def _place(verb: registry.Verb, given: list[str]) -> registry.Argument | None:
-    """The positional argument that comes next."""
-    places = [argument for argument in verb.arguments if argument.placed]
-    taken, skip = 0, False
-    for word in given:
+def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
+    """Return the next positional argument."""
+    positional = [argument for argument in verb.arguments if argument.placed]
+    index, skip = 0, False
+    for word in typed_words:
         if skip:
             skip = False
         elif word == "--":
-            taken += taken < len(places) and places[taken].kind == "words"
+            index += index < len(positional) and positional[index].kind == "words"
         elif word.startswith("--"):
             argument = verb.options.get(word)
             skip = argument is not None and argument.kind == "option"
-        elif taken < len(places) and places[taken].kind != "words":
-            taken += 1
-    return places[taken] if taken < len(places) else None
+        elif index < len(positional) and positional[index].kind != "words":
+            index += 1
+    return positional[index] if index < len(positional) else None
 
 
 def _names(bench: Callable[[], Workbench], argument: registry.Argument | None) -> list[str]:
@@ -179,7 +179,7 @@ def _materia(wb: Workbench) -> list[str]:
 
 
 def _parts(wb: Workbench) -> list[str]:
-    """Loadouts and materia; where a name means both, the two that can be chosen."""
+    """Return loadouts and materia; a name of both with a prefix for each."""
     groups = {
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
         "materia": as_object(wb.loadouts.config.document.get("materia")),
@@ -199,10 +199,10 @@ def _sockets(wb: Workbench) -> list[str]:
 
 
 def _files(wb: Workbench) -> list[str]:
-    found = [*sorted(wb.project.glob("*")), *sorted(wb.project.glob("*/*"))]
+    paths = [*sorted(wb.project.glob("*")), *sorted(wb.project.glob("*/*"))]
     return [
         _quoted(str(path.relative_to(wb.project)))
-        for path in found
+        for path in paths
         if path.suffix in _CONFIG_SUFFIXES and path.is_file()
     ]
 
@@ -212,9 +212,9 @@ def _quoted(name: str) -> str:
 
 
 def _casts(wb: Workbench) -> list[str]:
-    """The latest casts by id, and those that have names by these too."""
+    """Return the ids of the latest casts, and the names of casts."""
     entries = wb.casts()
-    return [*(one.id for one in entries[:50]), *(_quoted(one.name) for one in entries if one.name)]
+    return [*(entry.id for entry in entries[:50]), *(_quoted(entry.name) for entry in entries if entry.name)]
 
 
 def _agents(_: Workbench) -> list[str]:
@@ -237,7 +237,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
 
 
 def name_cells(shell: InteractiveShell) -> Callable[[], None]:
-    """Let errors name the cells of a shell, as ``In[3]``; returns what ends that."""
+    """Let errors name the cells of a shell, as ``In[3]``; return a function that ends that."""
 
     def name(filename: str) -> str | None:
         named = shell.compile.format_code_name(filename)
@@ -251,7 +251,7 @@ _BEGINS: Final = "%materia "
 
 
 class QuestionLine(TokenTransformBase):
-    """Gives such a line, or ``x = %materia ...``, to the magic; ``%materia?`` alone stays IPython's."""
+    """Passes a line of ``%materia`` that ends in ``?`` to the magic; ``%materia?`` alone stays IPython's."""
 
     priority = 0  # before IPython's help, which has 5
 
@@ -261,20 +261,20 @@ class QuestionLine(TokenTransformBase):
 
     @classmethod
     def find(cls, tokens_by_line: Any) -> QuestionLine | None:
-        """Find the first such line."""
+        """Return the first such line."""
         for line in tokens_by_line:
             if len(line) < 3 or line[-2].string != "?":
                 continue
             magic: Any = EscapedCommand.find([line]) or MagicAssign.find([line])
             if magic is None:
                 continue
-            first = next((one for one in line if one.start[0] - 1 == magic.start_line), None)
+            first = next((token for token in line if token.start[0] - 1 == magic.start_line), None)
             if first is not None and first.line[magic.start_col :].startswith(_BEGINS):
-                return cls(next(one.start for one in line if one.string.strip()), magic)
+                return cls(next(token.start for token in line if token.string.strip()), magic)
         return None
 
     def transform(self, lines: list[str]) -> list[str]:
-        """Write the line as the call that it stands for."""
+        """Replace the line by a call of the magic."""
         done: list[str] = self._magic.transform(lines)
         return done
 
@@ -286,6 +286,8 @@ def take_questions(shell: InteractiveShell) -> None:
 
 
 def leave_questions(shell: InteractiveShell) -> None:
-    """Take that back."""
-    kept = shell.input_transformer_manager.token_transformers
-    kept[:] = [one for one in kept if one.__name__ != QuestionLine.__name__]
+    """Undo :func:`take_questions`."""
+    transformers = shell.input_transformer_manager.token_transformers
+    transformers[:] = [
+        transformer for transformer in transformers if transformer.__name__ != QuestionLine.__name__
+    ]

@@ -1,8 +1,8 @@
-"""The one list of verbs, which dispatch, help, completion and the docs read; and from a line to the arguments of a verb.
+"""The registry of verbs, which dispatch, help, completion and the docs read, and the parser of a line.
 
-A verb is one word or, in a family, two (``edit items``). Its arguments are the parameters of the function that does it,
-see :func:`verb`; one that only calls a method is made from that, see :func:`from_method`. Nothing in a line is expanded, since handoffs are full of braces; ``$name`` alone
-stands for the value of a variable, and an unknown one is an error.
+A verb is one word or, in a family, two (``edit items``). Its arguments are the parameters of its function, see
+:func:`verb`; a verb that only calls a method is made from the method, see :func:`from_method`. Nothing in a line is
+expanded, since handoffs contain many braces; only ``$name`` is replaced by the value of a variable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from materia_nb.magics.cast_display import running
 _Completes: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
 ]
-"""What kind of name an argument takes, for tab completion."""
+"""The kinds of names that tab completion offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Argument:
     """One argument of a verb.
 
     Attributes:
-        name: as it is called in help; an option is written ``--name``.
-        help: what it is, in a few words.
+        name: its name in help; an option is written ``--name``.
+        help: its meaning, in a few words.
         kind: ``word``; ``words`` takes all up to ``--``; ``rest`` the remaining line as it stands;
             ``option`` takes a value; ``flag`` none.
-        required: whether the verb needs it (not for options and flags).
-        whole: whether it must be a whole number.
-        completes: what tab completion offers for it.
-        choices: the words that it may be, if they are known; tab completion offers them.
+        required: True if the verb needs it (not for options and flags).
+        whole: True if it must be a whole number.
+        completes: the names that tab completion offers.
+        choices: the possible words, if they are known; tab completion offers them.
     """
 
     name: str
@@ -54,17 +54,17 @@ class Argument:
 
     @property
     def key(self) -> str:
-        """Its name among the parsed arguments."""
+        """The name among the parsed arguments."""
         return self.name.lstrip("-").replace("-", "_")
 
     @property
     def placed(self) -> bool:
-        """Whether its place says which it is, rather than its name."""
+        """True if it is positional."""
         return self.kind in ("word", "words", "rest")
 
     @property
     def shown(self) -> str:
-        """How it is written in a usage line."""
+        """The form in a usage line."""
         text = self.name.upper() if self.placed else self.name
         if self.kind == "option":
             text = f"{self.name} {self.key.upper()}"
@@ -77,7 +77,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a verb: the bench, the parsed arguments, the cell's body if there is one, the user's names."""
+    """One call of a verb: the workbench, the parsed arguments, the body of the cell if there is one, the user's variables."""
 
     bench: Workbench
     arguments: Mapping[str, Any]
@@ -89,26 +89,26 @@ class Call:
         """The current cast; raises MateriaError when there is none."""
         return self.bench.current
 
-    def body_or(self, given: Any) -> Any:
-        """Return the body of the cell; without one, what was given behind the verb."""
-        return given if self.body is None else self.body
+    def body_or(self, value: Any) -> Any:
+        """Return the body of the cell; without one, the value after the verb."""
+        return value if self.body is None else self.body
 
-    def request(self, given: Any) -> Any:
-        """Return what was given behind the verb, with the body of the cell, if there is one, below it."""
-        return given if self.body is None else f"{given}\n{self.body.strip()}".strip()
+    def request(self, value: Any) -> Any:
+        """Return the text after the verb, followed by the body of the cell if there is one."""
+        return value if self.body is None else f"{value}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Call], Any]
 _H = TypeVar("_H", bound=Callable[..., Any])
 Rest: TypeAlias = Any
-"""Annotates the parameter of a verb that takes the remaining line as it stands."""
+"""Annotates the parameter of a verb that takes the rest of the line unparsed."""
 Several: TypeAlias = Any
 """Annotates the parameter of a verb that takes all words up to ``--``, as a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb of ``%materia``: ``cell`` says whether it takes the body of a ``%%materia`` cell."""
+    """A verb of ``%materia``; ``cell`` tells if it takes the body of a ``%%materia`` cell."""
 
     name: str
     summary: str
@@ -119,8 +119,8 @@ class Verb:
 
     @property
     def options(self) -> dict[str, Argument]:
-        """Its options and flags by name."""
-        return {one.name: one for one in self.arguments if not one.placed}
+        """The options and flags by name."""
+        return {argument.name: argument for argument in self.arguments if not argument.placed}
 
     @property
     def usage(self) -> str:
@@ -136,13 +136,13 @@ _WORDS: Final = read_package_toml(__file__, "words.toml")
 GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 """The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
-"""What a first word means that is not a verb by itself."""
+"""The summaries of first words that are not verbs by themselves."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     word: hint for words, hint in _WORDS["instead"].items() for word in words.split()
 }
-"""What people type for a verb that has another name, and what to do instead."""
+"""Hints by words that people type for a verb with another name."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""What a verb is given in a terminal (``materia VERB``): the verbs by that."""
+"""The verbs of a terminal (``materia VERB``) by the object that they get there."""
 
 
 def verb(
@@ -153,16 +153,19 @@ def verb(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> Callable[[_H], _H]:
-    """Register a function as a verb: the parameters behind the call are its arguments, its docstring is their help and the summary.
+    """Register a function as a verb: its parameters after the call are the arguments, its docstring has summary and help.
 
-    A parameter that can only be named is an option, or a flag if it is a bool. ``changed`` has fields of an
-    :class:`Argument` that are otherwise, by parameter.
+    A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of an
+    :class:`Argument`, by parameter.
     """
 
     def register(function: _H) -> _H:
         _, *parameters = inspect.signature(function).parameters.values()
         summary, helps = _documented(function)
-        arguments = {one.name: _argument(one, helps, changed.get(one.name, {})) for one in parameters}
+        arguments = {
+            parameter.name: _argument(parameter, helps, changed.get(parameter.name, {}))
+            for parameter in parameters
+        }
         _add(name, summary, lambda call: function(call, **_values(arguments, call)), arguments, cell, example)
         return function
 
@@ -177,14 +180,14 @@ def _add(
     cell: Literal["never", "may", "must"],
     example: str,
 ) -> None:
-    ordered = sorted(arguments.values(), key=lambda one: one.kind in ("words", "rest"))
+    ordered = sorted(arguments.values(), key=lambda argument: argument.kind in ("words", "rest"))
     VERBS[name] = Verb(name, summary, handler, tuple(ordered), cell, example or f"%materia {name}")
 
 
 def _values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
-    """Return the arguments that were given, by parameter."""
-    found = {key: call.arguments.get(one.key) for key, one in arguments.items()}
-    return {key: value for key, value in found.items() if value is not None}
+    """Return the values of arguments, by parameter."""
+    values = {key: call.arguments.get(argument.key) for key, argument in arguments.items()}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def value_of(_: Call, value: Any) -> Any:
@@ -193,13 +196,13 @@ def value_of(_: Call, value: Any) -> Any:
 
 
 def status_after(call: Call, _: object) -> Any:
-    """Show how the cast stands by then."""
+    """Show the status of the cast."""
     return status_view(call.cast.now)
 
 
-def step_after(call: Call, made: object) -> Any:
-    """Show the step that the cast is at by then, or the lane whose step was made."""
-    return step_view(call.cast.now, lane=made.lane if isinstance(made, StepRecord) else "")
+def step_after(call: Call, result: object) -> Any:
+    """Show the current step of the cast, or of the lane that made a step."""
+    return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 
 _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
@@ -211,7 +214,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Edits": lambda call: call.cast.edit,
     "Approvals": lambda call: call.cast.approvals,
 }
-"""Where a verb finds the object whose method it calls, by the class of the method."""
+"""Functions that return the object whose method a verb calls, by the class of the method."""
 
 _COMPLETES: Final[Mapping[str, _Completes]] = {
     "loadout": "loadout",
@@ -221,7 +224,7 @@ _COMPLETES: Final[Mapping[str, _Completes]] = {
     "cast": "cast",
     "panel": "panel",
 }
-"""What tab completion offers for a parameter, by its name."""
+"""The names that tab completion offers for a parameter, by its name."""
 
 
 def from_method(
@@ -236,32 +239,32 @@ def from_method(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> None:
-    """Register a verb that calls a method: the signature gives its arguments, the docstring their help and the summary.
+    """Register a verb that calls a method: the signature has the arguments, the docstring their help and the summary.
 
-    A parameter that can only be named is an option, or a flag if it is a bool; the last of the others takes the rest of
-    the line, and the body of the cell below it.
+    A keyword-only parameter is an option, or a flag if it is a bool; the last of the others takes the rest of the line,
+    and the body of the cell after it.
 
     Args:
         name: the verb.
-        method: of one of the classes that a call of a verb knows.
-        show: makes what is shown of the value that the method returned.
-        only: the parameters that a line can give, with blanks between; all if left out.
-        cell: whether it takes the body of a cell.
-        runs: whether it may take long, so that a bar shows how far the cast is.
-        example: how it is used.
-        changed: fields of its :class:`Argument` that are otherwise, by parameter.
+        method: a method of one of the classes in ``_OWNERS``.
+        show: returns the value to show, from the value that the method returned.
+        only: the parameters that a line can set, separated by blanks; all if left out.
+        cell: tells if it takes the body of a cell.
+        runs: True if it may take long, so that a bar shows the progress of the cast.
+        example: an example.
+        changed: overrides fields of an :class:`Argument`, by parameter.
     """
     parameters = inspect.signature(method).parameters
-    given = only.split() or [key for key in parameters if key != "self"]
+    keys = only.split() or [key for key in parameters if key != "self"]
     summary, helps = _documented(method)
     last = next(
-        (key for key in reversed(given) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), ""
+        (key for key in reversed(keys) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), ""
     )
     rest: dict[str, dict[str, Any]] = {}
     if last and not _is_whole(parameters[last]):
         rest[last] = {"kind": "rest"} if cell == "never" else {"kind": "rest", "required": False}
     arguments = {
-        key: _argument(parameters[key], helps, {**rest.get(key, {}), **changed.get(key, {})}) for key in given
+        key: _argument(parameters[key], helps, {**rest.get(key, {}), **changed.get(key, {})}) for key in keys
     }
     owner = _OWNERS[method.__qualname__.partition(".")[0]]
 
@@ -270,13 +273,13 @@ def from_method(
         if call.body is not None:
             values[last] = call.request(values.get(last, ""))
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
-            what = arguments[last].name
-            raise usage_error(f"The {what} is missing.", f"write it after {name}, or in a cell")
-        places: list[Any] = []
-        for key in [key for key, one in arguments.items() if one.placed and key in values]:
+            missing_name = arguments[last].name
+            raise usage_error(f"The {missing_name} is missing.", f"write it after {name}, or in a cell")
+        positional: list[Any] = []
+        for key in [key for key, argument in arguments.items() if argument.placed and key in values]:
             value = values.pop(key)
-            places += value if arguments[key].kind == "words" else [value]
-        act = partial(getattr(owner(call), method.__name__), *places, **values)
+            positional += value if arguments[key].kind == "words" else [value]
+        act = partial(getattr(owner(call), method.__name__), *positional, **values)
         if not runs:
             return show(call, act())
         with running(call.cast):
@@ -291,10 +294,10 @@ def _is_whole(parameter: inspect.Parameter) -> bool:
 
 
 def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
-    """Make an argument of a parameter; one that is not explained has the help that several verbs share."""
+    """Return the argument of a parameter; one without help of its own gets the help that several verbs share."""
     key, kind = parameter.name, str(parameter.annotation)
     name = key.rstrip("_")  # as in from_, which Python has a meaning for
-    made = Argument(
+    argument = Argument(
         name,
         helps.get(key) or _WORDS["arguments"].get(key, ""),
         "rest" if kind == "Rest" else "words" if kind == "Several" else "word",
@@ -304,10 +307,10 @@ def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: M
     )
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         option: Literal["flag", "option"] = "flag" if kind == "bool" else "option"
-        made = replace(made, name=f"--{name.replace('_', '-')}", kind=option, required=False)
+        argument = replace(argument, name=f"--{name.replace('_', '-')}", kind=option, required=False)
     elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        made = replace(made, kind="words", required=False)
-    return replace(made, **changed)
+        argument = replace(argument, kind="words", required=False)
+    return replace(argument, **changed)
 
 
 _MARKS: Final = re.compile(r"``| \(R\d+\)")
@@ -315,27 +318,27 @@ _ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The first paragraph of a method's docstring, and what it says of each parameter; without the marks of code."""
+    """Return the summary in a docstring and the help of each parameter, without code marks."""
     doc = _MARKS.sub("", inspect.getdoc(method) or "")
-    _, _, behind = doc.partition("\nArgs:\n")
-    entries = _ENTRY.findall(behind.partition("\n\n")[0])
+    _, _, args_section = doc.partition("\nArgs:\n")
+    entries = _ENTRY.findall(args_section.partition("\n\n")[0])
     return " ".join(doc.partition("\n\n")[0].split()), {
         name: " ".join(text.split()).removesuffix(".") for name, text in entries
     }
 
 
 def first_words() -> list[str]:
-    """The first words of all verbs, in the order of the help."""
-    return [word for words in GROUPS.values() for word in words.split()]
+    """Return the first words of all verbs, in the order of the help."""
+    return [word for group in GROUPS.values() for word in group.split()]
 
 
 def family(word: str) -> list[str]:
-    """The second words of the verbs that begin with ``word``."""
+    """Return the second words of the verbs that begin with ``word``."""
     return [name.partition(" ")[2] for name in VERBS if name.startswith(f"{word} ")]
 
 
 def find_verb(name: str) -> Verb:
-    """Return the verb of that name; raises MateriaError with what was meant otherwise."""
+    """Return the verb of that name; raise MateriaError with a suggestion if there is none."""
     if name in VERBS:
         return VERBS[name]
     if seconds := family(name):
@@ -345,7 +348,7 @@ def find_verb(name: str) -> Verb:
 
 
 def meant_by(name: str, verbs: Sequence[str]) -> str:
-    """Return what to type instead of a word that is not a verb."""
+    """Return a hint for a word that is not a verb."""
     return _SYNONYMS.get(name.lower()) or did_you_mean(name, verbs)
 
 
@@ -357,20 +360,20 @@ def help_text(name: str | None = None) -> str:
         return "\n\n".join(map(_verb_help, verbs or [find_verb(name)]))
     width = max(map(len, first_words()))
     lines = ["Materia NB: load a loadout, cast it, look at every handoff."]
-    for title, words in GROUPS.items():
-        lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word)}" for word in words.split())]
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word)}" for word in group.split())]
     lines += ["", "%materia help VERB explains one. $name is replaced by the value of a variable."]
     return "\n".join(lines)
 
 
 def summary_of(word: str) -> str:
-    """What a first word does, and the second words that it can have."""
-    words = VERBS[word].summary if word in VERBS else FAMILIES[word]
-    return f"{words} ({word} {', '.join(family(word))})" if family(word) else words
+    """Return the summary of a first word, and its second words."""
+    summary = VERBS[word].summary if word in VERBS else FAMILIES[word]
+    return f"{summary} ({word} {', '.join(family(word))})" if family(word) else summary
 
 
 def _verb_help(verb: Verb) -> str:
-    """Return what one verb does, its usage, its arguments and an example."""
+    """Return the summary, the usage, the arguments and an example of a verb."""
     lines = [verb.summary, "", f"  {verb.usage}"]
     if verb.cell == "may":
         lines.append(f"  %%materia {verb.name}   with the text in the cell")
@@ -388,67 +391,69 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 class Split(NamedTuple):
-    """A line taken apart: its verb and what follows it."""
+    """A line split into its verb and the rest."""
 
     verb: str
     rest: str
 
 
 def split_verb(line: str) -> Split:
-    """Take the verb off a line, of two words where there is such a one; a trailing ``;``, which IPython users write, is dropped."""
+    """Split a line into its verb, of two words if there is one, and the rest; drop a trailing ``;``, which IPython users write."""
     line = line.strip()
     if line.endswith(";"):
         line = line[:-1].rstrip()
     name, _, rest = line.partition(" ")
-    second, _, behind = rest.strip().partition(" ")
+    second, _, remainder = rest.strip().partition(" ")
     if f"{name} {second}" in VERBS:
-        return Split(f"{name} {second}", behind.strip())
+        return Split(f"{name} {second}", remainder.strip())
     return Split(name, rest.strip())
 
 
 def is_silenced(line: str, cell: str | None) -> bool:
-    """Whether a semicolon at the end of the line asks for no output; what stands in a cell is text, never asked."""
+    """Return True if a semicolon at the end of the line suppresses the output; the text of a cell cannot."""
     return cell is None and line.rstrip().endswith(";")
 
 
 def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse what follows the verb; raises MateriaError that shows the usage."""
-    given: dict[str, Any] = {}
-    places = [argument for argument in verb.arguments if argument.placed]
+    """Parse the rest of a line; raise MateriaError with the usage if that fails."""
+    values: dict[str, Any] = {}
+    positional = [argument for argument in verb.arguments if argument.placed]
     position, only_words = 0, False
     while match := _WORD.match(rest, position):
         raw = match.group(1)
         if raw == "--" and not only_words:
             position, only_words = match.end(), True
-            if places and places[0].kind == "words" and places[0].key in given:
-                places.pop(0)
+            if positional and positional[0].kind == "words" and positional[0].key in values:
+                positional.pop(0)
         elif raw.startswith("--") and not only_words:
-            position = _option(verb, rest, match, given, names)
-        elif not places and (seconds := family(verb.name)):
+            position = _option(verb, rest, match, values, names)
+        elif not positional and (seconds := family(verb.name)):
             raise _wrong(verb, f"{verb.name} has no {raw!r}: {did_you_mean(raw, seconds)}.")
-        elif not places:
+        elif not positional:
             raise _wrong(verb, f"{raw!r} is one argument too many.")
-        elif places[0].kind == "words":
-            given.setdefault(places[0].key, []).append(_typed(verb, places[0], _value(raw, names)))
+        elif positional[0].kind == "words":
+            values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], _value(raw, names)))
             position = match.end()
-        elif places[0].kind == "rest":
-            given[places.pop(0).key] = _value(rest[position:].strip(), names)
+        elif positional[0].kind == "rest":
+            values[positional.pop(0).key] = _value(rest[position:].strip(), names)
             position = len(rest)
         else:
-            argument = places.pop(0)
-            given[argument.key] = _typed(verb, argument, _value(raw, names))
+            argument = positional.pop(0)
+            values[argument.key] = _typed(verb, argument, _value(raw, names))
             position = match.end()
-    missing = next((one for one in places if one.required and one.key not in given), None)
+    missing = next(
+        (argument for argument in positional if argument.required and argument.key not in values), None
+    )
     if missing:
         raise _wrong(verb, f"{missing.name.upper()} is missing: {missing.help}.")
-    return given
+    return values
 
 
 def _option(
     verb: Verb,
     rest: str,
     match: re.Match[str],
-    given: dict[str, Any],
+    values: dict[str, Any],
     names: Mapping[str, Any],
 ) -> int:
     name, equals, inline = match.group(1).partition("=")
@@ -457,15 +462,15 @@ def _option(
         near = did_you_mean(name, verb.options) if verb.options else f"{verb.name} takes none"
         raise _wrong(verb, f"There is no option {name}: {near}")
     if argument.kind == "flag":
-        given[argument.key] = True
+        values[argument.key] = True
         return match.end()
     if equals:
-        given[argument.key] = _typed(verb, argument, _value(inline, names))
+        values[argument.key] = _typed(verb, argument, _value(inline, names))
         return match.end()
     following = _WORD.match(rest, match.end())
     if following is None:
         raise _wrong(verb, f"{name} needs a value: {argument.help}.")
-    given[argument.key] = _typed(verb, argument, _value(following.group(1), names))
+    values[argument.key] = _typed(verb, argument, _value(following.group(1), names))
     return following.end()
 
 
@@ -497,5 +502,5 @@ def _typed(verb: Verb, argument: Argument, value: Any) -> Any:
         raise _wrong(verb, f"{argument.name} must be a whole number, not {value!r}.") from None
 
 
-def _wrong(verb: Verb, what: str) -> MateriaError:
-    return usage_error(what, f"the usage is: {verb.usage}")
+def _wrong(verb: Verb, message: str) -> MateriaError:
+    return usage_error(message, f"the usage is: {verb.usage}")

@@ -78,29 +78,31 @@ def _estimate(
     """
     bound = None if most is None else most_of(most)
     yes, no_output = _chances(satisfied), _failing(failed)
-    made = call.bench.estimate(loadout, request, items, yes, failed=no_output, answer=answer, model=model)
+    estimate = call.bench.estimate(loadout, request, items, yes, failed=no_output, answer=answer, model=model)
     if bound is not None:
-        _refuse_above(made, *bound)
-    return made
+        _refuse_above(estimate, *bound)
+    return estimate
 
 
-def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
+def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
     """Raise MateriaError (``over_limit``) where the mean is above a maximum, or where that cannot be known (R56)."""
-    total, priced = made.total, made.total.cost is not None and not made.unpriced
+    total, priced = estimate.total, estimate.total.cost is not None and not estimate.unpriced
     means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
-    used = means.get(of.of, total.cost.mean if total.cost is not None else 0.0)
+    used = means.get(bound.of, total.cost.mean if total.cost is not None else 0.0)
     hint = None
-    if of.of == "seconds" or (of.of == "cost" and made.sockets and not priced):
+    if bound.of == "seconds" or (bound.of == "cost" and estimate.sockets and not priced):
         without = "no time is estimated"
-        if of.of == "cost":
-            without = f"there is no price for {', '.join(made.unpriced)}"
+        if bound.of == "cost":
+            without = f"there is no price for {', '.join(estimate.unpriced)}"
             hint = '"prices" in the config set them; those of known models come with pip install "materia-nb[models]"'
-        what = f"Whether a cast takes more than {most:g} {of.unit} is not known: {without}"
-    elif used > most:
-        what = f"A cast takes some {of.form.format(round(used, 4))} {of.unit} on average, more than {most:g}"
+        message = f"Whether a cast takes more than {maximum:g} {bound.unit} is not known: {without}"
+    elif used > maximum:
+        message = f"A cast takes some {bound.form.format(round(used, 4))} {bound.unit} on average, more than {maximum:g}"
     else:
         return
-    raise MateriaError(f"{what}.", where=made.graph.name, hint=hint, more=[made.line], kind="over_limit")
+    raise MateriaError(
+        f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit"
+    )
 
 
 @verb("explore simulate", example="%materia explore simulate Plan-Build-Eval --n 200 --satisfied 0.7")
@@ -146,24 +148,24 @@ def _prompts(
         rework: send work back once wherever possible
         later: include later turns: of conversations, and one repair per socket
     """
-    sides = [one.strip() for one in str(contexts).split(",") if one.strip()]
+    sides = [context.strip() for context in str(contexts).split(",") if context.strip()]
     return call.bench.prompts(loadout, request, items, sides, rework=rework, later=later)
 
 
 def _lengths(text: str) -> list[int]:
-    found: list[int] = []
+    lengths: list[int] = []
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
             raise usage_error(f"{text!r} does not say how long lists are.", "write 0-3, or 2,5")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        lengths += range(int(first), int(last or first) + 1)
+    return lengths
 
 
-def _chances(given: object) -> Chances:
-    if isinstance(given, float | int | tuple | dict):
-        return given
-    text = str(given)
+def _chances(value: object) -> Chances:
+    if isinstance(value, float | int | tuple | dict):
+        return value
+    text = str(value)
     pairs = [piece.rpartition("=") for piece in text.split(",")]
     try:
         if len(pairs) == 1 and not pairs[0][1]:
@@ -175,11 +177,11 @@ def _chances(given: object) -> Chances:
         ) from None
 
 
-def _failing(given: object) -> PerSocket:
+def _failing(value: object) -> PerSocket:
     """Return the chances to fail, of which each is one number."""
-    chances = _chances(given)
+    chances = _chances(value)
     each = chances.values() if isinstance(chances, Mapping) else (chances,)
-    if any(isinstance(one, tuple) for one in each):
+    if any(isinstance(chance, tuple) for chance in each):
         raise usage_error("A chance to fail is one number.", "write 0.1, or Build=0.1")
     return cast("PerSocket", chances)
 
@@ -207,11 +209,13 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
     """
     bench = call.bench
     if visit:
-        made = bench.current.steps
-        step = made.at(_number(a))
-        return bench.compare(previous_visit(made, step.number), step)
+        own_steps = bench.current.steps
+        step = own_steps.at(_number(a))
+        return bench.compare(previous_visit(own_steps, step.number), step)
     if steps:
-        return bench.compare(*(bench.current.steps.at(_number(-1 if one is None else one)) for one in (a, b)))
+        return bench.compare(
+            *(bench.current.steps.at(_number(-1 if argument is None else argument)) for argument in (a, b))
+        )
     return bench.compare(a, b or bench.current)
 
 
@@ -228,12 +232,12 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
         raise usage_error("Only one replay at a time can continue.", "open the cast, then replay --go-on")
     if all_:
         return bench.casts.replay(loadout)
-    found = bench.current.replay(bench.graph(loadout))
-    return status_view(bench.casts.take(found.go_on()).now) if go_on else found
+    replay = bench.current.replay(bench.graph(loadout))
+    return status_view(bench.casts.take(replay.go_on()).now) if go_on else replay
 
 
-def _number(given: object) -> int:
-    text = str(given)
+def _number(value: object) -> int:
+    text = str(value)
     try:
         return int(text)
     except ValueError:
@@ -264,14 +268,14 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
     data = dict(current.state if step is None else current.steps.at(step).after.data)
     if path is None:
         return JsonView("state", data)
-    found = compile_query(str(path))(data)
-    if not found:
+    matches = compile_query(str(path))(data)
+    if not matches:
         raise MateriaError(
             f"There is nothing at {path!r} in the state.",
             hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
         )
     name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
-    return JsonView(name, found[0] if len(found) == 1 else found)
+    return JsonView(name, matches[0] if len(matches) == 1 else matches)
 
 
 @verb("steps")
