@@ -33,8 +33,8 @@ from materia_nb.insight.scripted_answers import (
     EdgeRef,
     ScriptedResult,
     check_list_lengths,
-    failure_of,
     is_not_asked,
+    sample_failure,
     sockets_with_detours,
     sockets_without_samples,
     without_prompts,
@@ -144,7 +144,8 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
 def _pin(visits: Sequence[Move]) -> str | ByVisit:
     """Return the pin of a socket for these visits, one after the other."""
     answers: list[str | Failure] = [
-        failure_of(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
+        sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text
+        for move in visits
     ]
     first = answers[0]
     return first if isinstance(first, str) and len(set(answers)) == 1 else ByVisit(answers)

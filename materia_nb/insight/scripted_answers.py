@@ -357,7 +357,7 @@ def _no_answer(socket_rules: SocketRules, reason: str = "") -> MateriaError:
 # -- playing visits --------------------------------------------------------------------------
 
 
-def failure_of(result: Result) -> Failure:
+def sample_failure(result: Result) -> Failure:
     """Return a failure that has this result."""
     kind = result.kinds[0] if result.kinds else "failed"
     return Failure(kind, "It failed, to show where that leads.")
@@ -390,7 +390,7 @@ def scripted_turns(
         else:
             text = SAMPLE if visit.mode in socket_rules.any_text else answer.text
             if answer.result.silent:
-                step, text = recovery.fail(rules, state, failure_of(answer.result)), ""
+                step, text = recovery.fail(rules, state, sample_failure(answer.result)), ""
             else:
                 step = outputs.output(rules, state, text)
             is_refused = step.state.at is not None and step.state.at.repairs > visit.repairs

@@ -534,7 +534,7 @@ class AnswerKey(NamedTuple):
     graph: Graph | None = None
 
 
-def answer_key(mine: Numbers) -> dict[str, AnswerKey]:
+def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
     """Return the right answers of a lesson that was checked, by question."""
     asks, graph = mine._asks, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
     return {name: AnswerKey(truth, asks[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001

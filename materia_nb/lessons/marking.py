@@ -62,7 +62,7 @@ def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
         MateriaError: there is no such lesson (``unknown_lesson``).
     """
     needs_one_of(lesson, checks.QUESTIONS, f"There is no lesson {lesson!r}.", "unknown_lesson")
-    return checks.answer_key(_run_lesson(lesson, learner))
+    return checks.lesson_key(_run_lesson(lesson, learner))
 
 
 def _run_lesson(lesson: str, learner: str) -> checks.Numbers:

@@ -308,12 +308,12 @@ def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
         yield report
 
 
-Status: TypeAlias = Callable[[], tuple[int, int, str]]
+ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
 """Returns the number done, the total, 0 where it is unknown, and the words beside the bar."""
 
 
 @contextmanager
-def _progress_bar(status: Status) -> Iterator[Callable[[], None]]:
+def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
     """Show a tqdm bar while the block runs, once it has taken long enough; yield the function that updates the bar."""
     bar: Any = None
     output: Any = None

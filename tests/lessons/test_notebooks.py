@@ -370,7 +370,7 @@ def test_the_shortest_verdicts_are_looked_for_by_casting(bench):
         (5, "Socket-1", "text"),
         (["a", "b"], ["a", "c"], "The first one is right"),
         (["a"], ["a", "c"], "The first one is right"),
-        (["b"], ["a"], "wrong at the first"),
+        (["b"], ["a"], "first one is wrong"),
         (["a", "end"], ["a"], "end is not a socket"),
     ],
 )

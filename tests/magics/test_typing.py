@@ -59,7 +59,8 @@ def test_a_message_about_a_draft_and_an_answer_reach_their_verb(asked, prose):
 
 @EACH
 def test_a_prompt_layer_a_value_and_a_correction_may_be_any_prose(asked, prose):
-    assert prose.strip() in run(asked, f"%%materia edit prompt task\n{prose}").prompt.text
+    run(asked, f"%%materia edit prompt task\n{prose}")
+    assert prose.strip() in asked.user_ns["wb"].current.now.prompt.text
     run(asked, "%%materia reply\nfirst")
     run(asked, f"%%materia edit output\n{prose}")
     assert asked.user_ns["wb"].current.steps[-1].output.strip() == prose.strip()
