@@ -70,7 +70,7 @@ class LaneWork(Work):
         self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
 
     def _is_alone(self) -> bool:
-        """Whether no other lane works in the directory of this one, around it or inside."""
+        """Return whether no other lane works in the directory of this lane, in a parent or in a subdirectory of it."""
         folder = (self.base / self.session.state.scope.cwd).resolve()
         others = (
             (self.base / lane.session.state.scope.cwd).resolve()
@@ -87,11 +87,11 @@ class LaneWork(Work):
 
 
 class Lanes:
-    """The lanes of one time that items were handed out. Whoever holds the cast calls it.
+    """The lanes of one fork of a cast. Its methods are called under the lock of the cast.
 
     Attributes:
-        number: which time in the cast it is.
-        stuck: whether nothing can go on before a person has answered.
+        number: number of the fork in the cast.
+        stuck: True if no lane can continue before a person has answered.
     """
 
     def __init__(self, main: Work) -> None:
@@ -181,7 +181,7 @@ class Lanes:
         return pending(self._main.rules, self._main.session)
 
     def _start_next(self, left: set[str], rests: set[str]) -> str | None:
-        """Let the next lane go on that may, while fewer are at work than may be (P4); which it was, None where none may."""
+        """Start the next eligible lane if fewer than the maximum are running (P4); return its name, or None."""
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
             return None
@@ -215,7 +215,7 @@ class Lanes:
         return name
 
     def _take_next(self) -> str | None:
-        """Take what came of the next job; its lane, None where nothing came yet or nobody wants it any more."""
+        """Handle the result of the next finished job; return its lane, or None if none has finished or its result is not wanted."""
         try:
             name, job, result = platform.resting(partial(self._came.get, timeout=_LOOK_S))
         except queue.Empty:
@@ -231,7 +231,7 @@ class Lanes:
         return name
 
     def _give_up(self) -> None:
-        """End what is asked, for an interrupt; what cannot be ended is left behind, and what it says is thrown away."""
+        """Stop all running jobs after an interrupt; the result of a job that cannot be stopped is discarded."""
         self._main.stop.set()
         for _, job in self._asked.values():
             job.drop()

@@ -310,7 +310,7 @@ class Runner(Work):
             self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
-        """Carry out a command: behind a step that is being made, or not at all then (``busy``)."""
+        """Run a command after the current step, or refuse it while a step runs (``busy``)."""
         if not while_running:
             self.refuse_while_running()
         with self.lock():
@@ -318,7 +318,7 @@ class Runner(Work):
             self.run_command(command, *arguments)
 
     def and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
-        """Carry out a command in the cast or a lane of it, whose agent then goes on."""
+        """Run a command in the cast or one of its lanes, then let its agent continue."""
         with self.lock():
             self.begin()
             work.run_command(command, *arguments)
@@ -327,9 +327,9 @@ class Runner(Work):
             self.write_derived()
 
     def keep(self, events: Events, *, later: bool = False) -> None:
-        """Fold events, write them to the journal, then believe the session that they make and tell the watchers.
+        """Fold events, write them to the journal, then adopt the session that they lead to and call the watchers.
 
-        With ``later`` they wait for the next write, which is to follow in the same call, see :meth:`write_waiting`.
+        With ``later`` the events are queued for the next write in the same call, see :meth:`write_waiting`.
         """
         with self.recording:
             if events:
@@ -359,7 +359,7 @@ class Runner(Work):
             self.followers.report_events(untold)
 
     def write_waiting(self) -> None:
-        """Write what waits for the next write, if anything does, and tell the watchers."""
+        """Write the queued events, if any, and call the watchers."""
         if self._unwritten:
             with self.recording:
                 self._write([], self.session)
@@ -367,9 +367,9 @@ class Runner(Work):
                 self._tell_followers()
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:
-        """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
+        """Append the queued and the given lines to the journal, then adopt ``session``; on failure keep the old session.
 
-        An interrupt between the two would leave the session behind its journal, so it is then read again.
+        An interrupt between the two would leave the session behind its journal, so the journal is then read again.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
         self._astray, before = True, self._written
@@ -417,7 +417,7 @@ class Runner(Work):
         self.keep((event,))
 
     def file_snapshots(self) -> FileSnapshots:
-        """Return what keeps the files."""
+        """Return the snapshots of the directory that the cast works in."""
         if self._kept is None or self._kept.folder != self.base:
             self._kept = self.keeper_of(self.base, own=bool(self.session.folder))
         return self._kept
@@ -508,7 +508,7 @@ class Runner(Work):
 
     @property
     def lanes_at_work(self) -> bool:
-        """Whether the cast is in the middle of its lanes."""
+        """True while lanes are running."""
         return lanes_running(self.session) is not None
 
     @property
@@ -542,7 +542,7 @@ class Runner(Work):
 
     @property
     def stuck(self) -> bool:
-        """Whether lanes are at work and nothing can go on before a person has answered in one of them."""
+        """True if lanes are running and none can continue before a person has answered."""
         return lanes_running(self.session) is not None and self.lanes.stuck
 
     def answered_by(self, socket: str) -> str | None:
@@ -576,7 +576,7 @@ class Runner(Work):
             self.write_waiting()
 
     def write_now(self) -> None:
-        """Write what follows from the journal at once; to be called by whoever does not hold the lock."""
+        """Write the derived files now. The caller must not hold the lock."""
         with self.lock():
             self.write_derived()
 
@@ -600,7 +600,7 @@ class Runner(Work):
                 close_servers(str(self.files.path))
 
     def nothing_is_due(self) -> None:
-        """Take it that everything that follows from the journal is written."""
+        """Record that all derived files are up to date."""
         self._artifacts.mark_written(self.session)
         if self.session.state.status in _OVER and self.journal is not None:
             self.journal.rest()

@@ -61,7 +61,7 @@ def now() -> int:
 
 
 def clean(text: str) -> str:
-    """Return text as UTF-8 can keep it."""
+    """Return text with every character that UTF-8 cannot encode replaced."""
     return to_bytes(text).decode()
 
 
@@ -86,7 +86,7 @@ def without_keys(call: ToolCall) -> ToolCall:
 
 
 def over(session: Session) -> MateriaError:
-    """Return the error of going on with a cast that is over or held."""
+    """Return the error for an attempt to continue a cast that is over or held."""
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
     if hold is not None:
@@ -349,7 +349,7 @@ class Work(ABC):
         return Job(run, take)
 
     def _timed(self, work: Callable[[], object]) -> object:
-        """Wait for an agent or a process, and measure for how long; the next event of the visit tells it."""
+        """Run an agent or a process and measure its working time, which the next event of the visit reports."""
         started = now()
         try:
             return resting(work)
@@ -357,12 +357,12 @@ class Work(ABC):
             self.worked += max(0, now() - started)
 
     def took(self) -> int:
-        """Return what was measured, to be told now."""
+        """Return the measured working time in milliseconds, and reset it."""
         worked, self.worked = self.worked, 0
         return worked
 
     def _tell(self, event: ev.Event) -> None:
-        """Write an event that tells how a process is run, and changes nothing else."""
+        """Record an event about a process, which changes nothing else."""
         self.apply(lambda _rules, _session, _ts: (event,))
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
@@ -414,7 +414,7 @@ class Work(ABC):
         return Job(run, take, drop, at_once=at_once is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
-        """Take what an agent answered or raised; whether the same line of work may go on."""
+        """Handle what an agent answered or raised; return whether this line of work may continue."""
         if isinstance(answer, Asking):
             self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.took())
             return False
@@ -450,7 +450,7 @@ class Work(ABC):
         return used if cost is None else used._replace(cost=cost)
 
     def _take(self, visit: Visit, agent: Agent, telling: Telling) -> None:
-        """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
+        """Handle a report of an agent while it answers; reports from a turn that is over are ignored."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
@@ -469,7 +469,7 @@ class Work(ABC):
                 self.run_command(decide.spent, self._priced(agent, visit, used))
 
     def handle_reply(self, reply: Answer) -> None:
-        """Take an output of the socket that waits, as it was given: without keys, and with what this line of work knows of it."""
+        """Handle a reply for the waiting socket: redact it, add the changed files and the working time, and apply it."""
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - what is answered was entered
         socket_rules = self.rules.sockets[visit.socket]
@@ -517,7 +517,7 @@ class Work(ABC):
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
     def _look(self) -> FilesSeen | None:
-        """Look at the files of the project, for a visit whose protocol wants to know what changes."""
+        """Return the state of the project's files, for a protocol that checks which files a visit changes."""
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)
 
@@ -532,7 +532,7 @@ class Work(ABC):
             self.messages.append(" ".join(str(error).split()))
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
-        """Fail the waiting visit for a reason that the engine cannot know."""
+        """Fail the waiting visit for a reason outside the engine."""
         self._seen = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
         self._record_with_files(decide.fail, failure, self.took())
