@@ -395,7 +395,7 @@ _finding: Final = threading.Lock()
 _INSTANT_S: Final = 0.05
 
 
-class Doing(NamedTuple):
+class Activity(NamedTuple):
     """State of :class:`Runs` at the moment of a frame.
 
     Attributes:
@@ -406,7 +406,7 @@ class Doing(NamedTuple):
     busy: bool = False
     aborting: bool = False
     outcome: object = None
-    begun: int | None = None
+    started: int | None = None
     asked_to_stop: int | None = None
 
 
@@ -417,7 +417,7 @@ class Runs:
         running: True while something that was started here runs.
         outcome: what the latest run returned.
         error: what the latest run raised, None when it went well.
-        begun: when what runs now was begun, in milliseconds since the epoch; None when nothing runs.
+        started: when what runs now was started, in milliseconds since the epoch; None when nothing runs.
         asked_to_stop: when it was asked to stop; None when it was not.
         rest: goes on with the latest run if it stopped for a person or at a failure, and the places that it stopped at.
     """
@@ -430,7 +430,7 @@ class Runs:
         self.running = False
         self.outcome: object = None
         self.error: Exception | None = None
-        self.begun: int | None = None
+        self.started: int | None = None
         self.asked_to_stop: int | None = None
         self.rest: tuple[Callable[[], object], frozenset[object]] | None = None
 
@@ -454,10 +454,10 @@ class Runs:
         panel.later()
         return True
 
-    def doing(self, *, busy: bool, aborting: bool = False) -> Doing:
+    def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
         """Return what runs now, to be drawn."""
         with self._lock:
-            return Doing(busy, aborting, self.outcome, self.begun, self.asked_to_stop)
+            return Activity(busy, aborting, self.outcome, self.started, self.asked_to_stop)
 
     def refuse_while_busy(self) -> None:
         """Raise MateriaError (kind ``busy``) while a step runs."""
@@ -477,7 +477,7 @@ class Runs:
         with self._lock:
             self.refuse_while_busy()
             self.running, self.error, self.outcome = True, None, None
-            self.begun, self.asked_to_stop = round(time.time() * 1000), None
+            self.started, self.asked_to_stop = round(time.time() * 1000), None
         _pause_on_interrupt()
         self._begin(lambda: self._run(act)).join(
             _INSTANT_S
@@ -525,7 +525,7 @@ class Runs:
         finally:
             with self._lock:
                 self.running, self.outcome, self.error = False, outcome, error
-                self.begun = self.asked_to_stop = None
+                self.started = self.asked_to_stop = None
             self._tell()
 
     def _run_beside(self, act: Callable[[], object]) -> None:

@@ -35,7 +35,7 @@ from materia_nb.widgets.work_items import items_state
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.widgets.base import Doing
+    from materia_nb.widgets.base import Activity
     from materia_nb.widgets.inspector_tabs import Element
 
 _Slice: TypeAlias = dict[str, Any]
@@ -48,7 +48,7 @@ class Frame:
 
     Attributes:
         casts: those of the panel: the first, and those that were forked from it, each as it is now.
-        place: which of them is shown.
+        index: the one that is shown.
         past: the moment that is looked at, None for the present.
         rows: the steps of the line that is shown.
         watched: the paths of the state whose values are watched.
@@ -58,12 +58,12 @@ class Frame:
         only: the one tab that the inspector has, where only that is shown; else empty.
         modes: those that there are, cast and design.
         mode: the one that is on.
-        doing: what runs of the cast.
+        activity: what runs of the cast.
         compares: makes what was asked to be compared, from the cast that is shown; None for the casts of the panel.
     """
 
     casts: Sequence[Snapshot]
-    place: int
+    index: int
     past: Snapshot | None
     rows: StepRows
     watched: WatchList
@@ -73,13 +73,13 @@ class Frame:
     only: str
     modes: Sequence[str]
     mode: str
-    doing: Doing
+    activity: Activity
     compares: Callable[[Snapshot], Sequence[Block]] | None
 
     @property
     def now(self) -> Snapshot:
         """The cast that is shown, as it is now."""
-        return self.casts[self.place]
+        return self.casts[self.index]
 
     @property
     def here(self) -> Snapshot:
@@ -99,10 +99,10 @@ class Frame:
         workbench's definitions where the cast failed.
         """
         now, state = self.now, self.now.engine
-        if self.doing.busy or state.failure is not None or (state.at is not None and state.at.grant):
+        if self.activity.busy or state.failure is not None or (state.at is not None and state.at.grant):
             return None
         stops = tuple(now.breakpoints.conditions.items())  # their order counts
-        return id(now.session), id(now.rules), stops, _live_values(now.live), self.doing
+        return id(now.session), id(now.rules), stops, _live_values(now.live), self.activity
 
 
 _live_values: Final = attrgetter(*(name for name in Live.__slots__ if name != "stops"))
@@ -129,7 +129,7 @@ class Part:
         opens: the tab of the inspector that it consists of.
         plain: what readers without widgets are shown in its place, its blocks as text if left out, and how the cast
             stands if there are none.
-        alone: whether it can be shown alone.
+        standalone: True if it can be shown alone.
         height: in pixels, where it is.
     """
 
@@ -142,7 +142,7 @@ class Part:
     reads: tuple[str, ...] | None = None
     opens: str = ""
     plain: Callable[[Snapshot], object] | None = None
-    alone: bool = True
+    standalone: bool = True
     height: int = 360
 
     @property
@@ -180,20 +180,20 @@ def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
 
 
 def _bar(frame: Frame) -> _Slice:
-    return {**bar_state(frame.now, frame.doing), "mode": frame.mode, "modes": list(frame.modes)}
+    return {**bar_state(frame.now, frame.activity), "mode": frame.mode, "modes": list(frame.modes)}
 
 
 def _inspector(frame: Frame) -> _Slice:
     looked = frame.here, frame.selected, frame.past, frame.tab
-    return inspector_state(*looked, busy=frame.doing.busy, only=frame.only)
+    return inspector_state(*looked, busy=frame.activity.busy, only=frame.only)
 
 
 def _timeline(frame: Frame) -> _Slice:
-    return timeline_state(frame.now, frame.rows, frame.past, busy=frame.doing.busy)
+    return timeline_state(frame.now, frame.rows, frame.past, busy=frame.activity.busy)
 
 
 def _items(frame: Frame) -> _Slice:
-    return items_state(frame.now, busy=frame.doing.busy)
+    return items_state(frame.now, busy=frame.activity.busy)
 
 
 def _items_title(_: Frame, drawn: _Slice) -> str:
@@ -233,13 +233,13 @@ PARTS: Final[dict[str, Part]] = {
             title=lambda frame, _: _watch_title(frame),
             state=lambda frame: frame.watched.told(frame.now, frame.shown, frame.rows.line),
             while_open=True,
-            alone=False,
+            standalone=False,
         ),
         Part(
             name="lanes",
             at="dock",
             title=lambda frame, _: f"Lanes {len(frame.now.lanes)}" if frame.now.lanes else "",
-            blocks=lambda frame: lanes_tab(frame.now, frame.past, busy=frame.doing.busy),
+            blocks=lambda frame: lanes_tab(frame.now, frame.past, busy=frame.activity.busy),
             reads=("past",),
         ),
         Part(
@@ -248,7 +248,7 @@ PARTS: Final[dict[str, Part]] = {
             title=_events_title,
             blocks=lambda frame: events_blocks(frame.now, frame.rows.line),
             reads=("rows",),
-            alone=False,
+            standalone=False,
         ),
         Part(
             name="files",
@@ -262,10 +262,10 @@ PARTS: Final[dict[str, Part]] = {
             at="dock",
             title=lambda frame, _: "Compare" if len(frame.casts) > 1 or frame.compares else "",
             blocks=lambda frame: (
-                frame.compares(frame.now) if frame.compares else compare_blocks(frame.casts, frame.place)
+                frame.compares(frame.now) if frame.compares else compare_blocks(frame.casts, frame.index)
             ),
             while_open=True,
-            alone=False,
+            standalone=False,
         ),
         Part(name="state", at="inspector", opens="state", plain=_state_view),
         Part(name="handoff", at="inspector", opens="output"),
@@ -285,7 +285,7 @@ PARTS: Final[dict[str, Part]] = {
 
 def alone_names() -> list[str]:
     """Return the names of the parts that can be shown alone."""
-    return [part.name for part in PARTS.values() if part.alone]
+    return [part.name for part in PARTS.values() if part.standalone]
 
 
 def dock_names() -> tuple[str, ...]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.session import Session, StepRecord
     from materia_nb.engine.state import Hold
-    from materia_nb.widgets.base import Doing
+    from materia_nb.widgets.base import Activity
 
 _BAR_CHARS: Final = 60
 """Maximum length of a command that can be approved in the bar, where the whole command must be visible."""
@@ -58,11 +58,11 @@ class Pill(NamedTuple):
     detail: str = ""
 
 
-def pill(now: Snapshot, doing: Doing) -> Pill:
+def pill(now: Snapshot, activity: Activity) -> Pill:
     """Return the pill of the bar, which shows whose turn it is."""
     names = now.names
-    if doing.busy:
-        return _working(now, doing)
+    if activity.busy:
+        return _working(now, activity)
     status, failure, latest = now.status, now.failure, now.latest
     if not now.writable:
         return Pill("gone", f"{status} · read-only", detail=now.live.continuing)
@@ -83,7 +83,7 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
             f"wants you · {names[now.engine.at.socket]} asks{_for_what(hold)}",
             latest and latest.ended,
         )
-    stopped = _stopped(now, doing)
+    stopped = _stopped(now, activity)
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
     return stopped._replace(words=f"{stopped.words}{more}")
@@ -93,7 +93,7 @@ def _for_what(hold: Hold) -> str:
     return f" for {hold.needs}" if hold.needs else ""
 
 
-def _working(now: Snapshot, doing: Doing) -> Pill:
+def _working(now: Snapshot, activity: Activity) -> Pill:
     running = [lane for lane in now.lanes.values() if lane.status == "running" and not lane.wants_a_person]
     visit = now.engine.at
     socket_id = visit.socket if visit is not None else now.engine.next
@@ -104,13 +104,13 @@ def _working(now: Snapshot, doing: Doing) -> Pill:
     elif running:
         where = f" · {counted(len(running), 'lane')}"
     item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
-    since = doing.begun or (now.latest.started if now.latest is not None else None)
-    if doing.aborting or now.live.stop_asked:
-        word = "aborting" if doing.aborting else "pausing"
+    since = activity.started or (now.latest.started if now.latest is not None else None)
+    if activity.aborting or now.live.stop_asked:
+        word = "aborting" if activity.aborting else "pausing"
         return Pill(
             "aborting",
             f"{word}{where}",
-            doing.asked_to_stop or since,
+            activity.asked_to_stop or since,
             now.stopping or "waits for the step to end",
         )
     return Pill(
@@ -118,7 +118,7 @@ def _working(now: Snapshot, doing: Doing) -> Pill:
     )
 
 
-def _stopped(now: Snapshot, doing: Doing) -> Pill:
+def _stopped(now: Snapshot, activity: Activity) -> Pill:
     socket_id = now.next_socket or ""
     name = "the end" if socket_id == END else now.names.get(socket_id, "")
     visit = now.waiting_at
@@ -137,11 +137,11 @@ def _stopped(now: Snapshot, doing: Doing) -> Pill:
     if lane is not None or (visit is not None and _is_person(now, visit.socket)):
         return Pill("wants", f"wants you · {name}", entered)
     stops = now.breakpoints.conditions
-    hit = [stop for stop in now.breakpoints_hit if doing.outcome == "breakpoint" or stops[stop] is None]
+    hit = [stop for stop in now.breakpoints_hit if activity.outcome == "breakpoint" or stops[stop] is None]
     if hit:
         detail = "; ".join(stop.words(now.graph, now.names) for stop in hit)
         return Pill("breakpoint", f"at breakpoint · {name}", detail=detail)
-    if visit is not None or doing.outcome == "stopped":
+    if visit is not None or activity.outcome == "stopped":
         return Pill("paused", f"paused · {name}")
     return Pill("ready", f"ready · {name} is next" if name else "ready")
 
@@ -150,10 +150,10 @@ def _is_person(now: Snapshot, socket: str) -> bool:
     return not now.graph.sockets[socket].is_utility and now.answered_by(socket) in (None, "person")
 
 
-def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
+def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     """Return the content of the bar."""
-    status_pill = pill(now, doing)
-    status, alive, busy = now.status, now.writable, doing.busy
+    status_pill = pill(now, activity)
+    status, alive, busy = now.status, now.writable, activity.busy
     going = status in ("ready", "waiting") and alive
     stopped = status in ("failed", "aborted")
     # The person is the agent: a step would ask nobody.
@@ -174,9 +174,9 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
         "stopped": stopped,
         "can": {
             **dict.fromkeys(("step", "run"), going and not busy and not yours),
-            "pause": busy and not doing.aborting,
+            "pause": busy and not activity.aborting,
             "leave": status_pill.tone == "aborting",
-            "abort": (going or status == "held") and alive and not doing.aborting,
+            "abort": (going or status == "held") and alive and not activity.aborting,
             "recast": can_retry and not blocked,
             "resend": can_retry and now.prompt_cut_short is not None,
             "revive": can_retry and now.at_limit and not now.budget_used_up,

@@ -357,7 +357,7 @@ class CastSurface(Panel):
         self._asked = asks
         if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
             self.past = None  # the moment went with going back
-        frame = self._seen(casts, busy=busy)
+        frame = self._frame(casts, busy=busy)
         slices, self._tabs = self._memo.parts(frame, self.opened)
         if (
             base := slices["items"]["base"]
@@ -377,18 +377,18 @@ class CastSurface(Panel):
         if busy and now.live.stop_asked:
             self._tick()
 
-    def _show_graph(self, shown: Snapshot, *, working: bool) -> None:
+    def _show_graph(self, snapshot: Snapshot, *, working: bool) -> None:
         if self.graph is None:
             return
         element, picked = self.selected, None
         if element is not None and element.kind != "item" and element.kind != "step":  # noqa: PLR1714 - so that the type follows
             picked = element.kind, element.id
-        self.graph.show_moment(shown, picked, past=self.past is not None, working=working)
+        self.graph.show_moment(snapshot, picked, past=self.past is not None, working=working)
 
-    def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
+    def _frame(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
         return Frame(
             casts=casts,
-            place=self.casts.index(self.cast),
+            index=self.casts.index(self.cast),
             past=self.past,
             rows=self.rows,
             watched=self.watched,
@@ -398,7 +398,7 @@ class CastSurface(Panel):
             only="" if self.alone is None else self.alone.opens,
             modes=("cast", "design") if self._bench is not None else ("cast",),
             mode="cast" if self.designer is None else "design",
-            doing=self.runs.doing(busy=busy, aborting=self.aborting),
+            activity=self.runs.activity(busy=busy, aborting=self.aborting),
             compares=self.compares,
         )
 
@@ -417,7 +417,7 @@ class CastSurface(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return the text of the part that is shown alone, or the status of the cast and the picture of its graph."""
         if self.alone is not None:
-            return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
+            return self.alone.fallback(self._frame([cast.now for cast in self.casts], busy=False))
         return cast_fallback(self.cast.now)
 
 
@@ -491,9 +491,9 @@ class PicturePanel(Panel):
         self._picture = ui.HTML()
         self.put(self._picture)
 
-    def show_moment(self, shown: Snapshot, *_: object, **__: object) -> None:
+    def show_moment(self, snapshot: Snapshot, *_: object, **__: object) -> None:
         """Draw the picture of a moment."""
-        show_html(self._picture, Html(graph_svg(shown.graph, marks_of(shown))))
+        show_html(self._picture, Html(graph_svg(snapshot.graph, marks_of(snapshot))))
 
     def on_select(self, _: object) -> None:
         """Nothing can be selected."""

@@ -75,7 +75,7 @@ def handle(session: DesignState, kind: str, values: Values) -> str | None:
 
 def _read_part(value: object, info: ValidationInfo) -> Selection:
     session: Any = info.context
-    part: Selection = session.needs_part(value)
+    part: Selection = session.require_part(value)
     return part
 
 
@@ -94,7 +94,7 @@ def pick(
     session: DesignState, what: JSON = None, *, add: StrictBool = False, keep: StrictBool = False
 ) -> None:
     """Select a part; ``add`` also marks a socket, ``keep`` leaves the marks."""
-    picked = session.pick(what)
+    picked = session.part_named(what)
     if add and picked is not None and picked[0] == "socket":
         if not session.marked and session.selected is not None and session.selected[0] == "socket":
             session.marked = [session.selected[1]] if session.selected != picked else []
@@ -337,7 +337,7 @@ def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> 
         return _rename(session, kind, key, str(typed).strip())
     owner, index = key, None
     if kind not in ("materia", "loadout"):
-        owner, index = owner_of(session.needs_part([kind, key]))
+        owner, index = owner_of(session.require_part([kind, key]))
     source, _, name = field.partition(".")
     if kind == "materia":
         model = materia_model(as_object(session.design.definitions.get(key)))

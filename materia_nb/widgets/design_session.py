@@ -69,7 +69,7 @@ class DesignSession(DesignState):
         """Remove references to parts that no longer exist."""
         known = as_object(self.design.document.get("sockets"))
         self.marked = [id_ for id_ in self.marked if id_ in known]
-        if self.selected is not None and not self.knows(*self.selected):
+        if self.selected is not None and not self.has_part(*self.selected):
             self.selected = None
         self.refused = {key: field for key, field in self.refused.items() if self.has_fields(key[0], key[1])}
 

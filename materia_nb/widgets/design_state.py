@@ -135,27 +135,33 @@ class DesignState:
         """The design with its materia, as far as it is well formed."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
-    def pick(self, what: object) -> Selection | None:
-        """Return the part that the page names, its own or that of an element of the picture, or None for no name. Raises MateriaError if it does not exist."""
-        kind, key = what if isinstance(what, list | tuple) and len(what) == 2 else (None, None)
+    def part_named(self, name: object) -> Selection | None:
+        """Return the part that the page names by kind and key: a part of the design, or an element of the picture.
+
+        None if no part is named.
+
+        Raises:
+            MateriaError: there is no such part.
+        """
+        kind, key = name if isinstance(name, list | tuple) and len(name) == 2 else (None, None)
         if kind is None:
             return None
-        pick: Any = (kind, key)
+        part: Any = (kind, key)
         if isinstance(kind, str) and isinstance(key, str):
-            pick = drawn_parts(self.design.document, self.design.graph()).get(pick, pick)
-            if self.knows(*pick):
-                return pick  # type: ignore[no-any-return]
-        what = f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
-        raise design_error(what, "design", "it may have been removed")
+            part = drawn_parts(self.design.document, self.design.graph()).get(part, part)
+            if self.has_part(*part):
+                return part  # type: ignore[no-any-return]
+        problem = f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
+        raise design_error(problem, "design", "it may have been removed")
 
-    def needs_part(self, what: object) -> Selection:
-        """Like :meth:`pick`, but also raise MateriaError when no part is named."""
-        selection = self.pick(what)
+    def require_part(self, name: object) -> Selection:
+        """Like :meth:`part_named`, but also raise MateriaError when no part is named."""
+        selection = self.part_named(name)
         if selection is None:
             raise design_error("the message names no part", "design", "reload the page")
         return selection
 
-    def knows(self, kind: str, key: str) -> bool:
+    def has_part(self, kind: str, key: str) -> bool:
         """Return True if the design has this part."""
         return any((kind, key) == known for _, known in self.parts)
 
@@ -163,7 +169,7 @@ class DesignState:
         """Return True if the owner of a form still exists: a part, a materia, or the loadout."""
         if kind == "materia":
             return key in self.design.definitions
-        return kind == "loadout" or (kind in _KINDS and self.knows(kind, key))
+        return kind == "loadout" or (kind in _KINDS and self.has_part(kind, key))
 
     @property
     def reviewing(self) -> bool:

@@ -160,14 +160,14 @@ class CastExplorer(Panel):
             return "" if cast.runner.busy() else None
         return lock_owner(entry.path)
 
-    def require_shown(self, id_: str, shown: str) -> None:
+    def require_shown(self, id_: str, identity: str) -> None:
         """Refuse a message about a cast that has changed on disk since the list showed it (R70).
 
         Raises:
             MateriaError: the cast is not as it was shown (``outdated``).
         """
         entry = self._entry(id_)
-        if entry is None or shown == identity_of(cast_entry(entry.path), self._writer(entry)):
+        if entry is None or identity == identity_of(cast_entry(entry.path), self._writer(entry)):
             return
         self.read()
         raise MateriaError(

@@ -67,7 +67,7 @@ class _Cytoscape(cyto.CytoscapeWidget):
 class _Moment(NamedTuple):
     """A cast at one moment: whether that is over, and whether a step runs."""
 
-    shown: Snapshot
+    snapshot: Snapshot
     past: bool
     working: bool
 
@@ -311,18 +311,20 @@ class GraphPanel(Panel):
         self._shown_marks = marks
         self.refresh()
 
-    def show_moment(self, shown: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
+    def show_moment(
+        self, snapshot: Snapshot, selected: Selection | None, *, past: bool, working: bool
+    ) -> None:
         """Show the moment of a cast that the parts around the graph show.
 
         Args:
-            shown: the cast at that moment.
+            snapshot: the cast at that moment.
             selected: the part that is selected; one that is not there is none.
             past: whether that is over.
             working: whether a step runs.
         """
-        self._led, self.selected = _Moment(shown, past=past, working=working), selected
-        if self.graph is not shown.graph:
-            self.replace(shown.graph)
+        self._led, self.selected = _Moment(snapshot, past=past, working=working), selected
+        if self.graph is not snapshot.graph:
+            self.replace(snapshot.graph)
         else:
             self.refresh()
 
@@ -368,7 +370,7 @@ class GraphPanel(Panel):
             return self._shown_marks
         if moment is None:
             return NO_MARKS
-        marks = marks_of(moment.shown)
+        marks = marks_of(moment.snapshot)
         return replace(marks, working=True) if moment.working else marks
 
     def _moment(self) -> _Moment | None:
@@ -574,7 +576,7 @@ class GraphPanel(Panel):
             self.front.flags = flags
         if self._inspector is not None:
             show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
-            self._inspector.cast = None if moment is None else moment.shown
+            self._inspector.cast = None if moment is None else moment.snapshot
             show_html(self._details, self._inspector.beside(self.selected))
 
     def _fold_finished(self, marks: Marks) -> None:
@@ -599,4 +601,4 @@ class GraphPanel(Panel):
         if moment is None:
             return (self.title,)
         then = ("as it was",) if moment.past else ()
-        return (*then, *(part(line, 300) for line in status_lines(moment.shown)[:4]))
+        return (*then, *(part(line, 300) for line in status_lines(moment.snapshot)[:4]))

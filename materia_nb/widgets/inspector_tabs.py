@@ -276,7 +276,7 @@ def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs)
 class _Tabs:
     """The subject of the tabs, and the content of each."""
 
-    shown: Snapshot
+    snapshot: Snapshot
     record: StepRecord | None
     now: Snapshot
     element: Element | None
@@ -290,8 +290,8 @@ class _Tabs:
         if name in ("answer", "prompt"):
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
-            return blocks_content(about(self.shown, self.element))
-        content = blocks_content(step_blocks(name, self.shown, self.record))
+            return blocks_content(about(self.snapshot, self.element))
+        content = blocks_content(step_blocks(name, self.snapshot, self.record))
         if self.present and name == "output":
             correct = answer_state(self.now, busy=self.busy).get("correct")
             content = {**content, "correct": correct} if correct else content
@@ -302,14 +302,14 @@ class _Tabs:
             return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
-        current = self.now.names.get(_here(self.shown))
+        current = self.now.names.get(_here(self.snapshot))
         if current is not None and self.now.status in ("waiting", "held", "failed"):
             where = f"The cast is at {current}. "
             parts.append(Action(where, "Show it", "show where the cast is", "select", {"element": None}))
-        return blocks_content([*parts, *last_handoffs(self.shown, self.element.id)])
+        return blocks_content([*parts, *last_handoffs(self.snapshot, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:
-        cast, record = self.shown, self.record
+        cast, record = self.snapshot, self.record
         if self.present and self.at_present:
             waiting = cast.prompt or cast.prompt_cut_short
             if waiting is not None:
@@ -356,16 +356,16 @@ class _Tabs:
 
     def tree(self) -> dict[str, Any]:
         """Return the content of the state tab as plain data, since there may be thousands of values."""
-        shown = self.shown
+        snapshot = self.snapshot
         return {
             "is": "state",
-            "nodes": state_nodes(dict(shown.state)),
-            "blocks": blocks_as_json(_changed_last(shown.latest)),
-            "limits": blocks_as_json(limit_blocks(shown)),
-            "edit": self.present and shown.writable and not self.busy and not shown.lanes_go_on,
+            "nodes": state_nodes(dict(snapshot.state)),
+            "blocks": blocks_as_json(_changed_last(snapshot.latest)),
+            "limits": blocks_as_json(limit_blocks(snapshot)),
+            "edit": self.present and snapshot.writable and not self.busy and not snapshot.lanes_go_on,
             "watched": list(self.now.breakpoints.paths),
             "steps": len(self.now.steps),
-            "at": len(shown.steps),
+            "at": len(snapshot.steps),
         }
 
 

@@ -7,10 +7,10 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast
-from materia_nb.widgets.base import Doing
+from materia_nb.widgets.base import Activity
 from materia_nb.widgets.cast_slices import bar_state
 
-IDLE = Doing()
+IDLE = Activity()
 CALL = ToolCall(id="1", tool="bash", args={"command": "make it"})
 
 
@@ -23,9 +23,9 @@ class Asks:
         return Reply("made", Usage(3, 2, 0.5)) if turn.calls else Asking((CALL,))
 
 
-def bar(cast, doing=IDLE):
+def bar(cast, activity=IDLE):
     """Tone, words, and the buttons that can be pressed."""
-    state = bar_state(cast.now, doing)
+    state = bar_state(cast.now, activity)
     return state["tone"], state["words"], {name for name, can in state["can"].items() if can}
 
 
@@ -50,7 +50,7 @@ def test_a_cast_that_nobody_runs(cast):
     assert state["detail"] == "before Check"
     assert [(one["words"], one["asks"]) for one in state["breaks"]] == [("before Check", False)]
     cast.breakpoints.clear()
-    assert bar(cast, Doing(outcome="stopped")) == ("paused", "paused · Check", GOING)
+    assert bar(cast, Activity(outcome="stopped")) == ("paused", "paused · Check", GOING)
     cast.step(ask=False)
     assert bar(cast) == ("wants", "wants you · Check", {"abort"})
     state = bar_state(cast.now, IDLE)
@@ -68,9 +68,9 @@ def test_a_cast_that_nobody_runs(cast):
 def test_a_cast_that_runs_and_is_asked_to_stop(cast):
     cast.step()
     cast.step(ask=False)
-    busy = Doing(busy=True)
+    busy = Activity(busy=True)
     assert bar(cast, busy) == ("working", "working · Build · Part 1", {"pause", "abort"})
-    aborting = Doing(busy=True, aborting=True)
+    aborting = Activity(busy=True, aborting=True)
     assert bar(cast, aborting) == ("aborting", "aborting · Build", {"leave"})
     state = bar_state(cast.now, busy)
     assert (state["why"]["step"], state["busy"]) == ("a step is running", True)
@@ -114,7 +114,7 @@ def test_a_cast_that_stopped_says_where_and_what_can_be_done(tmp_path):
     state = bar_state(cast.now, IDLE)
     assert "gone" in state["detail"]
     assert (state["stopped"], state["resendable"]) == (True, True)
-    assert bar(cast, Doing(busy=True))[2] == {"pause"}
+    assert bar(cast, Activity(busy=True))[2] == {"pause"}
     cast.close()
     aborted = h.start(tmp_path, h.one_config(), "person")
     aborted.run()

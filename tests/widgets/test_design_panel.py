@@ -90,7 +90,7 @@ def test_models_are_offered_or_it_is_said_that_none_is_known(panel, monkeypatch)
 
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
-    assert "none is offered" in model()["unit"]
+    assert "No models are listed" in model()["unit"]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     assert any(value.startswith("openai:") for value, _ in model()["options"])
     assert model()["unit"] == ""
