@@ -54,7 +54,7 @@ def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
     platform.start_thread(run, "materia-function")
     while not done.wait(_POLL_S):
         if stop.left:
-            raise AgentError("It was left behind.", kind="interrupted")
+            raise AgentError("The agent call was abandoned.", kind="interrupted")
     if raised:
         raise raised[0]
     return values[0]

@@ -335,7 +335,7 @@ class CommandAgent:
 
     def _check(self, turn: Turn, result: ProcessResult) -> None:
         ended, limit = result.ending, self.timeout_s or 0
-        missing = "is it installed? %materia doctor tells which known ones are"
+        missing = "install it; %materia doctor lists the known programs that are installed"
         outcomes = (
             (not result.started, "agent_not_started", f"could not be started: {result.start_error}", missing),
             (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", _LONGER_TIMEOUT),

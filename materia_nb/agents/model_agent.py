@@ -130,7 +130,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
             "write provider:model, as in openai:gpt-5, or give a model of pydantic-ai",
         )
     if base_url is not None and not re.match(r"https?://[^/\s]", base_url):
-        raise _bad_model("The base URL is none", "write it whole: http://127.0.0.1:8080/v1")
+        raise _bad_model("The base URL is not valid", "write it whole: http://127.0.0.1:8080/v1")
     provider, _, name = model.partition(":")
     if not provider or not name:
         raise _bad_model(

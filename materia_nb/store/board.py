@@ -123,6 +123,6 @@ def _damaged(path: Path, why: str) -> MateriaError:
     return MateriaError(
         f"The file is not a quest board ({why}).",
         where=str(path),
-        hint="mend it, or move it away to start over; it is not written over",
+        hint="fix it, or move it away to start over; it is not overwritten",
         kind="bad_quests",
     )

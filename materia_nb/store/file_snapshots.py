@@ -237,7 +237,7 @@ class FileSnapshots:
             raise MateriaError(
                 f"There is too much to keep at every step: {len(paths):,} files, {size:,} bytes; at most {MAX_FILES:,} and {MAX_BYTES:,}.",
                 where=str(self.folder),
-                hint="name what is not work in .gitignore, or cast with files as they are",
+                hint="exclude what is not work in .gitignore, or cast with files as they are",
                 kind="too_much_to_keep",
             )
         return frozenset(paths), frozenset(left_out)
@@ -312,7 +312,7 @@ class FileSnapshots:
         if blocked:
             names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
             raise MateriaError(
-                f"{counted(len(blocked), 'file')} would be overwritten that nobody kept: {names}.",
+                f"This would overwrite {counted(len(blocked), 'file')} without a saved copy: {names}.",
                 where=str(self.folder),
                 hint="move them away, then try again; nothing was changed",
                 kind="in_the_way",
@@ -474,7 +474,7 @@ def _needs_git() -> str:
     program = shutil.which("git") if platform.PROCESSES else None
     if program is None:
         raise MateriaError(
-            "Files cannot be kept: there is no Git here.",
+            "File snapshots need Git, which is not installed.",
             hint="install git, or cast with files as they are",
             kind="no_git",
         )

@@ -224,7 +224,7 @@ class Journal:
         """
         if os.getpid() != self._process:
             raise MateriaError(
-                f"This cast is being written by process {self._process}, of which this one is a copy.",
+                f"This cast is being written by process {self._process}, and this process is a copy of it.",
                 where=str(self.path.parent),
                 hint="go on there; or start the process by another way than fork (spawn), and resume the cast in it",
                 kind="locked",
@@ -292,7 +292,7 @@ def read_journal(
         content = read_plain(path, _LONGEST)
     except OSError as error:
         raise MateriaError(
-            f"There is no readable journal here: {error.strerror}.",
+            f"The journal cannot be read: {error.strerror}.",
             where=str(path),
             hint="give the directory of a cast, the one that holds events.jsonl",
             kind="no_journal",

@@ -590,4 +590,4 @@ def _of_artifact(files: RunDir, line: JournalLine) -> str | None:
         same = sha256(to_bytes(files.text_of(name))).hexdigest() == digest
     except MateriaError as error:
         return " ".join(str(error).split())
-    return None if same else f"the output in {name} is not what was recorded: its SHA-256 is another."
+    return None if same else f"the output in {name} is not what was recorded: its SHA-256 differs."

@@ -404,7 +404,7 @@ class _Reader:
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
             raise MateriaError(
-                "An output is not what was recorded: its SHA-256 is another.",
+                "An output is not what was recorded: its SHA-256 differs.",
                 where=event.artifact,
                 hint="restore it from a copy of the run directory",
                 kind="damaged_artifact",

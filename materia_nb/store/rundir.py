@@ -635,7 +635,7 @@ def read_context(root: Path) -> dict[str, JSON]:
         MateriaError: it is not a JSON object (``bad_context``), or cannot be read.
     """
     path = root / _CONTEXT_FILE
-    with disk(path, "read what is kept about the project"):
+    with disk(path, "read the project context"):
         try:
             text = read_plain(path)
         except FileNotFoundError:
@@ -646,9 +646,9 @@ def read_context(root: Path) -> dict[str, JSON]:
         document = None
     if not isinstance(document, dict):
         raise MateriaError(
-            "What is kept about the project is not a JSON object.",
+            "The project context is not a JSON object.",
             where=str(path),
-            hint="mend the file, or move it away to start over",
+            hint="fix the file, or move it away to start over",
             kind="bad_context",
         )
     return document
@@ -661,9 +661,9 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
         MateriaError: as :func:`read_context`, or it cannot be written; then it is as it was.
     """
     path = root / _CONTEXT_FILE
-    with locked(path.with_suffix(".lock"), "lock what is kept about the project"):
+    with locked(path.with_suffix(".lock"), "lock the project context"):
         before = read_context(root)
         after = change(before)
         if after != before:
-            with disk(path, "write what is kept about the project"):
+            with disk(path, "write the project context"):
                 replace_file(path, json_bytes(dict(after), indented=True))

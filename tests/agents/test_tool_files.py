@@ -246,8 +246,8 @@ def test_an_edit_shows_what_changed(box, project):
 @pytest.mark.parametrize(
     "old, said",
     [
-        ("x = 1", "old occurs 2 times in a.txt: give more of the lines around"),
-        ("gone", "old does not occur in a.txt: read it again"),
+        ("x = 1", "old occurs 2 times in a.txt: include more of the surrounding lines"),
+        ("gone", "old does not occur in a.txt: read the file again"),
         ("", "old is empty"),
         ("aba", "old occurs 2 times"),
     ],

@@ -240,7 +240,7 @@ def test_the_folder_of_a_search_becomes_a_link(places, monkeypatch, tool):
     monkeypatch.setattr(file_tools, "run_process", late)
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": "a"})
     assert not result.ok
-    assert "was exchanged" in result.text
+    assert "was replaced" in result.text
     assert "secret" not in result.text
 
 

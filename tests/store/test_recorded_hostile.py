@@ -307,7 +307,7 @@ def test_a_config_that_is_missing_or_no_config(text):
 def test_folders_that_are_no_casts(tmp_path):
     with pytest.raises(MateriaError, match="no such run directory"):
         open_cast(tmp_path / "nowhere")
-    with pytest.raises(MateriaError, match="no readable journal") as caught:
+    with pytest.raises(MateriaError, match="journal cannot be read") as caught:
         open_cast(tmp_path)
     assert caught.value.hint
 

@@ -621,7 +621,7 @@ def test_drafts_that_can_be_read_and_those_that_cannot(project):
 
     def told():
         return [
-            f"{one.name} {len(one.steps)} {len(one.undone)} {one.home} {one.by!r}: {', '.join(step.words for step in one.steps)}"
+            f"{one.name} {len(one.steps)} {len(one.undone)} {one.home} {one.by!r}: {', '.join(step.summary for step in one.steps)}"
             for one in drafts_in(root)
         ]
 
@@ -783,7 +783,7 @@ def test_what_nobody_kept_is_in_the_way_of_a_file_in_the_place_of_its_folder(tmp
     (project / "a" / "kept").write_text("kept")
     second = kept.take(first.commit, {})
     (project / "a" / "new").write_text("nobody kept this")
-    with pytest.raises(MateriaError, match="would be overwritten that nobody kept: a"):
+    with pytest.raises(MateriaError, match="would overwrite 1 file without a saved copy: a"):
         kept.restore(second.commit, first.commit)
     assert (project / "a" / "new").read_text() == "nobody kept this"
     (project / "a" / "new").unlink()

@@ -254,7 +254,7 @@ def _problem(ended: ProcessResult) -> str:
         return f"(ended after {SECONDS} s: take a simpler pattern, or a narrower path)"
     message = named(ended.stderr.decode(errors="replace"))
     known = {
-        search.MOVED: "The directory was exchanged for another one in this moment; nothing was searched.",
+        search.MOVED: "The directory was replaced during the search; nothing was searched.",
         search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (\\ before a sign takes it as it is).",
     }
     return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {message}")
@@ -304,7 +304,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         count = _count(text.text, old.text, target)
         if count > 1 and not args.get("all"):
             raise Refused(
-                f"old occurs {count:,} times in {target.shown}: give more of the lines around the one that is meant, "
+                f"old occurs {count:,} times in {target.shown}: include more of the surrounding lines, "
                 "or all: true."
             )
         occurrences = text.text.count(old.text)
@@ -388,7 +388,7 @@ def _count(text: str, old: str, target: OpenPath) -> int:
     count = text.count(old)
     if not count:
         raise Refused(
-            f"old does not occur in {target.shown}: read it again, every sign and every space counts."
+            f"old does not occur in {target.shown}: read the file again; every character and every space must match."
         )
     overlaps = text.find(old, text.find(old) + 1) >= 0
     return max(count, 2) if overlaps else count

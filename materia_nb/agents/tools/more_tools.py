@@ -392,7 +392,7 @@ class _Server:
             if error.code == CONNECTION_CLOSED:
                 self._over.set()
                 return ToolResult(
-                    f"The server {self._name} has ended; the next call starts it anew.", ok=False
+                    f"The server {self._name} has ended; the next call starts it again.", ok=False
                 )
             return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
         except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts

@@ -218,7 +218,7 @@ class _PathWalker:
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
         if len(self._names) >= _MAX_DEPTH:
-            raise Refused(f"The path has more than {_MAX_DEPTH} directories one in the other.")
+            raise Refused(f"The path has more than {_MAX_DEPTH} nested directories.")
         if status is None:
             os.mkdir(name, dir_fd=self._handles[-1])
         elif not stat.S_ISDIR(status.st_mode):
