@@ -101,7 +101,7 @@ def _carried(session: Session, event: Event) -> Transition | None:
 
 
 def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
-    lane = streams.lane_of(session, event)
+    lane = streams.lane_of_event(session, event)
     own = _EVOLVE[type(event)](rules, lane.session, event)
     is_retried = lane.status == "failed" and own.state.status != "failed"
     return streams.with_lane(
@@ -110,7 +110,7 @@ def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
 
 
 def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
-    lane = streams.lane_of(session, event)
+    lane = streams.lane_of_event(session, event)
     own = lane.session if event.status == "interrupted" else _end(rules, lane.session, event)
     ended = lane._replace(session=own, status=event.status, error=event.error or "", ended=event.ts)
     return streams.with_lane(session, ended)
@@ -585,7 +585,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.BudgetWarning: _warned,
     ev.BudgetBlind: _blind,
     ev.LaneEnded: _lane_ended,
-    **streams.EVOLVE,
+    **streams.EVOLVE_LANES,
     **dict.fromkeys(
         (
             ev.RecoveryRetry,

@@ -227,7 +227,7 @@ def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
 # -- what the events of lanes do to a session -------------------------------------------------
 
 
-def lane_of(session: Session, event: Event) -> Lane:
+def lane_of_event(session: Session, event: Event) -> Lane:
     """Return the lane that an event happened in; raises Unfit where it is not at work."""
     try:
         return lane_named(session, event.lane)
@@ -244,7 +244,7 @@ def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -
 
 
 def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
-    lane = lane_of(session, event)
+    lane = lane_of_event(session, event)
     return with_lane(session, lane._replace(status="running", error="", started=event.ts, ended=None))
 
 
@@ -285,7 +285,7 @@ def resumed(session: Session) -> Session:
     return session._replace(state=state, streams=(*session.streams[:-1], at_work))
 
 
-EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
+EVOLVE_LANES: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
     ev.StreamsStarted: _streams_started,
     ev.LaneStarted: _lane_started,
     ev.StreamsJoined: _streams_joined,
