@@ -154,7 +154,7 @@ class Work(ABC):
         self.main = main
         self.saying: list[str] = []
         self.worked = 0
-        self._seen: FilesSeen | None = None
+        self._files_before: FilesSeen | None = None
         self._kept: FileSnapshots | None = None
         self._left_out: tuple[str, ...] = ()
 
@@ -315,7 +315,7 @@ class Work(ABC):
         base = session.prefix + output_name(visit.socket, visit.visit, None, suffix)
         name = self.files.write_json(f"{base}.input.json", document)
         about = routing.about(self.rules, visit)
-        self._tell(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
+        self._record(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
 
         def run() -> object:
@@ -339,7 +339,7 @@ class Work(ABC):
             self.files.write_json(f"{base}.command.json", record)
             event = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
             assert event is not None  # noqa: S101 - of a known type
-            self._tell(event)
+            self._record(event)
             if result.failure is None:
                 self.handle_reply(Answer(result.stdout, process=result.summary))
             elif result.failure.kind != "interrupted":
@@ -356,20 +356,20 @@ class Work(ABC):
         finally:
             self.worked += max(0, now() - started)
 
-    def took(self) -> int:
+    def take_working_time(self) -> int:
         """Return the measured working time in milliseconds, and reset it."""
         worked, self.worked = self.worked, 0
         return worked
 
-    def _tell(self, event: ev.Event) -> None:
+    def _record(self, event: ev.Event) -> None:
         """Record an event about a process, which changes nothing else."""
         self.apply(lambda _rules, _session, _ts: (event,))
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
         socket_rules, run_dir = self.rules.sockets[visit.socket], self.files.path
         socket = socket_rules.socket
-        if self._seen is None and socket_rules.sees_changes:
-            self._seen = self._look()
+        if self._files_before is None and socket_rules.sees_changes:
+            self._files_before = self._snapshot_files()
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.saying = []
         before = self.asked_before(visit.socket) if self.asked_before is not None else None
@@ -393,7 +393,7 @@ class Work(ABC):
                     run_dir=run_dir,
                     document=document,
                     stop=self.stop,
-                    tell=lambda telling: None if dropped else self._take(visit, agent, telling),
+                    tell=lambda telling: None if dropped else self._handle_report(visit, agent, telling),
                     before=before,
                     functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )
@@ -416,7 +416,9 @@ class Work(ABC):
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
         """Handle what an agent answered or raised; return whether this line of work may continue."""
         if isinstance(answer, Asking):
-            self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.took())
+            self.run_command(
+                decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time()
+            )
             return False
         error = answer if isinstance(answer, Exception) else None
         reply = None
@@ -449,7 +451,7 @@ class Work(ABC):
         cost = None if price is None else price.of(used.input, used.output, used.cached)
         return used if cost is None else used._replace(cost=cost)
 
-    def _take(self, visit: Visit, agent: Agent, telling: Telling) -> None:
+    def _handle_report(self, visit: Visit, agent: Agent, telling: Telling) -> None:
         """Handle a report of an agent while it answers; reports from a turn that is over are ignored."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
@@ -473,15 +475,15 @@ class Work(ABC):
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - what is answered was entered
         socket_rules = self.rules.sockets[visit.socket]
-        files = self._look() if socket_rules.sees_changes else None
+        files = self._snapshot_files() if socket_rules.sees_changes else None
         thought = reply.thinking if self.rules.graph.keep_thinking else ""
         answer = reply._replace(
             text=redacted(reply.text),
             meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
-            changed=changed_files(self._seen, files) if socket_rules.sees_changes else (),
+            changed=changed_files(self._files_before, files) if socket_rules.sees_changes else (),
             thinking=truncate_thinking(redacted(thought)) if thought else "",
             cut=redacted(reply.cut) if reply.cut else "",
-            worked=self.took(),
+            worked=self.take_working_time(),
         )
         writes_nothing_else = (
             socket_rules.naming is None and socket_rules.learner is None and socket_rules.filing is None
@@ -494,7 +496,7 @@ class Work(ABC):
         if socket_rules.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
-            self._seen = files if at is not None and at.drafts == visit.drafts else None
+            self._files_before = files if at is not None and at.drafts == visit.drafts else None
         if socket_rules.learner is not None or socket_rules.filing is not None:
             self.write_side_files(visit, before)
 
@@ -516,7 +518,7 @@ class Work(ABC):
         missing = missing_evidence(naming, reading, project, self.files.path)
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
-    def _look(self) -> FilesSeen | None:
+    def _snapshot_files(self) -> FilesSeen | None:
         """Return the state of the project's files, for a protocol that checks which files a visit changes."""
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)
@@ -533,9 +535,9 @@ class Work(ABC):
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason outside the engine."""
-        self._seen = None
+        self._files_before = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
-        self._record_with_files(decide.fail, failure, self.took())
+        self._record_with_files(decide.fail, failure, self.take_working_time())
 
     def materia(self, visit: Visit) -> Materia:
         """Return the materia that is placed at the socket of a visit."""
