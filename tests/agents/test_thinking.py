@@ -15,7 +15,7 @@ from materia_nb.agents.interface import MAX_THINKING_BYTES, split_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.display.blocks import blocks_as_json
-from materia_nb.widgets.inspector_tabs import step_tab
+from materia_nb.widgets.inspector_tabs import step_blocks
 from model_helpers import agent
 from model_server import calls, says, serving
 
@@ -94,7 +94,7 @@ def test_the_thinking_is_shown_beside_why_and_nowhere_as_the_output(tmp_path):
     why = cast.why(1)
     for shown in (repr(why), why._repr_mimebundle_()["text/html"], cast_page_html(cast.now)):
         assert "Is it done?" in shown
-    assert "Is it done?" in json.dumps(blocks_as_json(step_tab("why", cast.now, cast.steps.at(1))))
+    assert "Is it done?" in json.dumps(blocks_as_json(step_blocks("why", cast.now, cast.steps.at(1))))
     assert "Is it done?" not in (cast.run_dir / "sockets/Judge/1.md").read_text()
 
 
