@@ -631,7 +631,7 @@ def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[s
             )  # nobody was asked for a correction
             for key in (step.socket, f"materia {socket.materia.id}"):
                 counts[key] = counts.get(key, 0) + turn_count
-    return FrozenDict(counts)
+    return FrozenDict({key: count for key, count in counts.items() if count})
 
 
 What: TypeAlias = Literal["enter", "utility", "agent", "person"]
