@@ -15,7 +15,6 @@ from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text, thawed
-from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.resolve import build_graph
@@ -310,6 +309,9 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
 
 def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return the sockets and loops of a part under their new names."""
+    # The package of the designer loads pydantic, which most who compose nothing never need.
+    from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
+
     cursors = _cursors(composition, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
     renamed = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
