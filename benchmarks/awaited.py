@@ -67,9 +67,7 @@ def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
         "workItems": [{"title": f"item {n}", "context": "as asked"} for n in range(items)],
         "parallelSchedule": {
             "version": 1,
-            "streams": [
-                {"name": f"lane {n}", "workItemIndexes": list(range(n, items, count))} for n in range(count)
-            ],
+            "streams": [{"name": f"lane {n}", "workItemIndexes": list(range(n, items, count))} for n in range(count)],
         },
     }
     wb.loadouts.define(

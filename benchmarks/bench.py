@@ -117,9 +117,7 @@ def whole() -> None:
         ],
         rows,
     )
-    print(
-        "  bare writes: one artifact file and one flushed line; its own files: those that the cast left, plainly"
-    )
+    print("  bare writes: one artifact file and one flushed line; its own files: those that the cast left, plainly")
     print("  wanted: cost / bare writes at most 2\n")
 
 
@@ -134,7 +132,9 @@ def memory() -> None:
     print("\nMemory, megabytes (the peak of a process that runs one cast, derived files written)\n")
     rows = []
     for items in SIZES[1:]:
-        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ours; print(*ours.peak({items}))"
+        code = (
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ours; print(*ours.peak({items}))"
+        )
         before, most = map(float, subprocess.check_output([sys.executable, "-c", code]).split())
         rows.append([f"{items:,}", f"{before:.0f}", f"{most:.0f}"])
     show(["items", "before", "at most"], rows)
@@ -199,10 +199,7 @@ def _memory_table(found: dict[int, dict[str, float]]) -> None:
     rows = [
         [
             f"{items:,}",
-            *(
-                rate(row[name]) if name in row else "-"
-                for name in ("materia_nb", "bare loop", "transitions", "burr")
-            ),
+            *(rate(row[name]) if name in row else "-" for name in ("materia_nb", "bare loop", "transitions", "burr")),
             f"{row['transitions'] / row['materia_nb']:.2f}",
             f"{row['materia_nb'] / flat:.2f}",
         ]
@@ -229,10 +226,7 @@ def _disk_table(found: dict[int, dict[str, float]]) -> None:
     rows = [
         [
             f"{items:,}",
-            *(
-                rate(row[name]) if name in row else "-"
-                for name in ("materia_nb", "bare writes", "bare line", "burr")
-            ),
+            *(rate(row[name]) if name in row else "-" for name in ("materia_nb", "bare writes", "bare line", "burr")),
             f"{row['ratio']:.2f}",
             f"{row['materia_nb'] / flat:.2f}",
             f"{row['derived']:,.0f} us",
@@ -333,9 +327,7 @@ def kept() -> None:
 
     Time of the processor, Git's included, so that what else runs does not count.
     """
-    print(
-        "\nKeeping the files of a project (milliseconds of the processor at a step, by how many files it changes)\n"
-    )
+    print("\nKeeping the files of a project (milliseconds of the processor at a step, by how many files it changes)\n")
     rows = []
     for files in (100, 1_000, 10_000):
         project = ours.folder() / f"{files} files"

@@ -289,9 +289,7 @@ def sought(lab: Lab) -> dict[str, list[float]]:
     """Filter, sort and search the list of all casts; milliseconds from each act to the frame that shows what came of it."""
     lab.set_source(1, MANY)
     lab.run_cell(1)
-    lab.page.wait_for_function(
-        f"() => document.querySelector('.mnb-casts')?.innerText.includes('All {CASTS:,}')"
-    )
+    lab.page.wait_for_function(f"() => document.querySelector('.mnb-casts')?.innerText.includes('All {CASTS:,}')")
     lab.page.wait_for_timeout(3 * QUIET_MS)
     found: dict[str, list[float]] = lab.page.evaluate(SOUGHT)
     return {f"{kind} {CASTS:,} casts": times for kind, times in found.items()}

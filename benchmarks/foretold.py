@@ -70,9 +70,7 @@ def never_happens(simulations: int) -> None:
         happened = {*found.edge_uses, *(socket for socket, often in found.visits.items() if often)}
         most = explored.most_turns(items)
         if impossible & happened or not set(found.ends) <= set(explored.ends):
-            raise AssertionError(
-                f"something impossible happened: {impossible & happened}, {found.ends}\n{document}"
-            )
+            raise AssertionError(f"something impossible happened: {impossible & happened}, {found.ends}\n{document}")
         if most is not None and max(found.turns) > most:
             raise AssertionError(f"{max(found.turns)} turns, and {most} were said to be the most\n{document}")
         counted["witnesses"] += _witnesses(explored, document, folder / str(counted["loadouts"]))
@@ -133,9 +131,7 @@ def agrees(simulations: int, names: Sequence[str]) -> None:
         for end in {*odds.ends, *found.ends}:
             chance, share = odds.ends.get(end, 0.0), found.ends.get(end, 0) / found.n
             spread = sqrt(chance * (1 - chance) / found.n)
-            off.append(
-                abs(share - chance) / spread if spread > 1e-12 else 0.0 if abs(share - chance) < 1e-9 else 1e9
-            )
+            off.append(abs(share - chance) / spread if spread > 1e-12 else 0.0 if abs(share - chance) < 1e-9 else 1e9)
         worst = max(worst, *off)
         rows.append(
             [

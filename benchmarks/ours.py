@@ -33,9 +33,7 @@ def in_memory(items: int) -> tuple[int, float]:
         entered = entering.enter(rules, state)
         if entered.state.at is None or entered.state.status != "waiting":
             break
-        state = outputs.output(
-            rules, entered.state, replies[entered.state.at.socket], None, entered.prompt
-        ).state
+        state = outputs.output(rules, entered.state, replies[entered.state.at.socket], None, entered.prompt).state
     return entered.state.steps, time.perf_counter() - begin
 
 

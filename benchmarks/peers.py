@@ -35,9 +35,7 @@ def bare_writes(items: int) -> tuple[int, float]:
             name = f"{place}/{visit}.md"
             with open(name, "w", encoding="utf-8") as artifact:  # noqa: PTH123 - the plainest way to write
                 artifact.write(work.BUILT)
-            journal.write(
-                json.dumps({"ts": visit, "type": "socket_complete", "data": {"artifact": name}}) + "\n"
-            )
+            journal.write(json.dumps({"ts": visit, "type": "socket_complete", "data": {"artifact": name}}) + "\n")
             journal.flush()
     return visits, time.perf_counter() - begin
 

@@ -49,9 +49,7 @@ def document() -> dict[str, Any]:
                     "work": {
                         "sockets": ["Socket-2", "Socket-3", "Socket-4"],
                         "consumes": {"from": "Socket-1", "output": "workItems"},
-                        "exits": [
-                            {"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "end"}
-                        ],
+                        "exits": [{"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "end"}],
                     }
                 },
             }

@@ -129,10 +129,7 @@ def programs(project: Path) -> list[Finding]:
             results = [one.result() for one in running]
         finally:
             stop.set()
-    return [
-        _program(area, what, result, todo)
-        for (area, what, _, todo), result in zip(asked, results, strict=True)
-    ]
+    return [_program(area, what, result, todo) for (area, what, _, todo), result in zip(asked, results, strict=True)]
 
 
 def _version(argv: Sequence[str], project: Path, stop: threading.Event) -> ProcessResult | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import difflib
 import html
 import json
+import logging
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from traceback import format_exception
 from typing import Any, Final
 from unicodedata import normalize
@@ -69,10 +71,7 @@ class MateriaError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Give IPython these lines in place of a traceback (still a real error output)."""
-        return [
-            f"{type(self).__name__}: {line}" if i == 0 else line
-            for i, line in enumerate(str(self).splitlines())
-        ]
+        return [f"{type(self).__name__}: {line}" if i == 0 else line for i, line in enumerate(str(self).splitlines())]
 
 
 def named_error(error: BaseException, max_chars: int | None = None) -> str:
@@ -283,9 +282,7 @@ def _forms(key: str) -> Iterator[str]:
             yield escaped
             yield escaped.encode("ascii", "xmlcharrefreplace").decode()
     if "\n" in key:
-        yield from (
-            line for each in key.splitlines() if len(line := each.strip()) >= _LONG and line[:5] != "-----"
-        )
+        yield from (line for each in key.splitlines() if len(line := each.strip()) >= _LONG and line[:5] != "-----")
 
 
 def _is_key(name: str, value: str) -> bool:
@@ -358,14 +355,10 @@ _HIDDEN: Final = re.compile(
     "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
     "\u3000\u3164\ufe00-\ufe0d\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
-_LOOKALIKES: Final = frozenset(
-    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχϲϳАВЕЅІЈКМНОРСТУХԌԚԜавеѕіјкмнорстухһԁԛԝӏҮүοѵԍցհոսօզɑɡıɩʋℓᴄᴏᴠᴡᴢ"
-)
+_LOOKALIKES: Final = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχϲϳАВЕЅІЈКМНОРСТУХԌԚԜавеѕіјкмнорстухһԁԛԝӏҮүοѵԍցհոսօզɑɡıɩʋℓᴄᴏᴠᴡᴢ")
 """Letters of other scripts that look like ASCII letters."""
 _WORDS: Final = re.compile(r"[^\W\d_]+")
-_DASHES: Final = re.compile(
-    r"(?<!\S)[\u2010-\u2015\u2212](?=\w)|[\u2044\u2215\u2216\u2223\u204e\u2217\ua789\u02d0]"
-)
+_DASHES: Final = re.compile(r"(?<!\S)[\u2010-\u2015\u2212](?=\w)|[\u2044\u2215\u2216\u2223\u204e\u2217\ua789\u02d0]")
 
 
 def deceptive_signs(text: str) -> frozenset[str]:
@@ -391,10 +384,7 @@ def with_visible_signs(text: str) -> str:
 
 def signs_warning(text: str) -> str:
     """Return a sentence that names the deceptive signs of a text; empty if it has none."""
-    names = [
-        f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}"
-        for sign in sorted(deceptive_signs(text))
-    ]
+    names = [f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}" for sign in sorted(deceptive_signs(text))]
     return f"Signs shown as [U+...] are invisible or look like others: {', '.join(names)}." if names else ""
 
 
@@ -411,3 +401,74 @@ def outgoing_line(text: object) -> str:
 def outgoing_traceback(error: BaseException) -> str:
     """Return where an exception was raised, with what it says and what caused it."""
     return outgoing("".join(format_exception(error)).rstrip())
+
+
+LIBRARIES: Final = frozenset(
+    {
+        *("anthropic", "boto3", "botocore", "cohere", "genai_prices", "google", "google_genai", "groq", "httpcore"),
+        *("httpcore2", "httpx", "httpx2", "huggingface_hub", "mcp", "mistralai", "openai", "pydantic_ai", "urllib3"),
+        "xai_sdk",
+    }
+)  # fmt: skip
+"""The top-level loggers whose records, with those of their children, are redacted."""
+
+_MAX_LENGTH: Final = 600
+_ELLIPSIS: Final = re.compile(r"(\.{3}|…)")
+
+
+def redact_library_logs() -> None:
+    """Redact all records and warnings of :data:`LIBRARIES` from now on; a second call changes nothing."""
+    make = logging.getLogRecordFactory()
+    if not hasattr(make, "redacts"):
+
+        def make_redacted(*args: Any, **kwargs: Any) -> logging.LogRecord:
+            record = make(*args, **kwargs)
+            if record.name.partition(".")[0] in LIBRARIES:
+                _redact(record)
+            return record
+
+        make_redacted.redacts = True  # type: ignore[attr-defined]
+        logging.setLogRecordFactory(make_redacted)
+    show = warnings.showwarning
+    if not hasattr(show, "redacts"):
+
+        def show_redacted(
+            message: Warning | str, category: type[Warning], filename: str, *args: Any, **kwargs: Any
+        ) -> None:
+            modules = category.__module__, filename.rpartition("site-packages/")[2].replace("/", ".")
+            library = next((name for module in modules if (name := module.partition(".")[0]) in LIBRARIES), None)
+            if library is None:
+                show(message, category, filename, *args, **kwargs)
+            else:
+                logging.getLogger(library).warning("%s: %s", category.__name__, message)
+
+        show_redacted.redacts = True  # type: ignore[attr-defined]
+        warnings.showwarning = show_redacted
+
+
+def _redact(record: logging.LogRecord) -> None:
+    """Write the message and the exception of a record on one line, without keys and without a traceback."""
+    try:
+        text = record.getMessage()
+    except (TypeError, ValueError, KeyError):  # its arguments do not fit
+        text = str(record.msg)
+    if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
+        text = f"{text}: {named_error(record.exc_info[1])}"
+    record.msg, record.args = one_line_without_keys(text), ()
+    record.exc_info = record.exc_text = record.stack_info = None
+
+
+def one_line_without_keys(text: str) -> str:
+    """Return text on one line without keys, also where a library shortened a value within a key."""
+    parts = _ELLIPSIS.split(text)
+    last = len(parts) - 1
+    parts = [scrubbed_part(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]
+    line = outgoing_line(" ".join("".join(parts).split()))
+    return line if len(line) <= _MAX_LENGTH else line[:_MAX_LENGTH] + "…"
+
+
+def log_unhandled(_: object, context: Mapping[str, Any]) -> None:
+    """Log in one line what nobody handles on a loop of ours; an exception handler of asyncio."""
+    error = context.get("exception")
+    text = f"{context['message']}: {named_error(error)}" if error is not None else str(context["message"])
+    logging.getLogger("materia_nb.agents").error("%s", one_line_without_keys(text))

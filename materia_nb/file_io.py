@@ -73,11 +73,7 @@ def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: boo
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
         left = max_bytes + 1
-        while (
-            size <= max_bytes
-            and left > 0
-            and (part := os.read(handle, min(left, max(size + 1, _CHUNK_BYTES))))
-        ):
+        while size <= max_bytes and left > 0 and (part := os.read(handle, min(left, max(size + 1, _CHUNK_BYTES)))):
             parts.append(part)
             left -= len(part)
         if size > max_bytes or left == 0:
@@ -164,9 +160,7 @@ def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int |
             write_all(handle, content)
             if sync:
                 os.fsync(handle)
-            os.link(
-                f"/proc/self/fd/{handle}", path, src_dir_fd=handle, dst_dir_fd=folder, follow_symlinks=True
-            )
+            os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, dst_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(handle)
     except OSError:  # not supported, no room, or the file exists: renaming works or reports it

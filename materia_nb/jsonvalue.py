@@ -218,9 +218,7 @@ def same(a: JSON, b: JSON) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(
-            child is b[key] or same(child, b[key]) for key, child in a.items()
-        )
+        return a.keys() == b.keys() and all(child is b[key] or same(child, b[key]) for key, child in a.items())
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(x is y or same(x, y) for x, y in zip(a, b, strict=True))
     return bool(a == b)
@@ -290,9 +288,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     if isinstance(value, list):
         return _replaced_in_list(value, name, rest, new, inserts=inserts)
     if not isinstance(value, dict):
-        raise MateriaError(
-            f"{value!r:.80} has no parts.", where=name, hint="set the whole value", kind="path"
-        )
+        raise MateriaError(f"{value!r:.80} has no parts.", where=name, hint="set the whole value", kind="path")
     if rest:
         if name not in value and new is MISSING:
             raise _nothing_at(name, value)
@@ -304,9 +300,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     return {**value, name: new}
 
 
-def _replaced_in_list(
-    value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool
-) -> list[JSON]:
+def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool) -> list[JSON]:
     index = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
     can_append = not rest and new is not MISSING
     if not 0 <= index < len(value) + can_append:

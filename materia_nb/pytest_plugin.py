@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-_SUFFIX = (
-    ".materia-case.json"  # not imported: this module is loaded by every run of pytest, and must be quick
-)
+_SUFFIX = ".materia-case.json"  # not imported: this module is loaded by every run of pytest, and must be quick
 
 
 class CaseFailed(Exception):

@@ -22,9 +22,7 @@ view_registry: Final[dict[type, Callable[[Any], Any]]] = {}
 """Functions that make the notebook view of a value, by the type of the value; modules with views add their own."""
 
 
-def mimebundle_from_view(
-    value: object, include: object = None, exclude: object = None
-) -> dict[str, Any] | None:
+def mimebundle_from_view(value: object, include: object = None, exclude: object = None) -> dict[str, Any] | None:
     """Return the MIME bundle of a value's registered view, or None if only its text is shown.
 
     Types that live below the views use it as their ``_repr_mimebundle_``.

@@ -118,11 +118,7 @@ def javascript_names(path: Path) -> Iterator[Sample]:
 def docstrings(path: Path) -> Iterator[Sample]:
     """Yield the first paragraph of every docstring, those of attributes included."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             paragraph = node.value.value.strip().split("\n\n")[0]
             yield Sample(f"{path.relative_to(ROOT)}:{node.lineno}", " ".join(paragraph.split()))
 
@@ -135,9 +131,7 @@ def messages(path: Path) -> Iterator[Sample]:
         for child in ast.iter_child_nodes(node):
             text = _literal(child)
             if len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and " " in text.strip():
-                yield Sample(
-                    f"{path.relative_to(ROOT)}:{getattr(child, 'lineno', 1)}", " ".join(text.split())
-                )
+                yield Sample(f"{path.relative_to(ROOT)}:{getattr(child, 'lineno', 1)}", " ".join(text.split()))
 
 
 def table_messages(path: Path) -> Iterator[Sample]:
@@ -198,9 +192,7 @@ def _is_translated(text: str) -> bool:
 
 def main() -> int:
     """Print each share beside its limit; return 1 if one is above it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", choices=list(LIMITS), help="print the places of one count")
     chosen = parser.parse_args().list
     exceeded = False

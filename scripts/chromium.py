@@ -54,9 +54,7 @@ def install() -> None:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         apt = ["apt-get", "-qq", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300"]
         for command in ([*apt, "update"], [*apt, "install", "-y", "--no-install-recommends", *APT]):
-            subprocess.run(
-                command, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
+            subprocess.run(command, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     else:
         subprocess.run(
             [sys.executable, "-m", "playwright", "install", "chromium"], check=False, stdin=subprocess.DEVNULL

@@ -62,9 +62,7 @@ def main() -> int:
     """Start the model, cast, show, end the model; the exit code."""
     shutil.rmtree(DEMO, ignore_errors=True)
     DEMO.mkdir(parents=True)
-    os.environ["MATERIA_PROFILE_DIR"] = str(
-        DEMO / "profile"
-    )  # the same for everyone, whatever loadouts they have
+    os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")  # the same for everyone, whatever loadouts they have
     try:
         with local_model() as served:
             print(f"{served.model} answers at {served.url}")

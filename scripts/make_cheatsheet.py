@@ -246,9 +246,7 @@ def svg(parts: Sequence[Said | Box | Line]) -> str:
             )
         elif isinstance(one, Line):
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(one))
-            lines.append(
-                f'<path d="M{one.x:.1f} {one.y:.1f}L{one.to_x:.1f} {one.to_y:.1f}" stroke="{SOFT}"/>'
-            )
+            lines.append(f'<path d="M{one.x:.1f} {one.y:.1f}L{one.to_x:.1f} {one.to_y:.1f}" stroke="{SOFT}"/>')
             lines.append(f'<polygon points="{points}" fill="{SOFT}"/>')
         else:
             css = _CSS[one.font].replace("'", '"')
@@ -275,9 +273,7 @@ def pdf(parts: Sequence[Said | Box | Line]) -> str:
         else:
             text = re.sub(r"([\\()])", r"\\\1", one.text)
             place = f"{one.x:.1f} {HEIGHT - one.y:.1f} Td"
-            drawn.append(
-                f"BT {_rgb(one.colour)} rg /{names[one.font]} {one.size:g} Tf {place} ({text}) Tj ET"
-            )
+            drawn.append(f"BT {_rgb(one.colour)} rg /{names[one.font]} {one.size:g} Tf {place} ({text}) Tj ET")
     stream = "\n".join(drawn)
     fonts = " ".join(f"/{names[font]} {number} 0 R" for number, font in enumerate(_FONTS, start=6))
     objects = [

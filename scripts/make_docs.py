@@ -82,9 +82,7 @@ magic.
 def main(arguments: Sequence[str]) -> int:
     """Write what is generated, or with ``--check`` say what is out of date; the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail when something is out of date"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when something is out of date")
     check = parser.parse_args(arguments).check
     stale = 0
     for path, content in generated().items():
@@ -190,8 +188,7 @@ def with_operations(page: str) -> str:
     lines = ["", "| operation | does |", "|---|---|"]
     for name, operation in OPERATIONS.items():
         given = ", ".join(
-            f"{one.name}=" if one.kind is one.KEYWORD_ONLY else one.name
-            for one in operation.parameters.values()
+            f"{one.name}=" if one.kind is one.KEYWORD_ONLY else one.name for one in operation.parameters.values()
         )
         lines.append(f"| `{name}({given})` | {cell(operation.about.replace('``', '`'))} |")
     return _PART.sub(lambda match: "\n".join([match[1].rstrip(), *lines, "", match[3]]), page)
@@ -418,9 +415,7 @@ def loadout_pictures() -> dict[Path, str]:
     """The bundled loadouts before a cast, by the paths of their pictures; that of the README is of another kind."""
     with bench() as wb:
         paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
-        return {
-            path: graph_svg(wb.graph(name), Marks()) + "\n" for name, path in paths.items() if path != PICTURE
-        }
+        return {path: graph_svg(wb.graph(name), Marks()) + "\n" for name, path in paths.items() if path != PICTURE}
 
 
 def picture() -> str:

@@ -66,9 +66,7 @@ def get_tools() -> str:
     stamp = TOOLS / ".package-lock.json"
     if stamp.exists() and stamp.stat().st_mtime >= LOCK.stat().st_mtime:
         return ""
-    done = subprocess.run(
-        [npm, "ci", "--no-fund", "--no-audit"], check=False, capture_output=True, text=True, cwd=ROOT
-    )
+    done = subprocess.run([npm, "ci", "--no-fund", "--no-audit"], check=False, capture_output=True, text=True, cwd=ROOT)
     return f"npm cannot install its tools: {done.stderr.strip()[-300:]}" if done.returncode else ""
 
 
@@ -87,9 +85,7 @@ def check() -> int:
         build(Path(folder))
         made = {one.name: one.read_bytes() for one in Path(folder).iterdir()}
     if made != {one.name: one.read_bytes() for one in BUNDLE.iterdir()}:
-        sys.stdout.write(
-            "The bundle of the front end is not what its sources make: `make front` makes it anew.\n"
-        )
+        sys.stdout.write("The bundle of the front end is not what its sources make: `make front` makes it anew.\n")
         failed += 1
     return failed
 

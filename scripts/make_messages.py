@@ -14,8 +14,8 @@ from materia_nb.widgets import design_session as _design_session  # noqa: F401 -
 from materia_nb.widgets.cast_surface import cast_messages
 from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.explorer import casts_messages
+from materia_nb.widgets.frontend import MessageRegistry, PageMessage
 from materia_nb.widgets.graph_panel import canvas_messages
-from materia_nb.widgets.messages import MessageRegistry, PageMessage
 from materia_nb.widgets.predict import question_messages
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
@@ -96,9 +96,7 @@ def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         case {"type": "array", "prefixItems": [*places]}:
             least = schema.get("minItems", len(places))
             types = [_type(one, definitions) for one in places]
-            written = (
-                f"[{', '.join(one if place < least else f'({one})?' for place, one in enumerate(types))}]"
-            )
+            written = f"[{', '.join(one if place < least else f'({one})?' for place, one in enumerate(types))}]"
         case {"type": "array"}:
             written = f"Array<{_type(schema.get('items', {}), definitions)}>"
         case {"type": "object", "properties": _}:

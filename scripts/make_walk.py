@@ -38,20 +38,16 @@ STATIONS: Final = (
     Station("engine/entering.py", "enter", "finds the item, counts the visit and lays out the prompt."),
     Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
     Station("engine/session.py", "pending_here", "returns what is due: here, asking an agent."),
-    Station(
-        "agents/notebook_agents.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
-    ),
+    Station("agents/notebook_agents.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."),
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
-    Station("cast/turns.py", "make_turn", "makes the `Turn`, everything an agent may know."),
+    Station("agents/interface.py", "make_turn", "makes the `Turn`, everything an agent may know."),
     Station("agents/function_agent.py", "FunctionAgent.answer", "calls the function of the notebook."),
     Station("agents/interface.py", "validate_reply", "checks that the agent returned a reply."),
     Station("cast/work.py", "Work.handle_reply", "handles the reply, whichever agent it came from."),
     Station("errors.py", "scrubbed", "removes keys before anything is saved."),
     Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
     Station("engine/outputs.py", "output", "has the protocol read it, then drafts, refuses or completes."),
-    Station(
-        "handoff/sparse.py", "SparseProtocol.read", "lists what the socket's protocol finds wrong with it."
-    ),
+    Station("handoff/sparse.py", "SparseProtocol.read", "lists what the socket's protocol finds wrong with it."),
     Station("handoff/jsontext.py", "agent_object", "finds the JSON in the text."),
     Station("engine/completing.py", "complete", "applies an answer that was accepted."),
     Station("engine/completing.py", "apply_output", "puts it into the state."),
@@ -63,7 +59,7 @@ STATIONS: Final = (
         "route",
         "chooses an exit, an edge or the end, and records every candidate as data.",
     ),
-    Station("engine/limits.py", "count_edge", "counts the edge that is taken, against its limit."),
+    Station("engine/routing.py", "count_edge", "counts the edge that is taken, against its limit."),
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
     Station("engine/events.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),

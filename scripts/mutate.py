@@ -204,9 +204,7 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
 
 def main() -> int:
     """Break, run, print; 1 when the tests fail without any break."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", help="a folder in materia_nb, such as store or cast/views")
     parser.add_argument("--count", type=int, default=30, help="how many breaks")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
@@ -235,9 +233,7 @@ def main() -> int:
             failed = failure(copy, tests, {WANTED: str(wanted)}, most) if noticing else ""
             path.write_text(source)
             caught += bool(failed)
-            print(
-                f"{'caught  ' if failed else 'SURVIVED'} {one}{f'  ({failed})' if failed else ''}", flush=True
-            )
+            print(f"{'caught  ' if failed else 'SURVIVED'} {one}{f'  ({failed})' if failed else ''}", flush=True)
         print(f"{caught} of {len(chosen)} caught")
     return 0
 

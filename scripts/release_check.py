@@ -132,9 +132,7 @@ def main() -> int:
         write(ROOT)
     found = list(missing(ROOT))
     shipped = list(licences(ROOT))
-    found += [
-        f"{what}: no licence ({where})" for what, licence, where in shipped if "MISSING" in (licence, where)
-    ]
+    found += [f"{what}: no licence ({where})" for what, licence, where in shipped if "MISSING" in (licence, where)]
     print("Shipped, and made by others:")
     for what, licence, where in shipped:
         print(f"  {what}: {licence}, {where}")

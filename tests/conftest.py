@@ -138,9 +138,7 @@ def drawn_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         drawn, draw = functools.cache(blocks.png_of), blocks.png_of
         # Unless a test takes the renderer away.
-        patch.setattr(
-            blocks, "png_of", lambda svg: drawn(svg) if sys.modules.get("resvg_py", draw) else draw(svg)
-        )
+        patch.setattr(blocks, "png_of", lambda svg: drawn(svg) if sys.modules.get("resvg_py", draw) else draw(svg))
         yield
 
 

@@ -58,9 +58,7 @@ myst_heading_anchors = 4  # the anchors that GitHub makes
 autodoc_default_options = {"members": True, "inherited-members": "BaseModel,Exception,tuple"}
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
-napoleon_use_ivar = (
-    True  # "Attributes:" explains the fields of a dataclass, which then have no entry of their own
-)
+napoleon_use_ivar = True  # "Attributes:" explains the fields of a dataclass, which then have no entry of their own
 
 html_theme = "furo"
 html_title = f"Materia NB {version}"
@@ -118,9 +116,7 @@ CONTENTS: Final = """
 def setup(app: Sphinx) -> None:
     """Connect what the pages do not say themselves, since GitHub shows them too."""
     for package in (materia_nb, materia_nb.agents.tools, materia_nb.loadout, materia_nb.widgets):
-        for (
-            name
-        ) in package.__all__:  # autodoc sees only names that are there: those that load on first use are not
+        for name in package.__all__:  # autodoc sees only names that are there: those that load on first use are not
             setattr(package, name, getattr(package, name))
     app.connect("source-read", add_contents)
     app.connect("doctree-read", link_notebooks, priority=100)  # before downloads are collected
@@ -137,9 +133,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     placed["Reference"] += sorted(there.difference(*placed.values()))
     parts = {task: [f"docs/{name}" for name in names] for task, names in placed.items()}
     parts["Reference"].append("docs/api/index")
-    parts["Decisions"] = [
-        f"docs/decisions/{path.stem}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))
-    ]
+    parts["Decisions"] = [f"docs/decisions/{path.stem}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))]
     parts["Project"] = ["CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG", "RELEASE_NOTES"]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
@@ -170,9 +164,7 @@ def add_dark_pictures(app: Sphinx, page: nodes.document) -> None:
 
 def notebook_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Make a page of each notebook as it is stored, and put the notebook itself beside it."""
-    exporter = HTMLExporter(
-        template_name="basic"
-    )  # the body alone: the full page loads scripts from elsewhere
+    exporter = HTMLExporter(template_name="basic")  # the body alone: the full page loads scripts from elsewhere
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         page = path.relative_to(ROOT).with_suffix("")
         kept = Path(app.outdir, page).with_suffix(".ipynb")

@@ -118,9 +118,7 @@ class JsonOutput:
         if answers:
             return answer
         where = " or ".join(_as_tuple(self.answer))
-        return answer._replace(
-            unread=f"There is no answer at {where} of what it printed: {stdout[:_SHOWN_CHARS]}"
-        )
+        return answer._replace(unread=f"There is no answer at {where} of what it printed: {stdout[:_SHOWN_CHARS]}")
 
     def _value(self, stdout: str) -> JSON:
         if not self.lines:
@@ -148,9 +146,7 @@ def _text(value: JSON) -> str:
 
 def _sum(values: Sequence[JSON]) -> float | None:
     """Add numbers up; None when there are none."""
-    numbers = [
-        number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)
-    ]
+    numbers = [number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return sum(numbers) if numbers else None
 
 
@@ -165,12 +161,8 @@ def read_aider(stdout: str) -> ProgramAnswer:
     lines = stdout.splitlines()
     used = [(number, match) for number, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
     begin, end = 0, used[-1][0] if used else len(lines)
-    if (
-        banner := next((number for number, line in enumerate(lines) if line.startswith("Aider v")), None)
-    ) is not None:
-        begin = next(
-            (number for number in range(banner, len(lines)) if not lines[number].strip()), len(lines)
-        )
+    if (banner := next((number for number, line in enumerate(lines) if line.startswith("Aider v")), None)) is not None:
+        begin = next((number for number in range(banner, len(lines)) if not lines[number].strip()), len(lines))
     counted = {number for number, _ in used}
     text = "\n".join(lines[number] for number in range(begin, end) if number not in counted).strip()
     if not used:
@@ -316,9 +308,7 @@ class CommandAgent:
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check(turn, result)  # how it ended says more than what could not be read
         if answer.unread:
-            hint = (
-                "does the program print what its version documents? CommandAgent reads others, or plain text"
-            )
+            hint = "does the program print what its version documents? CommandAgent reads others, or plain text"
             raise AgentError(f"{name}: {answer.unread}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -443,9 +433,7 @@ class Preset:
         chosen = tuple(part.replace(_MODEL, model) for part in self.model) if model else ()
         return (*self.argv[:at], *chosen, *more, *self.argv[at:])
 
-    def for_turn(
-        self, turn: Turn, model: str | None, session: str, *, any_tools: bool = False
-    ) -> tuple[str, ...]:
+    def for_turn(self, turn: Turn, model: str | None, session: str, *, any_tools: bool = False) -> tuple[str, ...]:
         """Return the command for a turn: its tools, its schema, and the session in which it goes on.
 
         Args:

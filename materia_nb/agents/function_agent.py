@@ -129,12 +129,8 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C that does not tell
         return None
-    required = [
-        p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
-    ]
-    unknown = [
-        p for p in required if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)
-    ]
+    required = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
+    unknown = [p for p in required if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)]
     if (
         len(required) == 1
         and (unknown or required[0].name == "turn")

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -23,15 +24,19 @@ from typing import (
     runtime_checkable,
 )
 
-from materia_nb.agents.tools import MoreTools
+from materia_nb.agents.tools import MoreTools, Tool
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.decide import Answer
-from materia_nb.engine.prompt_parts import PromptPart
-from materia_nb.engine.state import NOTHING, Handoff, Mode
+from materia_nb.engine.followup import PromptPart
+from materia_nb.engine.prompt_context import current_handoffs
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import NOTHING, Handoff, Mode, Visit
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
 from materia_nb.handoff.runtime_rules import Grant
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
+from materia_nb.platform import Stop
 
 AGENT_CELL: Final = "<agent "
 """How the name of the code begins that a ``%%materia agent`` cell is compiled to."""
@@ -46,9 +51,7 @@ CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
 def code_location(filename: str, line: int) -> str:
     """Return the location of a line of code; the first line of a cell is 1."""
     if filename.startswith(AGENT_CELL):
-        return (
-            f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL).removesuffix('>')}"
-        )
+        return f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL).removesuffix('>')}"
     for name in CELL_NAMES:
         if (cell := name(filename)) is not None:
             return f"line {line} of cell {cell}"
@@ -394,15 +397,11 @@ def validate_reply(
     reply = value if isinstance(value, Reply) else reply_from(value, who)
     for part in ("text", "thinking", "cut"):
         if not isinstance(getattr(reply, part), str):
-            raise AgentError(
-                f"{who} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}"
-            )
+            raise AgentError(f"{who} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}")
     if thinks and reply.value is None and not reply.thinking:
         text, thinking, ended = split_thinking(reply.text)
         if thinking or not ended:
-            reply = replace(
-                reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNENDED_THINKING)
-            )
+            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNENDED_THINKING))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
             f"The answer of {who} was cut off by {reply.cut}, so there is none",
@@ -461,9 +460,7 @@ def _where(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return (
-        f" ({code_location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
-    )
+    return f" ({code_location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
 
 
 # -- thinking is not an answer (R49, R68) ------------------------------------------------------
@@ -555,3 +552,76 @@ def truncate_thinking(thinking: str) -> str:
         return thinking
     notice = f"\n[cut: {len(thinking):,} characters in all]"
     return data[: MAX_THINKING_BYTES - len(notice.encode())].decode(errors="ignore") + notice
+
+
+def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
+    rules: Rules,
+    session: Session,
+    visit: Visit,
+    *,
+    folder: Path,
+    run_dir: Path,
+    stop: Stop,
+    tell: Callable[[Telling], None],
+    document: JSON = None,
+    before: tuple[int, int] | None = None,
+    functions: Mapping[str, Tool] = NOTHING,
+) -> Turn:
+    """Return what the agent of a visit, or who is pinned in its place, is asked.
+
+    Args:
+        rules: what the cast runs by.
+        session: what it knows.
+        visit: which visit owes an answer.
+        folder: the directory to work in.
+        run_dir: the directory of the cast.
+        stop: tells the agent to end.
+        tell: takes what it tells while it answers.
+        document: what the process is given that somebody answers for, None for an agent.
+        before: how many turns the socket, and its materia, had, where the session does not know of all.
+        functions: those that are tools, by name.
+    """
+    socket_rules = rules.sockets[visit.socket]
+    materia, item = socket_rules.socket.materia, visit.item
+    free = visit.mode in socket_rules.any_text  # anything may be said before the final answer
+    state = session.state
+    last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
+    value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output
+    question = session.asked if document is None else compact(document)
+    turn = object.__new__(Turn)  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
+    turn.__dict__.update(
+        socket_id=visit.socket,
+        materia_id=materia.id,
+        materia_label=materia.label,
+        visit=visit.visit,
+        kind=turn_kind(visit.mode, first=not visit.drafts),
+        prompt=question if isinstance(question, str) else lambda: question.text,
+        parts=() if isinstance(question, str) else lambda: question.parts,
+        item=item.value if item else None,
+        state=state.data,
+        last=None if value is MISSING else value,
+        handoffs=lambda: current_handoffs(state),
+        conversation=session.said if session.spoken else (),
+        meta=session.spoken[-1].meta if session.spoken else NOTHING,
+        item_key=item.key if item else None,
+        item_label=item.label if item else None,
+        tools=materia.tools,
+        model=materia.model,
+        thinking=materia.thinking,
+        wants=None if free else dict(socket_rules.wants) or None,
+        schema=None if free or socket_rules.schema is None else thawed(socket_rules.schema),
+        request=state.request,
+        cast_id=run_dir.name,
+        project=folder,
+        stop=stop,
+        index=session.turns.get(visit.socket, 0) if before is None else before[0],
+        materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],
+        lane=state.lane.name if state.lane is not None else "",
+        turn_of_visit=visit.turn,
+        grant=visit.grant if visit.grant and visit.grant.at(time.time()).standing == "PENDING" else None,
+        allowed=session.allowed,
+        calls=(*session.calls, *session.asking),
+        tell=tell,
+        more_tools=MoreTools(functions, rules.graph.mcp_servers, str(run_dir)),
+    )
+    return turn

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
-from materia_nb.agents.library_logs import redact_library_logs
-from materia_nb.errors import close_match, holds_key, scrubbed
+from materia_nb.errors import close_match, holds_key, redact_library_logs, scrubbed
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
 
@@ -61,9 +60,7 @@ def suggest_model(name: str) -> str:
 
 def ready_models() -> tuple[str, ...]:
     """Return the models that could be asked here: their provider is installed, and its key is in the environment."""
-    keys = frozenset(
-        name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip()
-    )
+    keys = frozenset(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip())
     return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
 

@@ -48,9 +48,7 @@ _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|fl
 _ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
 _LIMITS: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
 _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
-_NO_TOOLS: Final = (
-    "if the model takes no tools, set the agent again with --no-tools (tools=False), then retry --turn"
-)
+_NO_TOOLS: Final = "if the model takes no tools, set the agent again with --no-tools (tools=False), then retry --turn"
 _TRANSIENT: Final = (
     ai.ModelRateLimitError,
     ai.ModelUnavailableError,
@@ -135,11 +133,7 @@ def _failure_name(error: Exception) -> str:
     if name is None:
         # The transport libraries have errors of their own, where a provider's client lets them through.
         name = "line" if type(error).__module__.startswith("httpx") else "other"
-    if (
-        name == "key"
-        and getattr(error, "status_code", 401) == 403
-        and not _ABOUT_KEY.search(_provider_message(error))
-    ):
+    if name == "key" and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_provider_message(error)):
         return "denied"
     if name == "request" and _REFUSALS.search(
         f"{getattr(error, 'provider_error_code', '')} {_provider_message(error)}"
@@ -302,9 +296,7 @@ class Requests:
         inbox: LoopInbox[Telling] = LoopInbox(self.tell)
         streams: list[StreamedResponse] = []
         try:
-            response = LOOP.run(
-                self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox
-            )
+            response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
         except BaseException:
             if streams:
                 self.spending.add(streams[0].get())
@@ -329,9 +321,7 @@ class Requests:
             await stack.enter_async_context(model)
             _accept_whole_replies(model)
             stream = await stack.enter_async_context(
-                model_request_stream(
-                    model, messages, model_settings=settings, model_request_parameters=parameters
-                )
+                model_request_stream(model, messages, model_settings=settings, model_request_parameters=parameters)
             )
             streams.append(stream)
             size = 0
@@ -416,10 +406,7 @@ def _status_of(error: object) -> int:
 
 def _text(event: ModelResponseStreamEvent) -> str:
     match event:
-        case (
-            PartStartEvent(part=TextPart(content=text))
-            | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
-        ):
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return text
     return ""
 

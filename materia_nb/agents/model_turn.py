@@ -192,9 +192,7 @@ def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply
     else:
         pieces = [part for part, in_text in zip(own, written, strict=True) if in_text]
         text = [
-            part.content
-            if isinstance(part, TextPart)
-            else tags[0] + part.content + tags[1] * (part is not pieces[-1])
+            part.content if isinstance(part, TextPart) else tags[0] + part.content + tags[1] * (part is not pieces[-1])
             for part in pieces
         ]
         split = split_thinking("".join(text), tags)
@@ -221,9 +219,7 @@ def is_open_schema(schema: JSON) -> bool:
     required: list[str] = schema.get("required", list(fields))
     optional = set(fields).difference(required)
     free = schema.get("additionalProperties", False) is not False
-    return bool(
-        not schema or optional or free or any(map(is_open_schema, [*fields.values(), schema.get("items")]))
-    )
+    return bool(not schema or optional or free or any(map(is_open_schema, [*fields.values(), schema.get("items")])))
 
 
 INVALID: Final = "INVALID_JSON"
@@ -502,11 +498,7 @@ class ModelTurn:
         if self._unknown:
             known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
             meant = did_you_mean(self._unknown[0], [tool.name for tool in known])
-            turn.tell(
-                Noted(
-                    f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"
-                )
-            )
+            turn.tell(Noted(f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"))
         for note in self._finder.notes:
             turn.tell(Noted(note))
         if self._left_out:

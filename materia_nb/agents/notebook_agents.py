@@ -152,9 +152,7 @@ class RecordedAgent:
         if not visits:
             message = f"The recorded cast has no replies of {turn.socket_id}"
         elif not turns:
-            message = (
-                f"The recorded cast has no visit {turn.visit} of {turn.socket_id}, the last is {visits[-1]}"
-            )
+            message = f"The recorded cast has no visit {turn.visit} of {turn.socket_id}, the last is {visits[-1]}"
         else:
             message = (
                 f"Visit {turn.visit} of {turn.socket_id} has {len(turns)} recorded replies, "
@@ -216,9 +214,7 @@ class ScriptedAgent:
 
     at_once = True
 
-    def __init__(
-        self, replies: Mapping[str, Sequence[_ScriptEntry] | _ScriptEntry], *, name: str = "script"
-    ) -> None:
+    def __init__(self, replies: Mapping[str, Sequence[_ScriptEntry] | _ScriptEntry], *, name: str = "script") -> None:
         self.name = name
         self._replies = {key: _entries(key, value) for key, value in replies.items()}
 
@@ -269,9 +265,7 @@ def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Re
             f"The script's entry {key!r} is {type(value).__name__}, not replies.",
             hint="a dict is a script: lists of replies by socket or materia; for one fixed answer give a function",
         )
-    return tuple(
-        _entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1)
-    )
+    return tuple(_entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1))
 
 
 def _entry(who: str, entry: _ScriptEntry) -> Reply:

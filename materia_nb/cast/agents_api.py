@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Agent, Asking, can_think, ignore_telling, name_of, validate_reply
+from materia_nb.agents.interface import (
+    Agent,
+    Asking,
+    can_think,
+    ignore_telling,
+    make_turn,
+    name_of,
+    validate_reply,
+)
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
@@ -25,7 +33,6 @@ from materia_nb.cast.edits import Chosen, choose, needs_pinned
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.turns import make_turn
 from materia_nb.cast.work import now, redacted
 from materia_nb.display.blocks import Block, Code, Heading, Shown, lines
 from materia_nb.display.sections import prompt_blocks
@@ -43,7 +50,7 @@ from materia_nb.jsonvalue import JSON, MISSING, as_object, get_path, json_copy, 
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
 from materia_nb.loadout.graph import Graph, PromptForm
-from materia_nb.loadout.materia import materia_kind
+from materia_nb.loadout.topology import materia_kind
 from materia_nb.platform import Stop
 from materia_nb.store.catalogue import find_cast, is_file
 
@@ -192,9 +199,7 @@ class Agents(AgentTable):
             AgentError: the agent cannot answer.
         """
         graph = self._loadouts.graph(loadout)
-        needs_one_of(
-            socket, graph.sockets, f"The loadout {graph.name} has no socket {socket!r}.", "unknown_socket"
-        )
+        needs_one_of(socket, graph.sockets, f"The loadout {graph.name} has no socket {socket!r}.", "unknown_socket")
         table = AgentTable(over=self)
         if agent is not None:
             table.set(socket, agent)
@@ -287,18 +292,14 @@ class Agents(AgentTable):
 
         Whoever is set for a socket answers it under its new id.
         """
-        renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(
-            composition.copies
-        )
+        renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
         """What is pinned in a cast: what is given for it only, before what is pinned in all."""
         known = names_of(graph)
         chosen_pins = {
-            key: pin.chosen
-            for key, pin in self.pins.items()
-            if key in known and pin.loadout in (None, graph.name)
+            key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)
         }
         for key, to in (pins or {}).items():
             needs_name(graph, key)
@@ -321,9 +322,7 @@ def in_their_form(graph: Graph, table: AgentTable) -> Graph:
     document: JSON = graph.document
     for id_, form in forms.items():
         document = replaced(document, ["loadouts", graph.name, "sockets", id_, "promptForm"], form)
-    sockets = {
-        id_: replace(one, prompt_form=forms.get(id_, one.prompt_form)) for id_, one in graph.sockets.items()
-    }
+    sockets = {id_: replace(one, prompt_form=forms.get(id_, one.prompt_form)) for id_, one in graph.sockets.items()}
     return replace(graph, sockets=sockets, document=document)
 
 
@@ -411,9 +410,7 @@ def asked_alone(
     session = fold(rules, session, decide.enter(rules, session, now()))
     visit = session.state.at
     if visit is None or visit.socket != socket:
-        raise MateriaError(
-            f"{socket} has no item to work on.", where=socket, hint="give item", kind="no_item"
-        )
+        raise MateriaError(f"{socket} has no item to work on.", where=socket, hint="give item", kind="no_item")
     prompt = session.prompt
     assert prompt is not None  # noqa: S101 - an agent's socket was entered
     turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=ignore_telling)

@@ -27,9 +27,9 @@ from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import summarize_issues
-from materia_nb.insight.usage import step_usage
+from materia_nb.insight.estimate import step_usage
 from materia_nb.jsonvalue import JSON
-from materia_nb.parallel import run_jobs
+from materia_nb.platform import run_jobs
 from materia_nb.store.file_snapshots import ATTEMPTS, FileSnapshots
 
 if TYPE_CHECKING:
@@ -330,9 +330,7 @@ class Attempts(AttemptsView):
         """
         attempt, _ = self._nth(number)
         if attempt.text is None:
-            raise MateriaError(
-                f"Attempt {number} has no answer: {attempt.error}", where=self.socket, kind="refused"
-            )
+            raise MateriaError(f"Attempt {number} has no answer: {attempt.error}", where=self.socket, kind="refused")
         pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {attempt.agent}", clean(attempt.text))
         Pins(self._runner).put(self.socket, Chosen(pin))
         return pin
@@ -344,12 +342,9 @@ class Attempts(AttemptsView):
             return False
         visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (current, asked))
         left, right = (
-            session_.asked if isinstance(session_.asked, str) else session_.asked.text
-            for session_ in (current, asked)
+            session_.asked if isinstance(session_.asked, str) else session_.asked.text for session_ in (current, asked)
         )
-        return (
-            visit == other and left == right and current.said == asked.said and current.calls == asked.calls
-        )
+        return visit == other and left == right and current.said == asked.said and current.calls == asked.calls
 
     def _nth(self, number: int) -> tuple[Attempt, Trial]:
         if type(number) is not int or not 1 <= number <= len(self):

@@ -19,7 +19,7 @@ from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_ste
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.insight.usage import step_usage
+from materia_nb.insight.estimate import step_usage
 from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
@@ -287,9 +287,7 @@ def breakpoint_of(value: object) -> Breakpoint:
         and all(_fits(name, one) for name, one in given.items())
     ):
         return Breakpoint(**given)
-    raise MateriaError(
-        f"This is not a breakpoint: {part(str(value), 200)}", hint="remove it", kind="bad_breakpoint"
-    )
+    raise MateriaError(f"This is not a breakpoint: {part(str(value), 200)}", hint="remove it", kind="bad_breakpoint")
 
 
 def _fits(name: str, value: object) -> bool:
@@ -299,11 +297,7 @@ def _fits(name: str, value: object) -> bool:
         return value in get_args(Unit)
     if name == "nth" or (name == "edge" and not isinstance(value, str)):
         return type(value) is int and value >= 1
-    if (
-        not isinstance(value, str)
-        or len(value) > _LONGEST
-        or value.encode("utf-8", "replace").decode() != value
-    ):
+    if not isinstance(value, str) or len(value) > _LONGEST or value.encode("utf-8", "replace").decode() != value:
         return False
     return (name != "path" or bool(split_path(value))) and (name != "where" or _is_condition(value))
 
@@ -357,8 +351,7 @@ def condition_of(text: str) -> Callable[[StateFacts], bool]:
         raise MateriaError(
             f"This is not a condition: {getattr(error, 'msg', None) or error}.",
             where=part(text, 200),
-            hint='as in state.score < 3, item.title == "Draft", "TODO" in output; there are '
-            + ", ".join(_NAMES),
+            hint='as in state.score < 3, item.title == "Draft", "TODO" in output; there are ' + ", ".join(_NAMES),
             kind="bad_condition",
         ) from None
     return lambda facts: bool(_value_of(tree, facts))

@@ -103,9 +103,7 @@ class Case:
 
     def _held(self, went: Session, needs: MissingAnswer | None) -> list[str]:
         expected = self.given["expect"]
-        failures = (
-            [] if needs is None or expected["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
-        )
+        failures = [] if needs is None or expected["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
         failures += _route(expected["route"], _visits(went))
         if (ends := replay_end(went, needs)) != expected["ends"]:
             failures.append(f"It should end: {expected['ends']}. It ends: {ends}.")
@@ -195,9 +193,7 @@ def case_of(
     return given
 
 
-def ways_case(
-    explored: Exploration, document: Mapping[str, JSON], follows: str | None = None
-) -> dict[str, JSON]:
+def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
     """Return everything that a loadout can do as a case; see :func:`case_of`.
 
     Raises:
@@ -279,9 +275,7 @@ def _run(fields: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswe
         state = state._replace(budget=replace(rules.graph.budget, **limits))
     state = state._replace(budget=replace(state.budget, max_seconds=None))
     answers: RecordedAnswers = {
-        ((entry["socket"], entry["item"], entry["label"]), entry["time"]): [
-            _turn_of(turn) for turn in entry["turns"]
-        ]
+        ((entry["socket"], entry["item"], entry["label"]), entry["time"]): [_turn_of(turn) for turn in entry["turns"]]
         for entry in fields["answers"]
     }
     edits = [_edit(entry, state) for entry in fields.get("edits", [])]

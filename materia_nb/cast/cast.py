@@ -219,7 +219,7 @@ class Cast:
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
-        from materia_nb.insight.usage import usage_by
+        from materia_nb.insight.estimate import usage_by
 
         groups = by or ("socket",)
         return SpentView(groups, usage_by(self.runner.rules, self.runner.session, groups))
@@ -336,9 +336,7 @@ class Cast:
                     pause: Pause = over.value
                     return pause
 
-    async def arun(
-        self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
-    ) -> Pause:
+    async def arun(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
         """Run as :meth:`run` does, while the caller's event loop goes on; agents that are coroutines run on that loop.
 
         Cancelling it stops the cast as an interrupt does: its journal is whole, and it can be gone on with. A function
@@ -494,9 +492,7 @@ class Cast:
                 hint="step runs it",
                 kind="not_an_agent",
             )
-        reply = validate_reply(
-            given(answer), "The reply", None if socket_rules is None else socket_rules.write
-        )
+        reply = validate_reply(given(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if stopped:
             return self.runner.by_hand(work, reply, clean(reply.text))
         decide.check_reply(work.rules, work.session, clean(reply.text))
@@ -525,9 +521,7 @@ class Cast:
         if decision is lane is None and self.status != "held" and not self.runner.lanes_at_work:
             return self._record(decide.finalize)
         word = None if decision is None else decision.replace(" ", "_")
-        satisfied = next(
-            (result.satisfied for result, condition in WAITING_FOR.items() if condition == word), None
-        )
+        satisfied = next((result.satisfied for result, condition in WAITING_FOR.items() if condition == word), None)
         approvals = self.approvals if lane is None else self.approvals.in_lane(lane)
         return approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 

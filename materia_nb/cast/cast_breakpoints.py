@@ -23,9 +23,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.graph import END, Graph, Socket
 
-Pause: TypeAlias = Literal[
-    "complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"
-]
+Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
 """Why a run stopped."""
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
@@ -71,19 +69,13 @@ class Breakpoints:
         """Take some away, whatever time they are for."""
         removed = {breakpoint_.every_time for breakpoint_ in those}
         self.replace(
-            {
-                breakpoint_: how
-                for breakpoint_, how in self.conditions.items()
-                if breakpoint_.every_time not in removed
-            }
+            {breakpoint_: how for breakpoint_, how in self.conditions.items() if breakpoint_.every_time not in removed}
         )
 
     def replace(self, after: Mapping[Breakpoint, StopCondition | None]) -> None:
         """Have these and no others."""
         before, self.conditions = self.conditions, dict(after)
-        saved, was = (
-            [breakpoint_ for breakpoint_, how in now.items() if how is None] for now in (after, before)
-        )
+        saved, was = ([breakpoint_ for breakpoint_, how in now.items() if how is None] for now in (after, before))
         if self._path is None or saved == was:
             return
         try:
@@ -208,15 +200,11 @@ class Settable(BreakpointSet):
         flags = (after, refused, not_satisfied, same_again, hollow_answer)
         if any(flags) or edge is not None:
             meant = self._meant(socket, edge, flags)
-            removed = [
-                breakpoint_ for breakpoint_ in self if breakpoint_.every_time._replace(lane=None) == meant
-            ]
+            removed = [breakpoint_ for breakpoint_ in self if breakpoint_.every_time._replace(lane=None) == meant]
         elif socket is None and path is None:
             removed = list(self)
         else:
-            removed = [
-                breakpoint_ for breakpoint_ in self if socket is not None and breakpoint_.socket == socket
-            ]
+            removed = [breakpoint_ for breakpoint_ in self if socket is not None and breakpoint_.socket == socket]
         if path is not None:
             removed.append(Breakpoint("changed", path=_path(path)))
         self.remove(*removed)

@@ -20,18 +20,17 @@ from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import approvals, decide
-from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.conversation import WHOLE_CAST, Label, ToolCall, relabelled
 from materia_nb.engine.events import Events
 from materia_nb.engine.item_edits import WORKED_ON, within_lists
 from materia_nb.engine.items import item_label
-from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.insight.suggestions import Suggestion, suggestion_at, with_memory_entry
+from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, nested_too_deeply, replaced, split_path
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
@@ -106,9 +105,7 @@ class Edits:
         """
         typed: object = items  # what a person typed need not be what the annotation says
         if not isinstance(typed, list | tuple):
-            raise MateriaError(
-                "The work items must be a list.", hint="each has title and context", kind="items"
-            )
+            raise MateriaError("The work items must be a list.", hint="each has title and context", kind="items")
         command = partial(decide.edit_items, again=tuple(again), abandon=abandon)
         return self._said(command, json_copy(list(items)), origins)
 
@@ -211,9 +208,7 @@ class Edits:
             assert self._runner.session.prompt is not None  # noqa: S101 - it was edited
             return self._runner.session.prompt
 
-    def redefine(
-        self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None
-    ) -> None:
+    def redefine(self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None) -> None:
         """Apply a materia's changed command, script, timeout, model or tools to the running cast; retry then uses it.
 
         A cast keeps a copy of its loadout otherwise. From then on its socket runs, or asks, what the new one says. What
@@ -318,9 +313,7 @@ class Edits:
             if not chosen.kept:
                 # The document first: keeping the same thing twice does nothing, while a journal that says it
                 # is kept when it is not would lose it.
-                change_context(
-                    self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry)
-                )
+                change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
                 self._runner.run_command(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(kept=True)
 
@@ -337,9 +330,7 @@ class Labels(Shown):
 
     def _blocks(self) -> list[Block]:
         snapshot = self._runner.snapshot()
-        labels = [("the cast", self.of())] + [
-            (step.title, snapshot.label_of(step)) for step in snapshot.steps
-        ]
+        labels = [("the cast", self.of())] + [(step.title, snapshot.label_of(step)) for step in snapshot.steps]
         rows = [(title, label.words) for title, label in labels if not label.empty]
         return [Table(("of", "what people say"), rows, "no labels")]
 
@@ -484,9 +475,7 @@ class Approvals(ApprovalsNow):
         """
         with self._runner.lock():
             self._runner.begin()
-            self._runner.run_command(
-                approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools)
-            )
+            self._runner.run_command(approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
         """Let these tools ask again; all of them if none is named."""
@@ -527,9 +516,7 @@ class Approvals(ApprovalsNow):
             return self._ask(approvals.decide_calls, "always" if always else "once", "", calls)
         return self._ask(approvals.approve, self._asked())
 
-    def deny(
-        self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None
-    ) -> StepRecord:
+    def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None) -> StepRecord:
         """Refuse the tool calls, or the command, that the agent asks approval for; it continues without.
 
         Args:
@@ -586,9 +573,7 @@ class Approvals(ApprovalsNow):
             return self._work.session.steps[-1]
 
 
-_FORMS: Final = (
-    "a text, a dict (sent as JSON), a function, or an earlier cast; nothing for its own latest output"
-)
+_FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; nothing for its own latest output"
 
 
 class Chosen(NamedTuple):
@@ -615,9 +600,7 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
     subject = "Nothing" if to is None else f"A value of type {type(to).__name__}"
     if visit is not None:
         subject = f"{subject} that has visits"
-    raise MateriaError(
-        f"{subject} was given to pin {name} to.", where=name, hint=f"give {_FORMS}", kind="bad_pin"
-    )
+    raise MateriaError(f"{subject} was given to pin {name} to.", where=name, hint=f"give {_FORMS}", kind="bad_pin")
 
 
 def _said_in(cast: Snapshot, name: str, visit: int | None, whose: str = "") -> Pin:

@@ -85,16 +85,12 @@ class Exports:
         self._runner.snapshot().needs_castable()
         target = Path(path).absolute()
         document = read_config(self._runner.files.path / "config.resolved.json")
-        case = case_of(
-            self._runner.rules, self._runner.session, document, relative_to(target.parent, follows)
-        )
+        case = case_of(self._runner.rules, self._runner.session, document, relative_to(target.parent, follows))
         return write_case(target, case)
 
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"
-_RECORDING: Final = OwnFormat(
-    "recording", RECORDING_FORMAT, "export recording FILE writes one of the current cast"
-)
+_RECORDING: Final = OwnFormat("recording", RECORDING_FORMAT, "export recording FILE writes one of the current cast")
 _META: Final = ("model", "provider", "finish")
 """What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
@@ -174,9 +170,7 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
             raise _RECORDING.bad(where, f"turns[{number}] has no text")
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
-            raise _RECORDING.bad(
-                where, f"turns[{number}] does not say which visit of which socket it answers"
-            )
+            raise _RECORDING.bad(where, f"turns[{number}] does not say which visit of which socket it answers")
         so_far = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(turns_of_visit, name=name)

@@ -15,8 +15,8 @@ from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.insight import diff
-from materia_nb.insight.jsonpath import OutputMatch, query_outputs
-from materia_nb.insight.usage import step_time, step_usage
+from materia_nb.insight.blame import OutputMatch, query_outputs
+from materia_nb.insight.estimate import step_time, step_usage
 from materia_nb.insight.why import EDGE_COLUMNS, THINKING_HEADING, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
@@ -186,9 +186,7 @@ class StepList(Listed[StepRecord]):
             MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
         """
         if severity is not None:
-            needs_one_of(
-                severity, EVENT_SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity"
-            )
+            needs_one_of(severity, EVENT_SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity")
         if socket is not None:
             self._graph.needs_socket(socket)
         min_severity = 0 if severity is None else EVENT_SEVERITIES.index(severity)
@@ -406,9 +404,7 @@ def record_view(step: StepRecord) -> View:
     blocks += lines(issue.line for issue in issues)
     if step.shown is not None:
         blocks.append(Code(step.shown, title="output"))
-    return View(
-        step.title, [*blocks, *([Fold(THINKING_HEADING, [Code(step.thinking)])] if step.thinking else [])]
-    )
+    return View(step.title, [*blocks, *([Fold(THINKING_HEADING, [Code(step.thinking)])] if step.thinking else [])])
 
 
 view_registry[StepRecord] = record_view

@@ -195,9 +195,7 @@ class Gallery(Shown, Mapping[str, Card]):
         parts = []
         for kind, title in _TITLES.items():
             cards = (f'<div style="flex:0 1 290px">{card.small()}</div>' for card in self.of(kind))
-            grid = (
-                f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:stretch">{"".join(cards)}</div>'
-            )
+            grid = f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:stretch">{"".join(cards)}</div>'
             parts += [html_heading(title), Html(grid)]
         return mime_bundle(repr(self), html=html_join(parts))
 
@@ -290,9 +288,7 @@ def notebook_of(card: Card) -> dict[str, JSON]:
 def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
     """Return cells as a notebook in its JSON form (nbformat 4.5), for Python if ``metadata`` does not say."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    numbered = [
-        {"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)
-    ]
+    numbered = [{"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)]
     metadata_ = metadata or {"kernelspec": kernel}
     return {"cells": numbered, "metadata": metadata_, "nbformat": 4, "nbformat_minor": 5}
 
@@ -305,8 +301,7 @@ def laid_out(value: JSON, indent: int = 0) -> str:
     if isinstance(value, dict):
         opening, closing = "{}"
         parts = [
-            f"{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2)}"
-            for key, child in value.items()
+            f"{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2)}" for key, child in value.items()
         ]
     else:
         opening, closing = "[]"
@@ -317,9 +312,7 @@ def laid_out(value: JSON, indent: int = 0) -> str:
 
 _FENCED: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 _MARKED: Final[Mapping[str, JSON]] = {
-    "exercise": {
-        "tags": ["raises-exception"]
-    },  # an error until it is answered, which running all cells goes past
+    "exercise": {"tags": ["raises-exception"]},  # an error until it is answered, which running all cells goes past
     "folded": {"jupyter": {"source_hidden": True}},
 }
 """What a word behind a fence makes of a cell; one that is ``castable`` is left out where there is no cast."""

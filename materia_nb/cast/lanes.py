@@ -146,11 +146,7 @@ class Lanes:
         halted = stepped = False
         try:
             while True:
-                if (
-                    not halted
-                    and not stop.is_set()
-                    and (started := self._start_next(left, rests)) is not None
-                ):
+                if not halted and not stop.is_set() and (started := self._start_next(left, rests)) is not None:
                     if started in left:
                         yield self._latest(started)
                     continue
@@ -185,9 +181,7 @@ class Lanes:
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
             return None
-        names = [
-            one.lane for one in self._due() if one.lane and one.what != "person" and one.lane not in left
-        ]
+        names = [one.lane for one in self._due() if one.lane and one.what != "person" and one.lane not in left]
         running = [one for one in names if at_work.lanes[one].status == "running"]
         may = names if len(running) < at_work.limit else running
         name = next((one for one in may if one not in self._asked and one not in rests), None)

@@ -26,8 +26,8 @@ from materia_nb.loadout.layers import (
     profile_directory,
     whole_over,
 )
-from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
+from materia_nb.loadout.topology import materia_kind
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
 from materia_nb.utilities import utility_step
@@ -130,9 +130,7 @@ class Loadouts(Mapping[str, str], Shown):
             self._given, self._config, self._chosen = before
             raise
         self.refused = None
-        self._gone = {
-            name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names
-        }
+        self._gone = {name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names}
         return is_chosen.noting(
             *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in lost.items())
         )
@@ -163,9 +161,7 @@ class Loadouts(Mapping[str, str], Shown):
         return len(self.config.loadout_names)
 
     def __repr__(self) -> str:
-        return (
-            f"<{counted(len(self), 'loadout')} of {self.project.name}: {self.chosen or 'no loadout'} chosen>"
-        )
+        return f"<{counted(len(self), 'loadout')} of {self.project.name}: {self.chosen or 'no loadout'} chosen>"
 
     def _blocks(self) -> list[Block]:
         return [loadouts_view(self, self.chosen, self.config)]
@@ -269,9 +265,7 @@ class Loadouts(Mapping[str, str], Shown):
 
         return drafts_in(self.casts_root, name)
 
-    def design(
-        self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False
-    ) -> Design:
+    def design(self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
 
         No config file is changed before :meth:`save`, and a cast keeps the loadout that it started with. Each
@@ -377,11 +371,7 @@ class Loadouts(Mapping[str, str], Shown):
             owner = self.config.owners.get(id_)
             used[id_] = moved_definition(raw, owner, path.parent)
             command = as_list(raw.get("command"))
-            scripts += [
-                name
-                for name in as_list(with_absolute_paths(raw, owner).get("command"))
-                if name not in command
-            ]
+            scripts += [name for name in as_list(with_absolute_paths(raw, owner).get("command")) if name not in command]
         return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
@@ -427,9 +417,7 @@ class Loadouts(Mapping[str, str], Shown):
         self.define_materia(name, self.whole("materia", name, {**definition, **fields}))
         return path
 
-    def whole(
-        self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
-    ) -> dict[str, JSON]:
+    def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return a definition that stands by itself, whatever lower layers have under its name."""
         return whole_over(definition, self.config.below(kind, name, "notebook"))
 
@@ -458,9 +446,7 @@ class Loadouts(Mapping[str, str], Shown):
             )
         path, config = self.project / PROJECT_FILE, self.config
         placed = definitions_placed(config.document, name) if materia else {}
-        definitions = {
-            id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()
-        }
+        definitions = {id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
         self._config, self._chosen, self.refused = None, new, None
         return self.show()
@@ -515,13 +501,8 @@ def copy_scripts(graph: Graph) -> list[str]:
     for folder in utility_folders():
         before = utility_step.copies(folder)
         utility_step.synchronize(folder)
-        replaced += [
-            copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before
-        ]
-    return [
-        f"{one.path} is no longer run: it was changed, and the package has a new {one.script}"
-        for one in replaced
-    ]
+        replaced += [copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before]
+    return [f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in replaced]
 
 
 def utility_folders() -> tuple[Path, ...]:

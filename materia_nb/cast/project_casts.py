@@ -21,11 +21,11 @@ from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_vi
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.display.blocks import Block, Line, Shown, Table
-from materia_nb.engine.labels import Label
+from materia_nb.engine.conversation import Label
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.jsonpath import OutputMatch, compile_query
+from materia_nb.insight.blame import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
@@ -93,9 +93,7 @@ class Inbox(Listed[Waiting]):
     @property
     def verdict(self) -> str:
         """What becomes of the casts whose loadout was changed since they began, in a sentence; empty where there is none."""
-        counts: Counter[MoveVerdict] = Counter(
-            waiting.verdict for waiting in self if waiting.verdict != "unchanged"
-        )
+        counts: Counter[MoveVerdict] = Counter(waiting.verdict for waiting in self if waiting.verdict != "unchanged")
         if not counts:
             return ""
         counts_words = ", ".join(f"{counts[verdict]} {phrase}" for verdict, phrase in _WORDS.items())
@@ -237,9 +235,7 @@ class Casts(Shown):
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
         if self.last is None:
-            raise MateriaError(
-                "There is no cast yet.", hint="cast a request, or open one (list casts)", kind="no_cast"
-            )
+            raise MateriaError("There is no cast yet.", hint="cast a request, or open one (list casts)", kind="no_cast")
         return self.last
 
     def label(self, reference: str | Path, step: int | None = None, **changes: Any) -> Label:
@@ -358,9 +354,7 @@ class Casts(Shown):
             status: only those that stand so, such as ``failed``.
         """
         entries = list_casts(self.root)
-        return CastList(
-            filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
-        )
+        return CastList(filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status))
 
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
@@ -536,9 +530,7 @@ def _told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str,
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
         titles = [item.get("title") for item in items[:MOST_TITLES] if isinstance(item, dict)]
-        fields["workItems"] = [
-            _beginning(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)
-        ]
+        fields["workItems"] = [_beginning(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
     return fields
 
 

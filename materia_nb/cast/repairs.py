@@ -59,9 +59,7 @@ OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
 """What is offered for a kind that is not ours."""
 
 
-REDEFINED: Final = frozenset(
-    {"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"}
-)
+REDEFINED: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
 """The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
 
 
@@ -177,11 +175,7 @@ def _granted(failure: Failure) -> str:
     """Say what going past a limit grants (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"
-    return (
-        "one more attempt"
-        if failure.kind == "repair_exhausted"
-        else "the limit that stopped it granted once more"
-    )
+    return "one more attempt" if failure.kind == "repair_exhausted" else "the limit that stopped it granted once more"
 
 
 def _answered_last(cast: Snapshot) -> bool:

@@ -30,6 +30,7 @@ from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, refuse
 from materia_nb.cast.work import Work, now, over
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
+from materia_nb.engine.cast_warnings import Difference
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
@@ -44,7 +45,6 @@ from materia_nb.engine.session import (
 )
 from materia_nb.errors import MateriaError, counted, named_error
 from materia_nb.platform import Stop, computing, resting
-from materia_nb.store.differences import Difference
 from materia_nb.store.file_snapshots import OWN, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journal
@@ -241,9 +241,7 @@ class Runner(Work):
             MateriaError: it was opened to be looked at (``read_only``).
         """
         self._holder = threading.get_ident()
-        if (
-            not self.running
-        ):  # what lanes have begun goes on from one step of a run to the next, and waits under it
+        if not self.running:  # what lanes have begun goes on from one step of a run to the next, and waits under it
             self._hold = object()
         _HOLDS.set(self._hold)
         if self.problems:
@@ -290,14 +288,10 @@ class Runner(Work):
         if since is None or not self._lock.locked():
             return None
         visit = self.session.state.waiting_at
-        asked_sockets = (
-            [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
-        )
+        asked_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
         agents = (socket for socket in asked_sockets if not self.rules.sockets[socket].socket.is_utility)
         who = " and ".join(f"{self._called(agent)} of {agent}" for agent in agents)
-        return (
-            f"waits for {who + ' to return' if who else 'the step to end'} ({time.monotonic() - since:.0f} s)"
-        )
+        return f"waits for {who + ' to return' if who else 'the step to end'} ({time.monotonic() - since:.0f} s)"
 
     def _called(self, socket: str) -> str:
         agent = self.agents.for_turn(socket, self.rules.sockets[socket].socket.materia.id)
@@ -338,9 +332,7 @@ class Runner(Work):
                     self._untold = [*self._untold, *events]
                 lines = lines_of(events, session, self.files)
                 if later:
-                    self._astray = (
-                        True  # until both are set: an interrupt may come between any two instructions
-                    )
+                    self._astray = True  # until both are set: an interrupt may come between any two instructions
                     self._unwritten = [*self._unwritten, *lines]
                     self.session = session
                     self._astray = False
@@ -411,9 +403,7 @@ class Runner(Work):
         note = {"cast": self.files.path.name, "step": 0, "by": "start"}
         snapshot = self.keeper_of(self.project, skip=own_folders).take(None, note)
         self.keeper_of(self.files.path / OWN, own=True).check_out(snapshot.commit)
-        event = ev.FilesKept(
-            commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=OWN, ts=now()
-        )
+        event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=OWN, ts=now())
         self.keep((event,))
 
     def file_snapshots(self) -> FileSnapshots:
@@ -448,9 +438,7 @@ class Runner(Work):
     # -- steps ----------------------------------------------------------------------------
 
     @computing
-    def advance(
-        self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False
-    ) -> StepRecord | None:
+    def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
         """Run one socket, or the lanes that are at work; returns the latest step, None when the cast only came to its end.
 
         Args:
@@ -486,9 +474,7 @@ class Runner(Work):
         """Whether the cast goes on in lanes, those at work or those that the items are handed out to next."""
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
-    def advance_lanes(
-        self, breaks: Callable[[str], bool], *, once: bool
-    ) -> Generator[StepRecord, None, None]:
+    def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
         """Run the lanes, as :meth:`advance`, and give each step once it is made, see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # hands the items out
@@ -527,16 +513,10 @@ class Runner(Work):
         waiting = [action.lane for action in due if action.lane and action.what in ("agent", "person")]
         if self.session.state.failure is not None and (stopped := lanes_at_work(self.session)) is not None:
             lanes = stopped.lanes.values()
-            waiting = [
-                lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at
-            ]
+            waiting = [lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at]
         if name is None and len(waiting) != 1:
             message = "Say in which lane." if waiting else "No lane waits for a person."
-            hint = (
-                f"there wait {', '.join(waiting)}: say which lane"
-                if waiting
-                else "run or retry continues them"
-            )
+            hint = f"there wait {', '.join(waiting)}: say which lane" if waiting else "run or retry continues them"
             raise MateriaError(message, hint=hint, kind="which_lane")
         return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
 

@@ -248,9 +248,7 @@ def _keep_envelope(runner: Runner) -> None:
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
     latest_output = max(outputs, default=0)
     before = (
-        read_session(runner.rules, lines[:latest_output], runner.files.text_of).session.state
-        if latest_output
-        else None
+        read_session(runner.rules, lines[:latest_output], runner.files.text_of).session.state if latest_output else None
     )
     visit = None if before is None else before.waiting_at
     if before is not None and visit is not None and visit.socket == last.socket:
@@ -280,9 +278,7 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         )
     known = names_of(rules.graph)
     pins = [
-        ev.Pinned(name=name, ts=when, **pin.as_json())
-        for name, pin in runner.session.pins.items()
-        if name in known
+        ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in runner.session.pins.items() if name in known
     ]
     root = runner.files.path.parent
     start = ev.CastStart(
@@ -334,11 +330,7 @@ def _ask_anew(runner: Runner) -> bool:
 
 def _owners_of(graph: Graph) -> dict[str, JSON]:
     """Return the directories of the config files that materia came from, by their ids (R24)."""
-    return {
-        materia.id: str(materia.owner)
-        for socket in graph.sockets.values()
-        if (materia := socket.materia).owner
-    }
+    return {materia.id: str(materia.owner) for socket in graph.sockets.values() if (materia := socket.materia).owner}
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:

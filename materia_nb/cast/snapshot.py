@@ -15,14 +15,13 @@ from materia_nb.cast.breakpoint import Breakpoint, BreakpointSet
 from materia_nb.cast.formatting import StepList, nth, steps_of
 from materia_nb.display.escape import part
 from materia_nb.engine import approvals, entering
-from materia_nb.engine.cast_warnings import CastWarning, find_warnings
-from materia_nb.engine.conversation import Message, ToolCall
+from materia_nb.engine.cast_warnings import CastWarning, Difference, find_warnings
+from materia_nb.engine.conversation import Label, Message, ToolCall
 from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import governing
 from materia_nb.engine.items import Standing, standing, standings
-from materia_nb.engine.labels import Label
-from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
@@ -30,12 +29,11 @@ from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.runtime_rules import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.diff import ComparedCast
-from materia_nb.insight.suggestions import Suggestion, conclusion_lines, suggestions_of
+from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WORK_ITEMS
-from materia_nb.store.differences import Difference
 from materia_nb.store.file_snapshots import REPOSITORY
 from materia_nb.store.rundir import usage_report as report_of
 
@@ -43,9 +41,7 @@ if TYPE_CHECKING:
     from materia_nb.insight.why import Why
 
 
-LIMITS: Final = frozenset(
-    {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"}
-)
+LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 """The kinds of failure in which a limit was reached (R18, R19, R20)."""
 
 
@@ -214,9 +210,7 @@ class Snapshot:
     def lane_of_item(self) -> Mapping[int, LaneNow]:
         """Which of :attr:`lanes` works, or has worked, on an item, by its place in the list as it is now."""
         lanes = list(self.lanes.values())
-        if not lanes or not same(
-            lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)
-        ):
+        if not lanes or not same(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
             return {}  # the items were changed since, or are those of another generator
         return {index: lane for lane in lanes for index in lane.indexes}
 
@@ -246,14 +240,8 @@ class Snapshot:
         """
         if (failure := self.failure) is None or lanes_at_work(self.session) is None:
             return "" if failure is None else failure.socket or "", ""
-        failed = [
-            lane for lane in self.lanes.values() if lane.status == "failed" and lane.now.failure is not None
-        ]
-        return (
-            (failed[0].now.failed_at[0], failed[0].name)
-            if failed and failure.kind == "stream_failed"
-            else ("", "")
-        )
+        failed = [lane for lane in self.lanes.values() if lane.status == "failed" and lane.now.failure is not None]
+        return (failed[0].now.failed_at[0], failed[0].name) if failed and failure.kind == "stream_failed" else ("", "")
 
     @property
     def at_limit(self) -> bool:
@@ -360,9 +348,7 @@ class Snapshot:
         """
         record = self.steps.at(step) if isinstance(step, int) else step
         if record is not None and record.lane:
-            return (
-                Label()
-            )  # those of lanes have numbers that steps of the cast have too, and cannot be labelled
+            return Label()  # those of lanes have numbers that steps of the cast have too, and cannot be labelled
         return session_label(self.session, record)
 
     @property
@@ -397,9 +383,7 @@ class Snapshot:
         if branch is None:
             return self.session.steps
         if not 0 <= branch < len(left):
-            raise MateriaError(
-                f"There is no abandoned branch {branch}; the cast has {len(left)}.", kind="no_branch"
-            )
+            raise MateriaError(f"There is no abandoned branch {branch}; the cast has {len(left)}.", kind="no_branch")
         steps_of_branch: list[StepRecord] = list(self.steps)
         for steps in reversed(left[branch:]):
             steps_of_branch[steps[0].number - 1 :] = steps

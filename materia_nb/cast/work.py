@@ -25,6 +25,7 @@ from materia_nb.agents.interface import (
     Telling,
     agent_failure,
     can_think,
+    make_turn,
     name_of,
     price_names,
     truncate_thinking,
@@ -32,7 +33,6 @@ from materia_nb.agents.interface import (
     validate_usage,
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
-from materia_nb.cast.turns import make_turn, utility_input
 from materia_nb.engine import approvals, decide, routing
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
@@ -52,7 +52,7 @@ from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
 from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
-from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
+from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
 
 
 def now() -> int:
@@ -167,16 +167,12 @@ class Work(ABC):
     def keep_files(self, by: str) -> None:
         """Keep the files of the project as they are now, where they are kept."""
 
-    def keeper_of(
-        self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None
-    ) -> FileSnapshots:
+    def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
         """Return what keeps the files of a folder, as this cast keeps them; ``name`` tells its lanes apart."""
         ignored, name = self.session.keeps == FILES_WITH_IGNORED, f"{self.files.path.name}{name}"
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
-    def keep_with(
-        self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = ""
-    ) -> None:
+    def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
         """Keep files, and tell it if they changed; with a ``folder`` as those that a lane begins with in it.
 
         Raises:
@@ -416,9 +412,7 @@ class Work(ABC):
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
         """Handle what an agent answered or raised; return whether this line of work may continue."""
         if isinstance(answer, Asking):
-            self.run_command(
-                decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time()
-            )
+            self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time())
             return False
         error = answer if isinstance(answer, Exception) else None
         reply = None
@@ -551,3 +545,24 @@ class _TheAgent(NamedTuple):
 
     def __str__(self) -> str:
         return f"The agent {name_of(self.agent)}"
+
+
+def utility_input(rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path) -> dict[str, JSON]:
+    """Return what the process of a utility is given (R23)."""
+    state, item = session.state, visit.item
+    document = stdin_document(
+        materia=rules.sockets[visit.socket].socket.materia,
+        project=project,
+        scope=state.scope,
+        run_dir=run_dir,
+        request=state.request,
+        cast_id=run_dir.name,
+        socket_id=visit.socket,
+        state=state.data,
+        item=item.value if item else None,
+        item_key=item.key if item else None,
+        item_label=item.label if item else None,
+        cursor=(item.cursor, item.position) if item else None,
+        cursors=state.cursors,
+    )
+    return document if state.lane is None else {**document, "lane": state.lane.name}

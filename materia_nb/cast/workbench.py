@@ -35,7 +35,7 @@ from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import resolved
 from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesWord
-from materia_nb.parallel import Progress
+from materia_nb.platform import Progress
 from materia_nb.registry import lookup
 
 if TYPE_CHECKING:
@@ -104,9 +104,7 @@ class DryBench(Shown):
         def estimated(length: int) -> EstimateView:
             return self._estimate(graph, items=length, casts=QUICK_CASTS)
 
-        return ExploreView(
-            graph, items, states, progress=progress, document=graph.document, estimated=estimated
-        )
+        return ExploreView(graph, items, states, progress=progress, document=graph.document, estimated=estimated)
 
     def odds(
         self,
@@ -185,11 +183,7 @@ class DryBench(Shown):
             if not isinstance(model_name, str):
                 return None
             own = graph.price((model_name,))
-            return (
-                known_price(model_name, tokens_in, tokens_out)
-                if own is None
-                else own.of(tokens_in, tokens_out)
-            )
+            return known_price(model_name, tokens_in, tokens_out) if own is None else own.of(tokens_in, tokens_out)
 
         return price
 
@@ -256,10 +250,7 @@ class DryBench(Shown):
         """
         graph = self._as_told(self.graph(loadout))
         return PromptsView(
-            [
-                Prompts(graph, request, items, count, rework=rework, later=later)
-                for count in contexts or (None,)
-            ]
+            [Prompts(graph, request, items, count, rework=rework, later=later) for count in contexts or (None,)]
         )
 
     @overload
@@ -472,6 +463,4 @@ class Workbench(DryBench):
 
 def _check_request(request: object) -> None:
     if not isinstance(request, str):
-        raise MateriaError(
-            f"The request must be text, not {type(request).__name__}.", hint="give the request as text"
-        )
+        raise MateriaError(f"The request must be text, not {type(request).__name__}.", hint="give the request as text")

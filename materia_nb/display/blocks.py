@@ -599,12 +599,8 @@ class Table(Shown):
 
     def _without_empty_columns(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
         """Return headers and rows without empty columns."""
-        columns = [
-            column for column in range(len(self.headers)) if any(row[column] != "" for row in self.rows)
-        ]
-        return [self.headers[column] for column in columns], [
-            tuple(row[n] for n in columns) for row in self.rows
-        ]
+        columns = [column for column in range(len(self.headers)) if any(row[column] != "" for row in self.rows)]
+        return [self.headers[column] for column in columns], [tuple(row[n] for n in columns) for row in self.rows]
 
 
 class Text(Shown):
@@ -643,9 +639,7 @@ def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
     text, before = "", None
     for block in blocks:
         if written := block.as_text(width):
-            table = isinstance(before, Table) or (
-                isinstance(block, Table) and not isinstance(before, Heading)
-            )
+            table = isinstance(before, Table) or (isinstance(block, Table) and not isinstance(before, Heading))
             text += f"{(chr(10) * (1 + table)) if before else ''}{written}"
             before = block
     return text
@@ -664,9 +658,7 @@ def blocks_as_json(value: Any) -> Any:
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
-        return {
-            name: item if isinstance(item, _LEAF) else blocks_as_json(item) for name, item in value.items()
-        }
+        return {name: item if isinstance(item, _LEAF) else blocks_as_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [item if isinstance(item, _LEAF) else blocks_as_json(item) for item in value]
     return value

@@ -71,9 +71,7 @@ def route_lines(
         request.key: grid.route(request)
         for request in sorted(
             requests,
-            key=lambda request: (
-                abs(request.start[0] - request.tip[0]) + abs(request.start[1] - request.tip[1])
-            ),
+            key=lambda request: abs(request.start[0] - request.tip[0]) + abs(request.start[1] - request.tip[1]),
         )
     }
     nets = {request.key: request.net for request in requests}
@@ -93,9 +91,7 @@ class _Grid:
     Grid points are numbered column by column; a segment has the number of its left or upper point.
     """
 
-    def __init__(
-        self, requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
-    ) -> None:
+    def __init__(self, requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
         ends = [end for request in requests for end in self._bend_range(request)]
         boxes = [*solid, *frames.values()]
         self.xs = _grid_coordinates([x for x, _ in ends], [(box.x, box.right) for box in boxes])
@@ -115,9 +111,7 @@ class _Grid:
     @staticmethod
     def _bend_range(request: RouteRequest) -> tuple[Point, Point]:
         """Return the first and the last point at which a line may bend."""
-        return _ahead(request.start, request.out, ARROW_MARGIN / 2), _ahead(
-            request.tip, request.into, -ARROW_MARGIN
-        )
+        return _ahead(request.start, request.out, ARROW_MARGIN / 2), _ahead(request.tip, request.into, -ARROW_MARGIN)
 
     def _segments_in(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """Yield the axis and number of each segment that runs through a box."""
@@ -128,9 +122,7 @@ class _Grid:
         across = range(max(left - 1, 0), min(past, len(self.xs) - 1))
         pieces = [zip(repeat(0), range(i * rows + top, i * rows + below), strict=False) for i in across]
         first, end = max(top - 1, 0), min(below, rows - 1)
-        pieces += [
-            zip(repeat(1), range(i * rows + first, i * rows + end), strict=False) for i in range(left, past)
-        ]
+        pieces += [zip(repeat(1), range(i * rows + first, i * rows + end), strict=False) for i in range(left, past)]
         return chain.from_iterable(pieces)
 
     def route(self, request: RouteRequest) -> list[Point]:
@@ -255,9 +247,7 @@ def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], a
     return sorted(pieces, key=lambda piece: (piece.at, piece.low))
 
 
-def _separate_segments(
-    paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int
-) -> None:
+def _separate_segments(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
     """Move overlapping segments apart, as far as the boxes next to them allow."""
     for group in _overlapping_groups(_segments_along(paths, nets, axis)):
         moving = [piece for piece in group if not piece.fixed]
@@ -314,10 +304,7 @@ def _assign_lanes(pieces: Sequence[_Segment], *, outward: int) -> int:
         overlapping = [
             lane_of[other.net]
             for other in pieces
-            if other.net != piece.net
-            and other.net in lane_of
-            and piece.low < other.high
-            and other.low < piece.high
+            if other.net != piece.net and other.net in lane_of and piece.low < other.high and other.low < piece.high
         ]
         lane_of[piece.net] = max(lane_of.get(piece.net, 0), max(overlapping, default=-1) + 1)
     for piece in pieces:
@@ -379,9 +366,7 @@ class RoutedLine:
         dx, dy = DIRECTION_VECTORS[self.out]
         distance = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
         start = (self.port[0] + dx * distance, self.port[1] + dy * distance)
-        return RouteRequest(
-            self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops
-        )
+        return RouteRequest(self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops)
 
 
 @dataclass(slots=True)
@@ -422,11 +407,7 @@ def attach_lines(
             sides[line.target, (line.into + 2) % 4].arriving.append(line)
     for line in lines:
         source, preferred = boxes[line.source], line.out
-        free = (
-            side
-            for side in _sides_by_preference(preferred)
-            if _has_room(sides, strips, line, side, source, solid)
-        )
+        free = (side for side in _sides_by_preference(preferred) if _has_room(sides, strips, line, side, source, solid))
         if (out := next(free, None)) is not None:
             line.out = out
         else:  # too many lines: drop the chip; the tooltip still has its text
@@ -506,13 +487,9 @@ def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[s
         end = boxes.get(other or "", box)
         return end.cy if axis else end.cx
 
-    slots: list[tuple[float, RoutedLine | None]] = [
-        (towards(line.target), line) for line in side_lines.leaving
-    ]
+    slots: list[tuple[float, RoutedLine | None]] = [(towards(line.target), line) for line in side_lines.leaving]
     if side_lines.arriving:
-        slots.append(
-            (sum(towards(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None)
-        )
+        slots.append((sum(towards(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None))
     # Two lines between the same cards have the same order at both ends, so that they do not cross.
     slots.sort(key=lambda slot: (slot[0], (slot[1] is None) == (side in (RIGHT, DOWN))))
     # Lines without chips move closer together; if that is not enough, chips are dropped.
@@ -547,9 +524,7 @@ def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: 
     return _directions_rightward(source, target, line.chip, line)
 
 
-def _directions_rightward(
-    source: Box, target: Box, chip: tuple[float, float], line: RoutedLine
-) -> tuple[int, int]:
+def _directions_rightward(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine) -> tuple[int, int]:
     """Return both directions for a flow to the right; ``^ 1`` swaps right and down, left and up."""
     wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right

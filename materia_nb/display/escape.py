@@ -241,9 +241,7 @@ def html_table(
         + "</tr>"
         for index, row in enumerate(rows)
     )
-    title = (
-        f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
-    )
+    title = f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
     return Html(
         f'<div style="{_SCROLLS}"><table style="border-collapse:collapse;color:{_FG};font-size:0.95em;'
         f'justify-self:start">'

@@ -133,9 +133,7 @@ def rounded_path(points: Sequence[Point]) -> str:
 
 def _point_towards(start: Point, end: Point, distance: float) -> Point:
     length = math.dist(start, end) or 1.0
-    return start[0] + (end[0] - start[0]) * distance / length, start[1] + (
-        end[1] - start[1]
-    ) * distance / length
+    return start[0] + (end[0] - start[0]) * distance / length, start[1] + (end[1] - start[1]) * distance / length
 
 
 _COMMAND: Final = re.compile(r"([MLC])([^MLC]*)")

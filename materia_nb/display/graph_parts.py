@@ -161,9 +161,7 @@ def links(graph: Graph) -> list[Link]:
         for route in loop.routes:
             target = _target_key(graph, route.target)
             if target is not None and route.source in graph.sockets:
-                graph_links.append(
-                    Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id)
-                )
+                graph_links.append(Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id))
     return _with_unique_keys([replace(link, lanes=_lanes_of(graph, link)) for link in graph_links])
 
 
@@ -204,17 +202,13 @@ class Frame:
     children: list[Frame] = field(default_factory=list)
 
 
-def nested_frames(
-    graph: Graph, leave_out: frozenset[str]
-) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
+def nested_frames(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
     """Sort the sockets into nested frames.
 
     Returns the root, the frames around each socket from the outside in, and the ids of loops that partly overlap
     others, which no frame can enclose.
     """
-    members = {
-        loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()
-    }
+    members = {loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()}
     by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
     root = Frame(None)
     region_of: dict[str, Frame] = {}
@@ -342,9 +336,7 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
         parts.append((f"{link.order} " if link.order else "") + sign)
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place))
-        parts.append(
-            f"{used[0]}/{used[1]}" if short and used else _limit_label(link.limit, used, item=marks.in_item)
-        )
+        parts.append(f"{used[0]}/{used[1]}" if short and used else _limit_label(link.limit, used, item=marks.in_item))
     if link.route in marks.never:
         parts.append(NEVER)
     return (" " if short else " · ").join(parts)
@@ -354,13 +346,9 @@ def line_legend() -> str:
     """Return the line style of each condition, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
     signs: dict[str, list[str]] = {}
     for condition in DESCRIBED.values():
-        pattern = (
-            "solid line" if condition.dashes is None else "dotted" if condition.dashes[0] <= 2 else "dashed"
-        )
+        pattern = "solid line" if condition.dashes is None else "dotted" if condition.dashes[0] <= 2 else "dashed"
         signs.setdefault(pattern, []).append(condition.sign)
-    return " · ".join(
-        f"{pattern}: {' or '.join(condition_signs)}" for pattern, condition_signs in signs.items()
-    )
+    return " · ".join(f"{pattern}: {' or '.join(condition_signs)}" for pattern, condition_signs in signs.items())
 
 
 def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
@@ -528,9 +516,7 @@ def loop_title(graph: Graph, loop: Loop) -> str:
     """Return the heading of a loop: its list and its lanes."""
     title = part(loop.output or "items") if loop.generator is not None else part(loop.id)
     if loop.generator is not None and loop.generator in graph.sockets:
-        title = (
-            f"{'items' if title == 'workItems' else title} of {socket_name(graph.sockets[loop.generator])}"
-        )
+        title = f"{'items' if title == 'workItems' else title} of {socket_name(graph.sockets[loop.generator])}"
     lanes = _lanes_label(graph, loop)
     return f"{title} · {lanes}" if lanes else title
 

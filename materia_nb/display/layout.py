@@ -192,11 +192,7 @@ def best_layout(
             tried: list[tuple[float, _LayoutBuilder]] = []
             for max_length in (
                 None,
-                *(
-                    ()
-                    if start_positions
-                    else (_max_cards(room, direction, level) for direction in directions)
-                ),
+                *(() if start_positions else (_max_cards(room, direction, level) for direction in directions)),
             ):
                 for direction in directions:
                     picture = _LayoutBuilder(
@@ -218,9 +214,7 @@ def best_layout(
                 if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
     scale, picture = max(best, key=itemgetter(0))
-    if scale >= _GOOD_ENOUGH or (
-        start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)
-    ):
+    if scale >= _GOOD_ENOUGH or (start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)):
         return picture.placed()
     if start_positions:
         return best_layout(graph, room, directions=directions, folded=folded, positions={}, levels=levels)
@@ -310,9 +304,7 @@ class _LayoutBuilder:
         self, start_positions: Mapping[str, GridPosition], max_length: float | None, max_abreast: int
     ) -> dict[str, GridPosition]:
         drawn = [key for key in self.graph.sockets if key not in self.stand_in]
-        drawn += [
-            LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.stand_in.values()})
-        ]
+        drawn += [LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.stand_in.values()})]
         positions = {
             self._end(key): position
             for key, position in reversed([*start_positions.items()])
@@ -351,9 +343,7 @@ class _LayoutBuilder:
             members += chips.get(loop.id, ())
             members += [frames[key] for key in frames if self._holds(loop, self.graph.loops[key])]
             room = bounding_box(members, _FRAME + ARROW_MARGIN)
-            frames[loop.id] = Box(
-                room.x, room.y - _HEADING + ARROW_MARGIN, room.w, room.h + _HEADING - ARROW_MARGIN
-            )
+            frames[loop.id] = Box(room.x, room.y - _HEADING + ARROW_MARGIN, room.w, room.h + _HEADING - ARROW_MARGIN)
         return frames
 
     def _place_frames(self, chips: Mapping[str, Sequence[Box]]) -> None:
@@ -380,9 +370,7 @@ class _LayoutBuilder:
         back, ahead = (LEFT, RIGHT) if self.direction == "right" else (UP, DOWN)
         self.boxes[START_SIGN] = self._sign_beside(first, (back, UP, LEFT, DOWN, RIGHT))
         ends = [self.boxes[self._end(link.source)] for link in self.links if link.target == END_SIGN]
-        last = max(
-            ends, key=lambda box: (box.cx, box.cy) if ahead == RIGHT else (box.cy, box.cx), default=first
-        )
+        last = max(ends, key=lambda box: (box.cx, box.cy) if ahead == RIGHT else (box.cy, box.cx), default=first)
         self.boxes[END_SIGN] = self._sign_beside(last, (ahead, RIGHT, DOWN, LEFT, UP))
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
@@ -407,13 +395,9 @@ class _LayoutBuilder:
         self._place_frames({})
         lines = self._lines()
         nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
-        cards = {
-            key.removeprefix(LOOP_KEY): box for key, box in self.boxes.items() if key.startswith(LOOP_KEY)
-        }
+        cards = {key.removeprefix(LOOP_KEY): box for key, box in self.boxes.items() if key.startswith(LOOP_KEY)}
         loops = {
-            key: self.frames.get(key) or cards[key]
-            for key in self.graph.loops
-            if key in self.frames or key in cards
+            key: self.frames.get(key) or cards[key] for key in self.graph.loops if key in self.frames or key in cards
         }
         drawn = [*self.boxes.values(), *self.frames.values(), *self.titles.values()]
         drawn += [line.label for line in lines if line.label is not None]
@@ -484,9 +468,7 @@ class _LayoutBuilder:
             alike = () if link.kind == "exit" else (link.key,)
             links_by_ends.setdefault((source, target, link.kind, *alike), []).append(link)
         long_distance = 4 * max(self.pitch)
-        long = sorted(
-            (self._distance(key), key) for key in links_by_ends if self._distance(key) > long_distance
-        )
+        long = sorted((self._distance(key), key) for key in links_by_ends if self._distance(key) > long_distance)
         stubs = {key for _, key in long[_MAX_LONG_LINES:]}
         return [
             RoutedLine(

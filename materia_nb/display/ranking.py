@@ -90,8 +90,7 @@ def arrange(
             placed = _stack_ranks([rows[rank] for rank in band], sizes, before)
             gap = frame[3] if whole_block.positions else 0.0
             whole_block.positions |= {
-                key: (along, whole_block.breadth + gap + across)
-                for key, (along, across) in placed.positions.items()
+                key: (along, whole_block.breadth + gap + across) for key, (along, across) in placed.positions.items()
             }
             whole_block.length, whole_block.breadth = (
                 max(whole_block.length, placed.length),
@@ -140,9 +139,7 @@ def _stack_ranks(
         free = float("-inf")
         for key in sorted(row, key=lambda key: targets[key]):
             block = sizes[key]
-            spine = block.positions[next(iter(block.positions))][
-                1
-            ]  # its first card is aligned with the incoming line
+            spine = block.positions[next(iter(block.positions))][1]  # its first card is aligned with the incoming line
             at = max(free, targets[key] - spine)
             positions |= {inner_key: (along + f, at + c) for inner_key, (f, c) in block.positions.items()}
             middles[key] = at + spine
@@ -162,9 +159,7 @@ def _with_frame_room(block: _Block, frame: _Frame) -> _Block:
     )
 
 
-def _depth_first_order(
-    items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]
-) -> tuple[list[str], set[int]]:
+def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
     """Walk the arcs depth first, from ``roots`` and then from unreached items.
 
     Returns the items in the order of the walk, and the indices of arcs that close a cycle.
@@ -199,9 +194,7 @@ def _depth_first_order(
     return visited, back
 
 
-def assign_ranks(
-    order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int
-) -> dict[str, int]:
+def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int) -> dict[str, int]:
     """Return a rank for each item after all its predecessors, with at most ``max_per_rank`` items per rank.
 
     Arcs in ``back`` count in reverse.
@@ -252,15 +245,11 @@ def place_near_neighbours(
         for loop in loops:
             members = [placed[other] for other in loop if other in placed]
             if members and key not in loop:
-                (left, *_, right), (top, *_, bottom) = (
-                    sorted([*axis, *axis]) for axis in zip(*members, strict=True)
-                )
+                (left, *_, right), (top, *_, bottom) = (sorted([*axis, *axis]) for axis in zip(*members, strict=True))
                 occupied.append((left, top, right, bottom))
         ahead = -1 if source is None and target is not None else 1
         placed[key] = next(
-            position
-            for position in _positions_around(column, row, ahead)
-            if _is_free_position(position, occupied)
+            position for position in _positions_around(column, row, ahead) if _is_free_position(position, occupied)
         )
     return placed
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Table, lines
 from materia_nb.display.escape import ELLIPSIS, Html, esc, part
-from materia_nb.display.geometry import Box, Point
+from materia_nb.display.geometry import Box, Point, fit_text
 from materia_nb.display.svg import CARD_FONT, INK, NOW, ON_DARK, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.followup import PromptPart, tokens_of
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_parts import PromptPart, tokens_of
 from materia_nb.errors import plain, signs_warning, with_visible_signs
 from materia_nb.handoff.base import Issue, Section, StatusPath
 from materia_nb.handoff.jsontext import as_text
+from materia_nb.jsonvalue import JSON
 
 MAX_ROWS: Final = 100
 
@@ -201,9 +203,7 @@ def path_svg(path: StatusPath) -> Html:
             ]
     parts.append(_self_arrow((hub, hub) in transitions))
     parts += [
-        _status_box(
-            name, box, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == (name,)
-        )
+        _status_box(name, box, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == (name,))
         for name, box in boxes.items()
     ]
     return Html("".join([*parts, "</svg>"]))
@@ -234,9 +234,7 @@ def _arrow_svg(path: str, before: Point, end: Point, *, is_taken: bool) -> str:
     back, half = (9.0, 5.0) if is_taken else (7.0, 3.5)
     x, y = end[0] - dx * back, end[1] - dy * back
     tip = f"{end[0]:.1f},{end[1]:.1f} {x - dy * half:.1f},{y + dx * half:.1f} {x + dy * half:.1f},{y - dx * half:.1f}"
-    return (
-        f'<path d="{path}" fill="none" stroke="{colour}" {style}/><polygon points="{tip}" fill="{colour}"/>'
-    )
+    return f'<path d="{path}" fill="none" stroke="{colour}" {style}/><polygon points="{tip}" fill="{colour}"/>'
 
 
 def _status_box(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str:
@@ -248,3 +246,157 @@ def _status_box(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str
         f'stroke="{rim}" stroke-width="{thick}"/><text x="{box.x + _WIDE / 2:g}" y="{box.y + 21:g}" '
         f'text-anchor="middle" fill="{INK}"{weight}>{esc(number + name)}</text>'
     )
+
+
+_WIDTH: Final = 760.0
+_NAME_WIDTH: Final = 96.0
+_ROW_HEIGHT: Final = 26.0
+_HEADER_HEIGHT: Final = 22.0
+_FONT_SIZE: Final = 11
+_IDLE_MS: Final = 1_000
+"""Minimum length of a folded stretch."""
+_FOLD_SHARE: Final = 0.03
+_MAX_FOLDED_SHARE: Final = 0.3
+_TAIL_SHARE: Final = 0.12
+"""Width of the part after the last known time, for bars that have not ended."""
+
+BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
+"""Of a bar: finished work, work in progress, waiting, a failure, or a step whose share of work is unknown (R56)."""
+
+_STROKES: Final[dict[BarKind, str]] = {
+    "work": 'fill-opacity=".16" stroke="currentColor" stroke-opacity=".55"',
+    "now": 'fill="#e0a100" fill-opacity=".25" stroke="#b57f00"',
+    "wait": 'fill="none" stroke="currentColor" stroke-opacity=".55" stroke-dasharray="4 3"',
+    "bad": 'fill="#d5404d" fill-opacity=".2" stroke="#d5404d"',
+    "unsure": 'fill="none" stroke="currentColor" stroke-opacity=".55"',
+}
+
+
+class Bar(NamedTuple):
+    """A step or a wait, from ``begins`` to ``ends`` in milliseconds since the epoch; ``ends`` is None while it goes on.
+
+    ``step`` is the number of the step, 0 for a bar that is not a step.
+    """
+
+    words: str
+    begins: int
+    ends: int | None
+    kind: BarKind
+    step: int = 0
+
+
+PlacedBar: TypeAlias = tuple[float, float, BarKind, str, str, int]
+"""Left end and width as shares of the axis, kind, label, tooltip, and the number of the step."""
+
+
+class TimeScale:
+    """Maps times to positions on an axis, as shares of its width. All stretches without work are equally short."""
+
+    def __init__(self, bars: Sequence[Bar], begins: int, until: int, *, running: bool) -> None:
+        self.until, self._begins = until, begins
+        tail = _TAIL_SHARE if not running and any(bar.ends is None for bar in bars) else 0.0
+        busy = sorted((bar.begins, bar.ends or until) for bar in bars if bar.kind != "wait")
+        self._idle: list[tuple[int, int]] = []
+        reached = begins
+        for start, end in [*busy, (until, until)]:
+            if start - reached > _IDLE_MS:
+                self._idle.append((reached, start))
+            reached = max(reached, end)
+        self._fold = min(_FOLD_SHARE, _MAX_FOLDED_SHARE / max(1, len(self._idle)))
+        length = until - begins - sum(end - start for start, end in self._idle)
+        self._scale = (1 - tail - self._fold * len(self._idle)) / max(1, length)
+
+    def position(self, time: int) -> float:
+        """Return the position of a time, between 0 and 1."""
+        position = float(time - self._begins) * self._scale
+        for start, end in self._idle:
+            if time > start:
+                passed = min(time, end) - start
+                position += passed / (end - start) * self._fold - passed * self._scale
+        return min(1.0, max(0.0, position))
+
+    def extent(self, bar: Bar) -> tuple[float, float]:
+        """Return the left end and the width of a bar; an open-ended bar extends to the end of the axis."""
+        left = self.position(bar.begins)
+        right = self.position(bar.ends) if bar.ends is not None else 1.0
+        return left, max(0.002, right - left)
+
+    def ticks(self) -> list[int]:
+        """Return the times to label: both ends of the axis, and the times at which work resumed after a fold."""
+        times = [self._begins, *(end for _, end in self._idle[-4:]), self.until]
+        middle = (self._begins + self.until) // 2
+        return sorted({*times, *([] if self._idle else [middle])})
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis(Block):
+    """Rows of bars on one time axis.
+
+    Attributes:
+        words: the content in a few words.
+        rows: the name of each row, and its bars.
+        ticks: positions on the axis, each with its label.
+        lanes: the lane of each row, "" for the cast itself.
+        selected: lane and number of the selected step, if any.
+    """
+
+    words: str
+    rows: Sequence[tuple[str, Sequence[PlacedBar]]]
+    ticks: Sequence[tuple[float, str]]
+    lanes: Sequence[str]
+    selected: tuple[str, int] | None = None
+
+    def as_text(self, width: int = 0) -> str:  # noqa: ARG002
+        """Return nothing: the table next to the axis has the same in words."""
+        return ""
+
+    def as_html(self) -> Html:
+        """Draw the axis in the colours of the page around it."""
+        width, height = _WIDTH - _NAME_WIDTH - 8, _ROW_HEIGHT * len(self.rows) + _HEADER_HEIGHT
+        words = esc(self.words)
+        parts = [
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{words}" width="{_WIDTH:.0f}" '
+                f'height="{height:.0f}" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" font-family="{CARD_FONT}" '
+                f'font-size="{_FONT_SIZE}" fill="currentColor" stroke="none"><title>{words}</title>'
+            )
+        ]
+        for position, label in self.ticks:
+            x, anchor = _NAME_WIDTH + position * width, "end" if position > 1 - _TAIL_SHARE / 2 else "start"
+            parts.append(
+                f'<text x="{x:.0f}" y="12" text-anchor="{anchor}">{esc(label)}</text>'
+                f'<path d="M{x:.1f} 18V{height:.0f}" stroke="currentColor" stroke-opacity=".25"/>'
+            )
+        for number, (name, bars) in enumerate(self.rows):
+            y = _HEADER_HEIGHT + number * _ROW_HEIGHT
+            parts.append(f'<text x="2" y="{y + 14:.0f}">{esc(fit_text(name, _FONT_SIZE, _NAME_WIDTH - 8))}</text>')
+            parts += [_bar_svg(bar, width, y) for bar in bars]
+        return Html("".join([*parts, "</svg>"]))
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return the axis for a panel."""
+        return {
+            "is": "axis",
+            "text": self.words,
+            "rows": [[name, [list(bar) for bar in bars]] for name, bars in self.rows],
+            "ticks": [list(tick) for tick in self.ticks],
+            "lanes": list(self.lanes),
+            "at": list(self.selected or ()),
+        }
+
+
+def _bar_svg(bar: PlacedBar, axis_width: float, y: float) -> str:
+    left, share, kind, words, tooltip, _ = bar
+    x, width = _NAME_WIDTH + left * axis_width, max(2.0, share * axis_width - 1)
+    hatching = _hatching(x, y, width) if kind == "wait" else ""
+    label = fit_text(words, _FONT_SIZE, width - 8) if width > 24 else ""
+    return (
+        f'<g><title>{esc(tooltip)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="18" rx="4" '
+        f'{_STROKES[kind]}/>{hatching}<text x="{x + 4:.1f}" y="{y + 13:.1f}">{esc(label)}</text></g>'
+    )
+
+
+def _hatching(x: float, y: float, width: float) -> str:
+    """Return strokes across a bar; a pattern would need an id, and several drawings may be on one page."""
+    strokes = "".join(f"M{x + 6 * n:.1f} {y + 18:.1f}l6 -18" for n in range(int(width // 6)))
+    return f'<path d="{strokes}" stroke="currentColor" stroke-opacity=".3"/>' if strokes else ""

@@ -158,9 +158,7 @@ def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> 
     )
 
 
-def rounded_rect(
-    box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = ""
-) -> str:
+def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = "") -> str:
     """Return the background of a card or loop."""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius:g}" '
@@ -214,20 +212,14 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
         used_width += ICON
         parts.append(svg_icon(sign, right - used_width, middle - ICON / 2, colour))
     title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - used_width, bold=True)
-    parts.append(
-        svg_text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
-    )
+    parts.append(svg_text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
         state = fit_text(status, SMALL_SIZE, box.w - 2 * PAD)
-        parts.append(
-            svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else ""
-        )
+        parts.append(svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else "")
         room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
         below = " · ".join(text for text in (answerer_badge(socket, marks), part(socket.id)) if text)
-        parts.append(
-            svg_text(left, box.y + 35.5, fit_text(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"])
-        )
+        parts.append(svg_text(left, box.y + 35.5, fit_text(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
     if level > 2 and (lines := card_lines(socket, marks, box.w - 2 * PAD)):
         parts.append(
             f'<path d="M{left:.1f} {box.y + 44:.1f}H{right:.1f}" stroke="{colours["rim"]}" stroke-width="0.6"/>'
@@ -238,9 +230,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
         ]
     if socket.id in marks.breakpoints:
         parts.append(
-            rounded_rect(
-                Box(box.right - 6, box.y - 7, 13, 13), colours["break"], colours["ground"], radius=6.5
-            )
+            rounded_rect(Box(box.right - 6, box.y - 7, 13, 13), colours["break"], colours["ground"], radius=6.5)
         )
     return "".join(parts)
 
@@ -292,11 +282,7 @@ def _short_number(number: int) -> str:
 def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
     """Return a folded loop as stacked cards."""
     active_member = next((member for member in loop.sockets if member in (marks.current, marks.failed)), None)
-    rim = (
-        colours["loop-rim"]
-        if active_member is None
-        else colours["bad" if active_member == marks.failed else "now"]
-    )
+    rim = colours["loop-rim"] if active_member is None else colours["bad" if active_member == marks.failed else "now"]
     parts = [rounded_rect(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
     parts.append(rounded_rect(box, colours["loop-pale"], rim, width=1.0 if active_member is None else 2.2))
     middle = box.y + (box.h / 2 if box.h < 40 else 14)
@@ -304,17 +290,13 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
     room = box.w - 2 * PAD - ICON - 6
     title = fit_text(loop_title(graph, loop), TITLE_SIZE, room, bold=True)
     parts.append(
-        svg_text(
-            box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'
-        )
+        svg_text(box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
     )
     done, total = marks.progress.get(loop.id, (0, 0))
     if box.h >= 40:
         size_label = fit_text(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
         parts.append(svg_text(box.x + PAD, box.y + 35.5, size_label, SMALL_SIZE, colours["soft"]))
-        parts.append(
-            _progress_bar(box.right - PAD, box.y + 24, done, total, SMALL_SIZE, colours) if total else ""
-        )
+        parts.append(_progress_bar(box.right - PAD, box.y + 24, done, total, SMALL_SIZE, colours) if total else "")
     return "".join(parts)
 
 
@@ -322,9 +304,7 @@ def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
     """Return the start sign, a dot, or the end sign, a dot in a ring, highlighted once it is reached."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
-        return (
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'
-        )
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'
     reached = marks.last_route is not None and marks.last_route[1] == END
     ink, width = (colours["now"], 2.4) if reached else (colours["line"], 1.4)
     return (
@@ -487,13 +467,10 @@ def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if use == "now" else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
-    points = (
-        f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
-    )
+    points = f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
     fill = colours["plate"] if line.link.kind == "exit" else colours[use]
     return (_lane_bar(line, colours) if line.link.lanes else "") + (
-        f'<polygon points="{points}" fill="{fill}" stroke="{colours[use]}" stroke-width="1.4" '
-        'stroke-linejoin="round"/>'
+        f'<polygon points="{points}" fill="{fill}" stroke="{colours[use]}" stroke-width="1.4" stroke-linejoin="round"/>'
     )
 
 

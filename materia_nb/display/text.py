@@ -85,9 +85,7 @@ def table(
     Empty columns are left out.
     """
     count = len(headers)
-    cells = [
-        [_cell_text(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows
-    ]
+    cells = [[_cell_text(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
     columns_shown = [n for n in range(count) if not cells or any(row[n] for row in cells)]
     numeric = {
         n
@@ -275,9 +273,7 @@ class _MermaidWriter:
             state_label(key, self.marks),
             "● break" if key in self.marks.breakpoints else "",
         )
-        left, right = (
-            ("[[", "]]") if socket.is_generator else ("{{", "}}") if socket.is_utility else ("(", ")")
-        )
+        left, right = ("[[", "]]") if socket.is_generator else ("{{", "}}") if socket.is_utility else ("(", ")")
         self.lines.append(f"{indent}{self.ids[key]}{left}{label}{right}")
 
     def region(self, region: Frame, indent: str, counter: list[int]) -> None:

@@ -36,9 +36,7 @@ def decide_calls(
     """Approve or deny the waiting tool calls; ``meant`` are the calls that the person was shown."""
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
-        problem = (
-            "Other tool calls wait for approval by now" if asking_calls else "No tool call waits for approval"
-        )
+        problem = "Other tool calls wait for approval by now" if asking_calls else "No tool call waits for approval"
         hint = "look at them first" if asking_calls else "allow lets a tool run without asking"
         raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))
@@ -106,9 +104,7 @@ def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: in
     return _consent(rules, session, approval, lines, None, ts)
 
 
-def _consent(
-    rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
-) -> Events:
+def _consent(rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int) -> Events:
     event = ev.ApprovalAnswered(
         about=routing.about(rules, held_visit(session.state)),
         approval_id=approval.approval_id,
@@ -122,9 +118,7 @@ def _consent(
     return (event,)
 
 
-def decide_hold(
-    rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int
-) -> Events:
+def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Events:
     """Accept the held output as a person decides."""
     visit = held_visit(session.state)
     artifact = session.steps[-1].artifact

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
+from materia_nb.engine.events import Transition
 from materia_nb.engine.item_edits import entry_of
 from materia_nb.engine.items import item_at, list_at, walked_by
-from materia_nb.engine.routing import Decision, Passed
+from materia_nb.engine.routing import Decision, Look, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
 from materia_nb.engine.state import BOUNDS, CastState, ItemId, Place
 from materia_nb.errors import counted
+from materia_nb.handoff.checks import summarize_issues
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.topology import reachable_from
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
@@ -106,9 +109,7 @@ def latest_repeats(rules: Rules, session: Session) -> bool:
     return any(step is latest for step in repeats(rules, session, alike))
 
 
-def repeats(
-    rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None
-) -> Sequence[StepRecord]:
+def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
     """Return the steps whose output or reason is that of an earlier visit of the same socket for the same item (R64).
 
     White space does not count, nor does what a person pinned or corrected. Without ``steps``, of all.
@@ -149,9 +150,7 @@ def hollow_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
         return ()
     if last.reading is None or not last.reading.accepted:
         return ()
-    needed = rules.sockets[step.socket].wants or [
-        name for name, value_ in value.items() if isinstance(value_, dict)
-    ]
+    needed = rules.sockets[step.socket].wants or [name for name, value_ in value.items() if isinstance(value_, dict)]
     refused = [
         turn.reading.value
         for turn in step.turns[step.left : -1]
@@ -206,9 +205,7 @@ def _of_the_way(
         visited.add(decision.socket)
         renewed = rules.sockets[decision.socket].consumer_cursors
         if renewed:  # the items are new, and what was said of the old ones concerns nobody any more
-            open_verdicts = {
-                id_: decision for id_, decision in open_verdicts.items() if not walked_by(id_, renewed)
-            }
+            open_verdicts = {id_: decision for id_, decision in open_verdicts.items() if not walked_by(id_, renewed)}
         verdict = _unanswered(rules, decision)
         last = verdict if decision.item is None else None
         if decision.item is not None:
@@ -234,9 +231,7 @@ def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
     socket = rules.graph.sockets[last.socket]
     if socket.iterator is None or socket.edges:  # no-edge-matched names one that has edges
         return
-    left = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(
-        socket.iterator.cursor, 0
-    )
+    left = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(socket.iterator.cursor, 0)
     if left > 0:
         message = f"{last.socket} has no edge, so the cast ended there with {counted(left, 'item')} left"
         yield CastWarning("items-left", message, last.socket, last.step, last.item_key)
@@ -262,9 +257,7 @@ def _never_worked_on(
                 continue
             reached, outer = state.cursors.get(cursor, 0), state.within.get(cursor, ())
             items = list_at(walk.iterator.items, state)
-            own = (
-                range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes
-            )
+            own = range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes
             visited: dict[int, set[str]] | None = None
             for index in own:
                 item = item_at(walk, items, index, outer)
@@ -309,9 +302,7 @@ def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
         same_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]
         if not (decision.done and chosen.kind == "edge" and same_list):
             return None  # but for a retry that comes too late: it works on the next item
-    about = (
-        f" about item {decision.item_key} ({decision.item_label})" if decision.item_key is not None else ""
-    )
+    about = f" about item {decision.item_key} ({decision.item_label})" if decision.item_key is not None else ""
     message = f"the last output{about}, of {decision.socket}, says satisfied: false, and no edge or exit answered that"
     return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
@@ -323,9 +314,7 @@ def _unmatched(rules: Rules, decision: Decision) -> list[CastWarning]:
     socket, loops = rules.graph.sockets[decision.socket], rules.graph.loops
     if not decision.exhausted and socket.edges:
         return [
-            CastWarning(
-                "no-edge-matched", f"no edge of {decision.socket} matched, so the cast ended there", *about
-            )
+            CastWarning("no-edge-matched", f"no edge of {decision.socket} matched, so the cast ended there", *about)
         ]
     if decision.exhausted and any(loops[loop].routes for loop in socket.loops):
         message = f"{decision.socket} exhausted its list and no exit matched, so the cast ended there"
@@ -375,4 +364,91 @@ def _blind(state: CastState) -> tuple[CastWarning, ...]:
             bound.step,
         )
         for bound in state.blind
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where the engine's route is not the recorded one.
+
+    Attributes:
+        step: the step whose way on (or whose item) differs, from 1.
+        recorded: what the recording did.
+        ours: what the engine does.
+        why: the engine's reason.
+    """
+
+    step: int
+    recorded: str
+    ours: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
+
+
+def our_route(session: Session, step: Transition | None) -> str:
+    """Return what the engine does instead of the recorded route; ``step`` is the result of entering."""
+    state = step.state if step else session.state
+    visit = state.at
+    if state.status == "waiting" and visit is not None:
+        return f"goes on to {visit.socket}" if step else f"still waits for an output of {visit.socket}"
+    if state.status == "failed" and state.failure is not None:
+        return f"fails ({state.failure.kind})"
+    if state.status == "ready" and step is None:
+        return f"goes on to {state.next}"
+    return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
+
+
+def our_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
+    """Return the engine's reason for its route; ``recorded_error`` is the error that ended the recording."""
+    state = step.state if step else session.state
+    if state.failure is not None:
+        return state.failure.message
+    decision = session.steps[-1].decision if session.steps else None
+    if decision is None:
+        return "the entry socket of the loadout comes first" if not session.steps else "it has not answered yet"
+    if decision.issues:
+        return f"the output of {decision.socket} cannot be used: {summarize_issues(decision.issues, 5)}"
+    reason = _choice(decision)
+    if step is not None and step.decision is not None and step.decision.skipped_sockets:
+        reason += f"; {', '.join(step.decision.skipped_sockets)} has no item left and is skipped"
+    limit = _limit(session.state, decision, recorded_error)
+    return f"{limit}; {reason}" if limit else reason
+
+
+def _choice(decision: Decision) -> str:
+    chosen = decision.chosen
+    if chosen is None:
+        return f"{decision.socket} has no matching edge or exit, so {decision.target or 'end'} follows"
+    return (
+        f"the {chosen.kind} of {decision.socket} to {chosen.to} is the first that matches: "
+        f"{chosen.reason(decision.result)}"
+    )
+
+
+def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
+    """Explain a stop at a limit that this engine counts otherwise (R18) or not at all (R21)."""
+    error = recorded_error.lower()
+    if "visit limit" in error:
+        return "visits are counted here but never limited"
+    chosen = decision.chosen
+    if "traversal" not in error or chosen is None:
+        return None
+    return _traversals(state, decision, chosen)
+
+
+def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | None:
+    total = state.traversals.get(f"{decision.socket}->{chosen.to}", 0)
+    if chosen.limit is None:
+        return (
+            f"the recording bounds this edge over the whole cast (chosen {counted(total, 'time')} by now); this engine "
+            "bounds edges inside an item only where they have maxTraversals, and rounds without advance otherwise"
+        )
+    if decision.item_key is None:
+        return f"it is chosen for time {(chosen.used or 0) + 1} of {chosen.limit} by this engine's count"
+    return (
+        f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} by now, {chosen.limit} "
+        f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "
+        f"time {(chosen.used or 0) + 1} of {chosen.limit}"
     )

@@ -19,14 +19,6 @@ from materia_nb.engine.items import (
     own_list,
     walked_by,
 )
-from materia_nb.engine.limits import (
-    count_detour,
-    count_edge,
-    count_exit,
-    nearly_used_up,
-    used_up,
-    with_uses,
-)
 from materia_nb.engine.routing import (
     NO_READING,
     NOTHING_APPLIED,
@@ -37,7 +29,13 @@ from materia_nb.engine.routing import (
     Decision,
     about,
     choose_edge,
+    count_detour,
+    count_edge,
+    count_exit,
     decision_of,
+    nearly_used_up,
+    used_up,
+    with_uses,
 )
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
@@ -92,15 +90,11 @@ def complete(
     of_visit = about(rules, visit)
     if reading.scope is not None:
         side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
-    completed = ev.SocketComplete(
-        about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json"
-    )
+    completed = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json")
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
         unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
-        return stop_cast(
-            draft, failure, visit, reading, decision, events=(completed, *side_events, unassigned)
-        )
+        return stop_cast(draft, failure, visit, reading, decision, events=(completed, *side_events, unassigned))
     result = draft.last_result
     advanced = fact = None
     if socket_rules.socket.advance is not None:
@@ -232,9 +226,7 @@ def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Rea
     value, socket = reading.value, socket_rules.socket
     changed: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
-        changed.update(
-            (key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied")
-        )
+        changed.update((key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied"))
     items = reading.work_items
     if isinstance(items, list) and (socket.is_generator or data.get("workItems") in (None, [])):
         changed["workItems"] = items
@@ -246,11 +238,7 @@ def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
     draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
     if draft.within:
         draft.within = FrozenDict(
-            {
-                name: outer
-                for name, outer in draft.within.items()
-                if not any(cursor in cursors for cursor, _ in outer)
-            }
+            {name: outer for name, outer in draft.within.items() if not any(cursor in cursors for cursor, _ in outer)}
         )
     forget_items(draft, lambda item: walked_by(item, cursors))
 
@@ -287,14 +275,10 @@ def _advance(
     else:
         length = len(list_at(advance.items, draft, item))
     if not described(advance.when).holds(result):
-        return AdvanceFact(
-            advance.when, False, advance.cursor, before, before, length, False, advance.derived
-        )
+        return AdvanceFact(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
     after = moved_on(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})
-    return AdvanceFact(
-        advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived
-    )
+    return AdvanceFact(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
 
 
 def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
@@ -322,9 +306,7 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 def _standing(draft: Draft) -> dict[str, Any]:
     """Return each maximum, and how much of it is used; tokens and cost are told without one too."""
     mosts = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
-    listed = [
-        (bound, maximum) for bound, maximum in mosts if maximum is not None or bound.of in ("tokens", "cost")
-    ]
+    listed = [(bound, maximum) for bound, maximum in mosts if maximum is not None or bound.of in ("tokens", "cost")]
     used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
     return {**used, **{bound.field: maximum for bound, maximum in listed}}
 
@@ -361,9 +343,7 @@ def route(
         if reported.undo is not None:  # the item is not done
             draft.cursors = FrozenDict({**draft.cursors, reported.undo: moved_back(draft, reported.undo)})
         applied = applied._replace(advance=None)
-        unrouted = unrouted._replace(
-            result=Result.FAILED, context=reported.message, exhausted=False, advanced=None
-        )
+        unrouted = unrouted._replace(result=Result.FAILED, context=reported.message, exhausted=False, advanced=None)
     choice = _choose(rules, socket_rules, draft, visit, unrouted)
     failure = None
     if choice.edge is not None:
@@ -457,9 +437,7 @@ def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})
 
 
-def _choose(
-    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted
-) -> Choice:
+def _choose(rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
     """Choose the target: a person's word, the way back from a detour that is done, an exit, an edge."""
     back = draft.detours[-1:] if unrouted.result in TAKEN else ()
     if unrouted.target is not None or back:

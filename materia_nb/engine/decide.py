@@ -15,13 +15,12 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.approvals import asking, transition_events
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
-from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.conversation import Label, LabelKey, ToolCall
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
-from materia_nb.engine.labels import Label, LabelKey
-from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import reworded
+from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
     Edit,
@@ -105,9 +104,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
     return (ev.StreamsStarted(loop=region.loop, streams=stream_rows, limit=region.at_once, ts=ts),)
 
 
-def in_lane(
-    rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any
-) -> Events:
+def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
     """Carry out a command in a lane; ``given`` ends with the time. The budget is that of the whole cast (P6).
 
     Raises:
@@ -221,9 +218,7 @@ def revive(rules: Rules, session: Session, ts: int) -> Events:
     return transition_events(session, recovery.revive(rules, session.state), ts)
 
 
-def _lanes_again(
-    rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int
-) -> Events:
+def _lanes_again(rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int) -> Events:
     """Continue the lanes that were not accepted, each where it stopped; the schedule stays (P7)."""
     first = _cast_again(rules, session, command, ts)
     failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
@@ -237,16 +232,10 @@ def _cast_again(rules: Rules, session: Session, command: Callable[..., Events], 
     if state.status not in ("failed", "aborted"):
         raise MateriaError("Its lanes are at work.", hint="run continues them", kind="not_stopped")
     if (over := used_up(state)) is not None:
-        raise MateriaError(
-            f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget"
-        )
+        raise MateriaError(f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget")
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""
-    return (
-        ev.CastRevive(about=about, kind=kind, ts=ts)
-        if command is revive
-        else ev.CastRecast(about=about, ts=ts)
-    )
+    return ev.CastRevive(about=about, kind=kind, ts=ts) if command is revive else ev.CastRecast(about=about, ts=ts)
 
 
 def resend(rules: Rules, session: Session, ts: int) -> Events:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine import events as ev
+from materia_nb.engine.conversation import WHOLE_CAST, Label
 from materia_nb.engine.events import Transition, Unfit
 from materia_nb.engine.item_edits import ListEdit, lay_out
-from materia_nb.engine.labels import WHOLE_CAST, Label
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
@@ -55,19 +55,12 @@ def check_items(items: JSON) -> None:
 def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
     """What a waiting agent is asked after an edit; None where its turn stays as it was."""
     visit = state.at
-    if (
-        state.status != "waiting"
-        or visit is None
-        or visit.turn
-        or rules.sockets[visit.socket].socket.is_utility
-    ):
+    if state.status != "waiting" or visit is None or visit.turn or rules.sockets[visit.socket].socket.is_utility:
         return None
     return entering.prompt_for(rules, state)
 
 
-def recommit(
-    rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None
-) -> Transition:
+def recommit(rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None) -> Transition:
     """Decide the last step again with a corrected output, validated as the agent's would be.
 
     ``before`` is the state in front of the step, ``latest`` the present one, and ``artifact`` where the output is
@@ -98,9 +91,7 @@ def recommit(
 def back_to(earlier: CastState, latest: CastState) -> CastState:
     """Go back to the state after an earlier step; tokens stay used, the budget stays as it is."""
     if earlier.status not in ("ready", "complete"):
-        raise MateriaError(
-            "The cast did not go on from that step.", hint="choose the step before it", kind="back"
-        )
+        raise MateriaError("The cast did not go on from that step.", hint="choose the step before it", kind="back")
     return earlier._replace(
         usage=latest.usage,
         warned=latest.warned,
@@ -164,9 +155,7 @@ def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
 
 def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
     """Return the parts of the state that a patch changes, in words for an agent (R50)."""
-    keys = dict.fromkeys(
-        str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path"))
-    )
+    keys = dict.fromkeys(str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path")))
     names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
     return [
         "the work items" if key == "workItems" else "the handoffs" if key == "context" else f"state.{key}"
@@ -217,8 +206,7 @@ def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) ->
 def _below(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return a change of ``/`` as one of ``path``."""
     return {
-        name: path + value.removeprefix("/") if name in ("path", "from") else value
-        for name, value in change.items()
+        name: path + value.removeprefix("/") if name in ("path", "from") else value for name, value in change.items()
     }
 
 

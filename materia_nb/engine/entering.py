@@ -8,10 +8,18 @@ from typing import Any, Final
 
 from materia_nb.engine.events import CastEnd, Event, SocketStart, Transition
 from materia_nb.engine.items import begin_item, list_at, show_only
-from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
 from materia_nb.engine.prompt_context import PromptContext
-from materia_nb.engine.routing import Decision, Passed, about, decision_of
+from materia_nb.engine.routing import (
+    Decision,
+    Passed,
+    about,
+    cycles_allowed,
+    cycles_failed,
+    decision_of,
+    edge_use,
+    enter_path,
+)
 from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,
@@ -56,9 +64,7 @@ def turn_facts(rules: Rules, socket_rules: SocketRules, state: StateView, visit:
     )
 
 
-def form_for(
-    rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, *, short: bool = False
-) -> str:
+def form_for(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, *, short: bool = False) -> str:
     """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
     if visit.mode in socket_rules.works:
         return ASKED_LATER

@@ -32,9 +32,7 @@ from materia_nb.jsonvalue import FrozenDict, frozen
 
 def begin_session(rules: Rules, start: ev.CastStart) -> Session:
     """Return the session of a cast that is about to enter its entry socket."""
-    return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))._replace(
-        keeps=start.files
-    )
+    return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))._replace(keeps=start.files)
 
 
 def begin_at(state: CastState) -> Session:
@@ -104,9 +102,7 @@ def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
     lane = streams.lane_of_event(session, event)
     own = _EVOLVE[type(event)](rules, lane.session, event)
     is_retried = lane.status == "failed" and own.state.status != "failed"
-    return streams.with_lane(
-        session, lane._replace(session=own, status="waiting" if is_retried else lane.status)
-    )
+    return streams.with_lane(session, lane._replace(session=own, status="waiting" if is_retried else lane.status))
 
 
 def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
@@ -320,9 +316,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
         stopped = step or recovery.abort(state, event.error or "")
         if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
-            stopped = stopped._replace(
-                state=stopped.state._replace(failure=failure._replace(hint=streams.RETRY_LANES))
-            )
+            stopped = stopped._replace(state=stopped.state._replace(failure=failure._replace(hint=streams.RETRY_LANES)))
         latest, aborted = session.steps.latest, _moved(session, stopped, event.ts)
         if latest is None or latest.ended is None:
             return aborted
@@ -510,9 +504,7 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     record, text = session.steps.latest, event.text
     if record is None or text is None:
         raise Unfit(event, "and there is no such step or text")
-    step = _carried(session, event) or edit.recommit(
-        rules, record.before, session.state, text, event.artifact
-    )
+    step = _carried(session, event) or edit.recommit(rules, record.before, session.state, text, event.artifact)
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
     edits = tuple(

@@ -85,9 +85,7 @@ class Laid(NamedTuple):
     said: tuple[str, ...] = ()
 
 
-def lay_out(
-    rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]
-) -> Laid:
+def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Laid:
     """Take ``data`` as the state's, with every list that an iterator reads laid out for the loop that the cast is in.
 
     Items that are done keep their order and come first, then the one being worked on, then the open ones in the order
@@ -183,9 +181,7 @@ class _Work:
     def _refuse_removal(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> None:
         """Refuse to take away, or to begin anew, what is being worked on; nobody is to find out later."""
         kept_origins = set(list_edit.origins)
-        repeated = [
-            index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON
-        ]
+        repeated = [index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON]
         for other in self.rules.lists[walk.list_path]:
             for index, item in enumerate(old):
                 if index in kept_origins and index not in repeated:
@@ -194,9 +190,7 @@ class _Work:
                 busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(other, index)))
                 if busy and not (list_edit.abandon and how == WORKED_ON):
                     doing = "begun anew" if index in kept_origins else "taken away"
-                    hint = (
-                        "abandon it: the cast goes on with the next item; or leave it and change what it says"
-                    )
+                    hint = "abandon it: the cast goes on with the next item; or leave it and change what it says"
                     if how != WORKED_ON:
                         hint = "retry first, or leave it where it is"
                     raise MateriaError(
@@ -272,25 +266,15 @@ class _Work:
             passed[cursor, new_index[given_up], outer] = True
         reached = draft.cursors.get(cursor, 0)
         draft.passed = FrozenDict(
-            {
-                item: value
-                for item, value in passed.items()
-                if item[::2] != (cursor, outer) or item[1] < reached
-            }
+            {item: value for item, value in passed.items() if item[::2] != (cursor, outer) or item[1] < reached}
         )
         _relocate_stop(draft, moved_item)
 
     def _reached(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
         """How far the cursor of another loop over the list gets: as far as the items that it is done with reach."""
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
-        reached = next(
-            (index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how)
-        )
-        anew = [
-            item
-            for item, standing_ in zip(items[reached:], how[reached:], strict=True)
-            if standing_ in _BEHIND
-        ]
+        reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
+        anew = [item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _BEHIND]
         if anew:
             loop = walk.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
@@ -317,9 +301,7 @@ class _Work:
             listed = _list(self.draft.data, walk.list_path)
             if item.position >= len(listed) or same(listed[item.position], value):
                 return
-            changed = FrozenList(
-                [value if index == item.position else entry for index, entry in enumerate(listed)]
-            )
+            changed = FrozenList([value if index == item.position else entry for index, entry in enumerate(listed)])
             self.data = set_path(self.data, walk.list_path, changed)
             self.draft.data = set_path(self.draft.data, walk.list_path, changed)
             shown_item = self.draft.shown[depth]
@@ -346,21 +328,14 @@ class _Work:
                 if index not in edit.origins or (edit.abandon and self._was_working(shown_item.walk, index)):
                     break
                 index = edit.origins.index(index)
-            new_item = item_at(
-                shown_item.walk, list_at(shown_item.walk.iterator.items, draft, item), index, outer
-            )
+            new_item = item_at(shown_item.walk, list_at(shown_item.walk.iterator.items, draft, item), index, outer)
             if new_item is None:
                 break
             item = new_item
             show_item(draft, shown_item.walk, item)
             outer = places(item.id)
         visit = draft.at
-        if (
-            visit is not None
-            and visit.item is not None
-            and item is not None
-            and len(draft.shown) == len(before)
-        ):
+        if visit is not None and visit.item is not None and item is not None and len(draft.shown) == len(before):
             draft.at = visit._replace(item=item)
 
     def _was_working(self, walk: Walk, index: int) -> bool:
@@ -374,8 +349,7 @@ class _Work:
         entry = entry_of(self.rules, walk)
         detours = tuple(
             entry
-            if (walk_back := self.rules.sockets[back].walk) is not None
-            and walk_back.iterator.cursor == cursor
+            if (walk_back := self.rules.sockets[back].walk) is not None and walk_back.iterator.cursor == cursor
             else back
             for back in draft.detours
         )
@@ -395,9 +369,7 @@ class _Work:
             self.said.append(f"{_title(old[given_up])!r} is abandoned{more}.")
         if list_edit.again:
             anew = [
-                new[index]
-                for index, origin in zip(order, list_edit.origins, strict=True)
-                if origin in list_edit.again
+                new[index] for index, origin in zip(order, list_edit.origins, strict=True) if origin in list_edit.again
             ]
             self.said.append(f"{_titles(anew)} {_is(anew)} worked on again, first of the open items.")
         moved, latest = [], -1
@@ -451,9 +423,7 @@ def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
 
 def _stopped(state: StateView) -> bool:
     """Whether the cast is at a visit that is not over."""
-    return state.status in ("waiting", "held") or (
-        state.status in ("failed", "aborted") and state.next is None
-    )
+    return state.status in ("waiting", "held") or (state.status in ("failed", "aborted") and state.next is None)
 
 
 def entry_of(rules: Rules, walk: Walk) -> str:

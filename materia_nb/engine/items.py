@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import (
     whole_floats_as_integers,
 )
 from materia_nb.loadout.graph import Iterator
-from materia_nb.loadout.materia import variables
+from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import Result
 
 Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
@@ -121,9 +121,7 @@ def _variable(name: str) -> Source:
     if name == "stateJson":
         return lambda state, _item, _parsed: _pretty(state.data)
     if name == "itemJson":
-        return lambda _state, item, _parsed: (
-            None if item is None or item.value is None else _pretty(item.value)
-        )
+        return lambda _state, item, _parsed: None if item is None or item.value is None else _pretty(item.value)
     if name.startswith("cursor."):
         cursor = name[len("cursor.") :]
         return lambda state, _item, _parsed: state.cursors.get(cursor)
@@ -249,9 +247,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     return item
 
 
-def _still_shown(
-    draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]
-) -> bool:
+def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
     """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
     value = last.item.value
     _, position, within = last.item.id
@@ -293,27 +289,17 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
     """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being skipped."""
     if draft.passed:
-        draft.passed = FrozenDict(
-            {item: entered for item, entered in draft.passed.items() if not is_gone(item)}
-        )
+        draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
     draft.items = FrozenDict({item: record for item, record in draft.items.items() if not is_gone(item)})
     if draft.joined:
         draft.joined = frozenset(item for item in draft.joined if not is_gone(item))
     if draft.extra:
         draft.extra = FrozenDict(
-            {
-                key: more
-                for key, more in draft.extra.items()
-                if not (isinstance(key[-1], tuple) and is_gone(key[-1]))
-            }
+            {key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and is_gone(key[-1]))}
         )
-    draft.follow_up = tuple(
-        entry for entry in draft.follow_up if entry.item is None or not is_gone(entry.item)
-    )
+    draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not is_gone(entry.item))
     if draft.answers:
-        answers = {
-            key: answer for key, answer in draft.answers.items() if key[1] is None or not is_gone(key[1])
-        }
+        answers = {key: answer for key, answer in draft.answers.items() if key[1] is None or not is_gone(key[1])}
         draft.answers = FrozenDict(answers)
     if any(entry.item is not None and is_gone(entry.item) for entry in draft.handoffs.entries):
         draft.handoffs = draft.handoffs._replace(entries=tuple(_unlinked(draft.handoffs.entries, is_gone)))
@@ -356,11 +342,7 @@ def item_label(value: JSON, key: str) -> str:
         for field in ("title", "name"):
             field_value = value.get(field)
             if field_value is not None:
-                return (
-                    field_value
-                    if isinstance(field_value, str)
-                    else compact(whole_floats_as_integers(field_value))
-                )
+                return field_value if isinstance(field_value, str) else compact(whole_floats_as_integers(field_value))
     return key
 
 
@@ -382,9 +364,7 @@ def _without(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> Mapping
     if not hidden:
         return data
     top_level = {path[0] for walk, _, _ in hidden for path in walk.paths if len(path) == 1}
-    trimmed: Mapping[str, JSON] = FrozenDict(
-        {key: value for key, value in data.items() if key not in top_level}
-    )
+    trimmed: Mapping[str, JSON] = FrozenDict({key: value for key, value in data.items() if key not in top_level})
     for walk, _, created in reversed(hidden):
         for path in walk.paths:
             if len(path) > 1:

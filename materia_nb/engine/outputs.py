@@ -12,9 +12,8 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
 from materia_nb.engine.events import Transition
 from materia_nb.engine.followup import cut_to
-from materia_nb.engine.limits import repairs_allowed
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
-from materia_nb.engine.routing import about, decision_of
+from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import (
@@ -39,7 +38,9 @@ from materia_nb.loadout.vocabulary import TAKEN, Result
 
 _GO_ON: Final = "Continue this work where you stopped."
 
-CORRECT_THE_UTILITY: Final = "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
+CORRECT_THE_UTILITY: Final = (
+    "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
+)
 """What to do about a utility that failed."""
 
 
@@ -89,18 +90,14 @@ def _detoured(
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(
-    rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None
-) -> Transition:
+def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None) -> Transition:
     """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
     hold = state.hold
-    lines = (
-        [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
-    )
+    lines = [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
     lines += ["The person answers:", text] if grant is None else [text]
     if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and grant is None:
         lines.append(socket_rules.protocol.after_answer)
@@ -283,9 +280,7 @@ def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
     return Transition(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
-def _worked(
-    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, prompt: Prompt
-) -> Transition:
+def _worked(rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
     """The work is done; now the same agent is asked to hand it over."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
@@ -316,10 +311,10 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     )
 
 
-_ASK_AGAIN: Final = (
-    "retry to ask again, retry --limit for another repair turn, or correct the answer yourself"
+_ASK_AGAIN: Final = "retry to ask again, retry --limit for another repair turn, or correct the answer yourself"
+_MORE_TOKENS: Final = (
+    "give the agent more max_tokens (--max-tokens N, or max_tokens in its settings) or ask for less, then retry"
 )
-_MORE_TOKENS: Final = "give the agent more max_tokens (--max-tokens N, or max_tokens in its settings) or ask for less, then retry"
 
 
 def _refused(
@@ -345,9 +340,7 @@ def _refused(
         )
         refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
         events = (refused, *events)
-        return fail(
-            rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading
-        )
+        return fail(rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= _MOST_REFUSED):
         return held(rules, draft, visit, text, reading)
@@ -360,13 +353,9 @@ def _refused(
             _MORE_TOKENS if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN,
             refused=(reading.issues, text),
         )
-        exhausted = ev.RecoveryExhausted(
-            about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs
-        )
+        exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs)
         events = (exhausted, *events)
-        return fail(
-            rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading
-        )
+        return fail(rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
     before = prompt or first_prompt(rules, socket_rules, draft.done(), visit)
@@ -509,9 +498,7 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     before, latest = record.states
     plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
     is_accepted = step.decision is not None and step.decision.result in TAKEN
-    follows = (
-        plain and is_accepted and latest is session.state
-    )  # else somebody changed it while the visit waited
+    follows = plain and is_accepted and latest is session.state  # else somebody changed it while the visit waited
     previous = session.steps.behind
     last = past = previous.states if previous else None
     if not follows or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):

@@ -8,18 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut_to, records, shown_to
-from materia_nb.engine.items import item_label, list_at, quoted, standing
-from materia_nb.engine.prompt_parts import (
+from materia_nb.engine.followup import (
     NOTICE_CHARS,
     OUTPUT_CHARS,
+    RENDERED_CHARS,
+    SCANNED,
     STATE_CHARS,
     STRING_CHARS,
     PromptPart,
     bounded,
+    context_of,
+    cut_to,
     middle,
+    records,
+    shown_to,
     state_json,
 )
+from materia_nb.engine.items import item_label, list_at, quoted, standing
 from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
 from materia_nb.jsonvalue import (
@@ -110,9 +115,7 @@ class PromptContext(NamedTuple):
         item = self.visit.item
         if item is not None:
             lines += self._outer_lines()
-            lines.append(
-                f"You are working on item {item.position + 1} of {len(self._own_list())} ({item.key})."
-            )
+            lines.append(f"You are working on item {item.position + 1} of {len(self._own_list())} ({item.key}).")
         if item is None or self.socket.generator:
             more, note, values = self._list_outside(room)
         else:
@@ -129,9 +132,7 @@ class PromptContext(NamedTuple):
             written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
             yield f"Part of {outer.item.key}: {cut_to(written, STRING_CHARS)}"
 
-    def _list_inside(
-        self, item: Item, room: PromptBudget
-    ) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+    def _list_inside(self, item: Item, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
         if self.socket.shown.items == "none":
             return lines, "castContext excludes the list", ()
@@ -163,11 +164,7 @@ class PromptContext(NamedTuple):
         earlier = min(item.position, count)
         passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
         counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
-        return (
-            "In total: "
-            + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0)
-            + "."
-        )
+        return "In total: " + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0) + "."
 
     def _own_list(self) -> list[JSON]:
         shown_items = self.state.shown
@@ -245,22 +242,13 @@ class PromptContext(NamedTuple):
         """The paths under which an assignment keeps a whole output that is told as the one before, or as the answer."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
-        if (
-            last is not None
-            and last.parse == "text"
-            and self.socket.shown.previous
-            and not self.socket.own.output
-        ):
+        if last is not None and last.parse == "text" and self.socket.shown.previous and not self.socket.own.output:
             shown_values.append((state.last_output or "").strip())
         if before is not None and before.step != state.last_step:
             shown_values += [before.text.strip(), before.value]
         for path in self.socket.output_paths:
             value = get_path(state.data, path)
-            if (
-                value
-                and value is not MISSING
-                and (value.strip() if isinstance(value, str) else value) in shown_values
-            ):
+            if value and value is not MISSING and (value.strip() if isinstance(value, str) else value) in shown_values:
                 yield path
 
     # -- handoffs
@@ -274,9 +262,7 @@ class PromptContext(NamedTuple):
             return PromptPart("handoffs", "", "castContext excludes them")
         if why := self.socket.own.variable_of(("context",)):
             return PromptPart("handoffs", "", f"your prompt contains {why}")
-        entries = [
-            entry for entry in current_handoffs(self.state) if entry.step not in shown_steps or not entry.step
-        ]
+        entries = [entry for entry in current_handoffs(self.state) if entry.step not in shown_steps or not entry.step]
         if not entries:
             return PromptPart("handoffs", "", "nothing beyond the other parts")
         bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
@@ -406,15 +392,11 @@ class PromptContext(NamedTuple):
             if isinstance(context, str):
                 lines.append(self.quoted(context))
             return PromptPart("item", "\n".join(lines), tells=values)
-        return PromptPart(
-            "item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=values
-        )
+        return PromptPart("item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=values)
 
     def reasons(self) -> list[FollowUp]:
         """Return why the work came back, oldest first (R22), what is settled by now too."""
-        return (
-            shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
-        )
+        return shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
         """What the socket answered last for this item, where the visit comes by an edge that sends work back."""

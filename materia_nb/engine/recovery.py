@@ -11,9 +11,8 @@ from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for, stop_cast
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import moved_back
-from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import about, choose_edge
+from materia_nb.engine.routing import about, choose_edge, used_up
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError
@@ -87,13 +86,7 @@ def resend(rules: Rules, state: CastState) -> Transition:
     needs_stopped(state, "held")
     visit, failure = state.at, state.failure
     socket_rules = rules.sockets[visit.socket] if visit else None
-    if (
-        socket_rules is None
-        or visit is None
-        or socket_rules.socket.is_utility
-        or failure is None
-        or not failure.again
-    ):
+    if socket_rules is None or visit is None or socket_rules.socket.is_utility or failure is None or not failure.again:
         raise MateriaError(
             "There is no turn to send again: no agent was cut short.",
             hint="retry runs the socket once more, retry --limit grants an exhausted limit",
@@ -168,9 +161,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
         revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
         return Transition(revived, (event,))
     if socket_rules is None or visit is None or state.next is not None:
-        return Transition(
-            state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,)
-        )
+        return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
     if state.unrouted:
         return _revive_budget(rules, socket_rules, state, visit, state.unrouted, event)
     if kind == "repair_exhausted":
@@ -192,9 +183,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
     return transition
 
 
-def _waiting_again(
-    rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, event: Event
-) -> Transition:
+def _waiting_again(rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, event: Event) -> Transition:
     """Let ``visit`` wait for an output once more, from its first prompt."""
     prompt = None if socket_rules.socket.is_utility else first_prompt(rules, socket_rules, state, visit)
     return Transition(_waiting(state, visit), (event,), None, prompt)
@@ -211,9 +200,7 @@ def _revive_budget(
     rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event
 ) -> Transition:
     if (over := used_up(state)) is not None:
-        raise MateriaError(
-            f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget"
-        )
+        raise MateriaError(f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget")
     draft = Draft(state)
     draft.failure = None
     return route(rules, socket_rules, draft, visit, unrouted, events=(event,))

@@ -9,9 +9,22 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import Failure, ItemId, Visit
+from materia_nb.engine.state import (
+    BOUNDS,
+    NEW_ITEM,
+    CastState,
+    Draft,
+    EdgeId,
+    Failure,
+    Item,
+    ItemId,
+    ItemRecord,
+    StateView,
+    Visit,
+)
+from materia_nb.errors import counted
 from materia_nb.handoff.base import Issue, Reading
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import END, Edge, ExitRoute
 from materia_nb.loadout.vocabulary import TAKEN, WITHOUT_OUTPUT, Condition, Result, described
 
@@ -104,9 +117,7 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
     matching = [route for route in routes if described(route.condition).holds(result)]
     guarded = [route for route in matching if not described(route.condition).whatever]
     chosen = next(iter(guarded or matching), None)
-    looks = tuple(
-        Look("exit", route.condition, route.target, route is chosen, route=route.edge_id) for route in routes
-    )
+    looks = tuple(Look("exit", route.condition, route.target, route is chosen, route=route.edge_id) for route in routes)
     if chosen is None:
         return Choice(END, "implied end", looks)
     return Choice(chosen.target, "exit", looks, route=chosen)
@@ -304,3 +315,232 @@ def short(label: str, max_chars: int = 60) -> str:
     """A label on one line, at most ``most`` characters."""
     line = " ".join(label.split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"
+
+
+class Limit(NamedTuple):
+    """One limit of a cast as it stands: what it bounds, in words, how much is used, and how much there may be.
+
+    ``used`` is None where nothing is counted now, ``most`` where there is no limit.
+    """
+
+    what: str
+    used: float | None
+    most: float | None
+
+
+def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
+    """Return every limit of the cast but those of single edges, which :func:`edges_used` gives."""
+    at, item = state.at, state.at.item if state.at else None
+    repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
+    rounds, maximum = None, rules.graph.limits.max_no_advance_cycles
+    if item is not None:
+        rounds, maximum = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
+    return (
+        *(
+            Limit(
+                bound_row.of if bound_row.of == bound_row.unit else f"{bound_row.of} in {bound_row.unit}",
+                bound_row.used(state.usage),
+                bound,
+            )
+            for bound_row in BOUNDS
+            if (bound := bound_row.most(state.budget)) is not None or bound_row.of == "tokens"
+        ),
+        Limit("repairs of one visit", None if at is None else at.repairs, repairs),
+        Limit("rounds of one item without advance", rounds, maximum),
+    )
+
+
+def used_up(state: StateView) -> str | None:
+    """Say which maximum of the budget is reached, by what is known (R20, R56); None when none is."""
+    for bound in BOUNDS:
+        if bound.reached(state.usage, state.budget):
+            used, maximum = (bound.form.format(n or 0) for n in (bound.used(state.usage), bound.most(state.budget)))
+            return f"The cast has used {used} of {maximum} {bound.unit}."
+    return None
+
+
+def nearly_used_up(state: StateView) -> bool:
+    """Whether the budget warns (R20)."""
+    budget = state.budget
+    return any(bound.reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
+
+
+def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
+    """How often each edge of the current socket with ``maxTraversals`` was taken, and its limit."""
+    visit = state.at
+    if visit is None:
+        return {}
+    uses = {edge: edge_use(rules, state, visit, edge) for edge in rules.sockets[visit.socket].socket.edges}
+    return {
+        (visit.socket, edge.place): (used, limit)
+        for edge, (used, limit) in uses.items()
+        if edge.max_traversals is not None and limit is not None
+    }
+
+
+def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[int, int | None]:
+    """How often the edge has been used where it is counted, and its limit there (None: not counted).
+
+    Inside an item only edges with ``maxTraversals`` are counted, per item; outside
+    items every edge is, against ``maxTraversals`` or ``limits.maxEdgeTraversals``.
+    """
+    item = visit.item
+    limit = edge.max_traversals
+    edge_id = (visit.socket, edge.place)
+    if item is None:
+        used = state.counts.get(edge_id, 0)
+        limit = rules.graph.limits.max_edge_traversals if limit is None else limit
+    elif limit is None:
+        return 0, None
+    else:
+        record = state.items.get(item.id)
+        used = record.used.get(edge_id, 0) if record else 0
+    if state.extra:
+        limit += state.extra.get(("edge", *edge_id, item.id if item else None), 0)
+    return used, limit
+
+
+def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
+    """Return the choice of an edge with how often each edge that was looked at was used, and its limit."""
+    used, limit, looks = 0, None, []
+    for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
+        used, limit = edge_use(rules, state, visit, edge)
+        looks.append(_used(look, used, limit))
+    if choice.edge is None:
+        return choice._replace(looks=tuple(looks))
+    return choice._replace(looks=tuple(looks), used=used, limit=limit)  # the last one is that edge
+
+
+@lru_cache(maxsize=4096)
+def _used(look: Look, used: int, limit: int | None) -> Look:
+    """Return one record for all looks that are alike, since every step keeps its own."""
+    return look._replace(used=used, limit=limit)
+
+
+_ALLOW_AGAIN: Final = (
+    "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout"
+)
+
+
+def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None) -> Failure | None:
+    """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
+    pair = f"{visit.socket}->{edge.to}"
+    draft.traversals = FrozenDict({**draft.traversals, pair: draft.traversals.get(pair, 0) + 1})
+    if limit is None:
+        return None
+    edge_id: EdgeId = (visit.socket, edge.place)
+    if edge.max_traversals is not None:
+        draft.bounded_at = visit.step
+    if visit.item is None:
+        draft.counts = FrozenDict({**draft.counts, edge_id: used + 1})
+    else:
+        record = draft.items.get(visit.item.id, NEW_ITEM)
+        record = record._replace(used=FrozenDict({**record.used, edge_id: used + 1}))
+        draft.items = FrozenDict({**draft.items, visit.item.id: record})
+    return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
+
+
+def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
+    """Bound exits that a socket without an item takes, as edges outside items are.
+
+    Inside an item an exit ends the list, which bounds it; without one the same socket
+    could leave by its exit and come back for ever.
+    """
+    if visit.item is not None:
+        return None
+    subject = f"Outside items, the exit route {route.id} of {visit.socket} to {route.target}"
+    return _count_outside(rules, draft, route.edge_id, visit, subject, route.target)
+
+
+def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
+    """Bound detours as edges outside items are."""
+    subject = f"The detour from {visit.socket} to {target}"
+    return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
+
+
+def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
+    """Count what is bounded as edges outside items are."""
+    key: EdgeId = (name, 0)
+    used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
+    draft.counts = FrozenDict({**draft.counts, key: used + 1})
+    limit = maximum + draft.extra.get(("edge", *key, None), 0)
+    if used < limit:
+        return None
+    return Failure(
+        "edge_traversals_exhausted",
+        f"{subject} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals) and was chosen once "
+        f"more{_in_round(draft.trail, target)}.",
+        visit.socket,
+        _ALLOW_AGAIN,
+        target,
+        (("edge", *key, None), maximum),
+    )
+
+
+def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
+    """How many repair turns a visit may have (R19)."""
+    return rules.graph.limits.repair_attempts + state.extra.get(("repair", visit.step), 0)
+
+
+def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
+    """How often an item may go round without advancing (R18)."""
+    return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
+
+
+def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
+    """Return the failure of an item that went round too often without advancing; ``step`` is the visit's."""
+    first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
+    return Failure(
+        "no_advance_cycles_exhausted",
+        f"Item {item.key} went round {limit + 1} times without advancing: "
+        f"{_round_of(state.trail, socket, step - first_step)}.",
+        socket,
+        "see why the item is not done; retry --limit to allow more rounds, or give the retry edge a maxTraversals",
+        socket,
+        (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
+    )
+
+
+def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit: int) -> Failure:
+    granted = rules.graph.limits.max_edge_traversals if edge.max_traversals is None else edge.max_traversals
+    where = f" for item {visit.item.key}" if visit.item else ""
+    bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
+    return Failure(
+        "edge_traversals_exhausted",
+        f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
+        f"and was chosen once more{_in_round(trail, edge.to)}.",
+        visit.socket,
+        _ALLOW_AGAIN,
+        edge.to,
+        (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
+    )
+
+
+def _in_round(trail: tuple[str, ...], target: str) -> str:
+    length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
+    return f", in the round {_round_of(trail, target, length)}" if length else ""
+
+
+def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
+    """Name the sockets of a round that took ``length`` visits and leads back to ``socket``, in order (R18)."""
+    known = trail[-length:]
+    names: list[str] = [] if len(known) == length else [socket, "..."]
+    for visited in known:
+        if visited in names:  # a round within the round, which was counted for itself
+            del names[names.index(visited) :]
+        names.append(visited)
+    return " -> ".join([*names, socket])
+
+
+def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
+    """Put a socket on the path of the current item; coming back to one closes a cycle (R18).
+
+    A cycle does not count when an edge with ``maxTraversals`` was taken since the
+    previous visit of that socket, because that edge bounds it already.
+    """
+    path = record.path
+    for index, (visited, step) in enumerate(path):
+        if visited == socket:
+            counted = state.bounded_at < step
+            return ItemRecord(record.used, (*path[:index], (socket, visit_step)), record.cycles + counted)
+    return ItemRecord(record.used, (*path, (socket, visit_step)), record.cycles)

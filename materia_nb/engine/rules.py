@@ -15,7 +15,7 @@ from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import CastContext, ExitRoute, Graph, PromptForm, Socket
-from materia_nb.loadout.materia import variables
+from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, WITHOUT_OUTPUT, described
 
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
@@ -44,9 +44,7 @@ class PromptVariables(NamedTuple):
 
     def variable_of(self, path: tuple[str, ...]) -> str:
         """Return the variable that tells a path in the state, empty for none."""
-        prefix = next(
-            (known_path for known_path in self.paths if path[: len(known_path)] == known_path), None
-        )
+        prefix = next((known_path for known_path in self.paths if path[: len(known_path)] == known_path), None)
         if prefix is None:
             return ""
         return "{{" + (".".join(("state", *prefix)) if prefix else "stateJson") + "}}"
@@ -69,9 +67,7 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
             fields |= set(rest) if head == "lastJson" and len(rest) == 1 else set()
             continue
         path = () if name == "stateJson" else tuple(rest) if head == "state" else (head, *rest)
-        inside = next(
-            (path[len(item_path) :] for item_path in item_paths if path[: len(item_path)] == item_path), None
-        )
+        inside = next((path[len(item_path) :] for item_path in item_paths if path[: len(item_path)] == item_path), None)
         if inside is not None:
             item.add(inside)
             continue
@@ -211,9 +207,7 @@ class Rules:
         self.trail = max(_TRAIL, len(self.sockets)) + 1
         self.names = _names(graph)
         self.nests = any(
-            not text.startswith("$")
-            for socket_rules in self.sockets.values()
-            for _, _, text in socket_rules.assign
+            not text.startswith("$") for socket_rules in self.sockets.values() for _, _, text in socket_rules.assign
         )
         self.lists = _lists(
             [socket_rules.walk for socket_rules in self.sockets.values() if socket_rules.walk is not None]
@@ -283,9 +277,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     exits = tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id)
-    consuming = [
-        iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
-    ]
+    consuming = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
     maker = spoken if spoken.has("sample_outputs") else None
     context = socket_context(socket, graph)
     return SocketRules(
@@ -300,9 +292,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         protocol=spoken,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
-        routes_failures=any(
-            described(edge.when).holds(other) for edge in socket.edges for other in WITHOUT_OUTPUT
-        ),
+        routes_failures=any(described(edge.when).holds(other) for edge in socket.edges for other in WITHOUT_OUTPUT),
         reports=socket.is_utility
         and needed.parse == "json"
         and not any(
@@ -329,7 +319,5 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
             for other in graph.sockets.values()
             for edge in other.edges
         ),
-        about=frozen(
-            {"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label}
-        ),
+        about=frozen({"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label}),
     )

@@ -19,7 +19,7 @@ from typing import (
     overload,
 )
 
-from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
+from materia_nb.engine.conversation import WHOLE_CAST, Label, LabelKey, MateriaEvent, Message, ToolCall
 from materia_nb.engine.events import (
     Output,
     SocketComplete,
@@ -30,7 +30,6 @@ from materia_nb.engine.events import (
 )
 from materia_nb.engine.item_edits import ListEdit
 from materia_nb.engine.items import places
-from materia_nb.engine.labels import WHOLE_CAST, Label, LabelKey
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
@@ -242,12 +241,8 @@ class StepRecord(NamedTuple):
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
         """What the output that counts told beside its handoff (R39), and, marked, what refused ones told (R53)."""
-        accepted_turn = next(
-            (turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None
-        )
-        return tuple(
-            event for turn in self.turns for event in turn.events if event.refused or turn is accepted_turn
-        )
+        accepted_turn = next((turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None)
+        return tuple(event for turn in self.turns for event in turn.events if event.refused or turn is accepted_turn)
 
     @property
     def artifact(self) -> str | None:
@@ -487,11 +482,7 @@ def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) ->
     number, reached = len(steps), state_after(rules, session, steps)
     newer = [edit for edit in session.edits if edit.step >= number]
     first = next(
-        (
-            index
-            for index, edit in enumerate(newer)
-            if edit.step > number or same(edit.before.data, reached.data)
-        ),
+        (index for index, edit in enumerate(newer) if edit.step > number or same(edit.before.data, reached.data)),
         len(newer),
     )
     return session.edits[: len(session.edits) - len(newer) + first]
@@ -626,9 +617,7 @@ def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[s
     for step in steps:
         socket = rules.sockets[step.socket].socket
         if not socket.is_utility:
-            turn_count = sum(
-                turn.mode != "correction" for turn in step.turns
-            )  # nobody was asked for a correction
+            turn_count = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
             for key in (step.socket, f"materia {socket.materia.id}"):
                 counts[key] = counts.get(key, 0) + turn_count
     return FrozenDict({key: count for key, count in counts.items() if count})

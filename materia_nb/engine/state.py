@@ -241,9 +241,7 @@ class Usage(NamedTuple):
 
     def less(self, before: Usage) -> Usage:
         """Subtract earlier usage."""
-        left: list[Any] = [
-            None if used is None else used - (was or 0) for used, was in zip(self, before, strict=True)
-        ]
+        left: list[Any] = [None if used is None else used - (was or 0) for used, was in zip(self, before, strict=True)]
         left[3:5] = self.without_tokens - before.without_tokens, self.without_cost - before.without_cost
         return Usage(*left)
 
@@ -285,9 +283,7 @@ class Usage(NamedTuple):
         if not isinstance(value, dict):
             raise ValueError(value)  # noqa: TRY004 - one kind of error for all
         names = ("cost", "input", "output", "cached", "reasoning")
-        cost, *counts = [
-            number if type(number := value.get(name)) in (int, float) else None for name in names
-        ]
+        cost, *counts = [number if type(number := value.get(name)) in (int, float) else None for name in names]
         try:
             tokens = [None if count is None else int(count) for count in counts]
             paid = None if cost is None else float(cost)

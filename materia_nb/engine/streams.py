@@ -49,9 +49,7 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
     return streams_of(values[SCHEDULE])
 
 
-def begun(
-    rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int
-) -> Session:
+def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int) -> Session:
     """Return the session with a lane for each stream, none of which has started (P3)."""
     state, forks = session.state, session.forks + 1
     iterator = rules.graph.loops[region.loop].iterator
@@ -172,9 +170,7 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
 def failure_of(streams: Streams) -> str:
     """Return the lanes that were not accepted with their errors, in words (P6)."""
     wrong = [
-        f"{lane.name}: {lane.error or lane.status}"
-        for lane in streams.lanes.values()
-        if lane.status != "accepted"
+        f"{lane.name}: {lane.error or lane.status}" for lane in streams.lanes.values() if lane.status != "accepted"
     ]
     return f"Of {len(streams.lanes)} lanes {len(wrong)} did not come to their end. " + "; ".join(wrong)
 
@@ -219,9 +215,7 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
 
 def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
     """Return the events that interrupt the lanes which are not over."""
-    return tuple(
-        ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in unfinished(at_work)
-    )
+    return tuple(ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in unfinished(at_work))
 
 
 # -- what the events of lanes do to a session -------------------------------------------------

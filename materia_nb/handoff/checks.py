@@ -91,9 +91,7 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
     return None
 
 
-def missing_sources(
-    value: JSON, requirements: Requirements, reported: Collection[str] = ()
-) -> Iterator[Issue]:
+def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
     """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``reported``.
 
     The work items of a generator are always assigned, and its protocol reports them (R4).
@@ -265,14 +263,9 @@ class Checker:
         self.issues: list[Issue] = []
         self.warnings: list[Issue] = []
 
-    def read(
-        self, owner: Mapping[str, JSON], fields: Fields, path: str = "", index: int = 0
-    ) -> dict[str, Any]:
+    def read(self, owner: Mapping[str, JSON], fields: Fields, path: str = "", index: int = 0) -> dict[str, Any]:
         """Return the fields of an object by name; a field that cannot be read has the default of its kind."""
-        return {
-            name: self._field(owner.get(name), field, f"{path}{name}", index)
-            for name, field in fields.items()
-        }
+        return {name: self._field(owner.get(name), field, f"{path}{name}", index) for name, field in fields.items()}
 
     def _refuse(self, code: str, path: str, message: str, fix: str) -> None:
         if len(self.issues) < MAX_ISSUES:
@@ -298,9 +291,7 @@ class Checker:
         """Return the entries of a list that have the right type."""
         kind, kind_name = (str, "a string") if field.kind == "texts" else (dict, "an object")
         valid = [
-            (index, entry)
-            for index, entry in enumerate(value)
-            if self._is(entry, kind, f"{path}[{index}]", kind_name)
+            (index, entry) for index, entry in enumerate(value) if self._is(entry, kind, f"{path}[{index}]", kind_name)
         ]
         if field.kind == "texts":
             return tuple(text for _, text in valid)
@@ -317,9 +308,7 @@ class Checker:
         word, choices = field.fold(value), ", ".join(field.words)
         if word not in field.words:
             excerpt = str(value).strip()[:_SHOWN_CHARS] if field.typed else str(word)[: 2 * _SHOWN_CHARS]
-            self._refuse(
-                f"{field.code}:{excerpt}", path, f"{path} is none of {choices}.", f"write one of {choices}"
-            )
+            self._refuse(f"{field.code}:{excerpt}", path, f"{path} is none of {choices}.", f"write one of {choices}")
             return ""
         if field.typed and word != value and len(self.warnings) < MAX_ISSUES:
             warning = _issue(f"{field.code}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")

@@ -347,9 +347,7 @@ def _texts(value: JSON) -> list[str]:
 def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
     """Return True if an assignment demands a consolidation report; any truthy flag counts."""
     briefs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
-    flags = [
-        brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")
-    ]
+    flags = [brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")]
     return any(flags) or bool(section_of(assignment, "surface_routing").get("multi_surface"))
 
 
@@ -433,9 +431,7 @@ def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
     if consolidate:
         lines.append(f"ownership_assessment: {', '.join(OWNERSHIP)}.")
     if len(legal) > 1:
-        lines.append(
-            "APPROVAL_REQUEST: add approval_request: operation, exact_content, rollback, verification."
-        )
+        lines.append("APPROVAL_REQUEST: add approval_request: operation, exact_content, rollback, verification.")
     if requirements.work_items:
         lines.insert(1, "Each open gap becomes a work item.")
     if writable_sections(facts.assignment):
@@ -469,9 +465,7 @@ def _approval(request: Mapping[str, JSON]) -> Reading:
     if not can_be_granted(request):
         return Reading(action="pause", reason=f"The agent asks for a direction: {command}", needs="direction")
     origin = f"the agent made up the id {request['approval_id']}"
-    return Reading(
-        action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="consent"
-    )
+    return Reading(action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="consent")
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:
@@ -581,9 +575,7 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         ("approval request", contract.approval_request),
         ("consolidation", contract.consolidation_report),
     ):
-        rows = tuple(
-            (name, entry) for name, value in owner.items() for entry in map(as_text, as_entries(value))
-        )
+        rows = tuple((name, entry) for name, value in owner.items() for entry in map(as_text, as_entries(value)))
         sections += [Section(title, rows=rows)] if rows else []
     sections.append(_contract_evidence(contract, find))
     memories = contract.memorialize_suggestions.suggestions

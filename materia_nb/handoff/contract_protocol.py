@@ -82,11 +82,7 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
             *(_evidence(parsed) if status in contract_fields.PLAN_STATUSES else ()),
             *(_verification(parsed) if status == "COMPLETE" else ()),
             *_consolidation(parsed, demanded=contract_fields.consolidation_required(facts.assignment)),
-            *(
-                _issues_of({"approval_request": _REQUEST}, {"approval_request": request})
-                if asks_approval
-                else ()
-            ),
+            *(_issues_of({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(parsed) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unproven(parsed)]
@@ -347,9 +343,7 @@ class ContractProtocol(HandoffProtocol):
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
-        findings: dict[str, JSON] = {
-            name: [SAMPLE] for name in contract_fields.FINDINGS if name != "open_gaps"
-        }
+        findings: dict[str, JSON] = {name: [SAMPLE] for name in contract_fields.FINDINGS if name != "open_gaps"}
         evidence = value.get("evidence_report")
         gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
         for open_gaps in (gaps, [SAMPLE]):
@@ -378,9 +372,7 @@ class ContractProtocol(HandoffProtocol):
 
 
 def _results(contract: contract_fields.Contract) -> list[str]:
-    return contract_fields.texts_of(contract.evidence["key_outputs"]) or [
-        contract.user_facing_summary or "done"
-    ]
+    return contract_fields.texts_of(contract.evidence["key_outputs"]) or [contract.user_facing_summary or "done"]
 
 
 def _verification_text(contract: contract_fields.Contract) -> str:
@@ -390,9 +382,7 @@ def _verification_text(contract: contract_fields.Contract) -> str:
 
 def _distinct_entries(contracts: Sequence[contract_fields.Contract], name: str) -> list[str]:
     return list(
-        dict.fromkeys(
-            text for contract in contracts for text in contract_fields.texts_of(contract.evidence[name])
-        )
+        dict.fromkeys(text for contract in contracts for text in contract_fields.texts_of(contract.evidence[name]))
     )
 
 
@@ -437,9 +427,7 @@ def _reading(value: JSON, checked: CheckedContract, requirements: Requirements, 
         return _accepted(value, checked, route, requirements, facts.memory)
     step = contract_fields.report(contract_fields.remembered(facts.memory), status)
     if checked.issues:
-        order_issues = (
-            (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
-        )
+        order_issues = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
         return _refused(value, checked._replace(issues=checked.issues + order_issues), facts)
     if step.issue is not None:
         return Reading(

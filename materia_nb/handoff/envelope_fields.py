@@ -134,9 +134,7 @@ _FIELDS: Final[Fields] = {
     ),
     "assumptions": HandoffField(
         "objects",
-        fields={
-            name: _text(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")
-        },
+        fields={name: _text(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")},
     ),
     "routing": HandoffField(
         "object",
@@ -230,9 +228,7 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
         (check.warnings if optional else check.issues).append(issue_of("EVIDENCE_POINTERS_REQUIRED"))
 
 
-def _check_meta(
-    check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool
-) -> None:
+def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
     fields = {name: _text(f"META:{name}" if demanded else "") for name in META}
     own = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
     for name in META:
@@ -314,9 +310,7 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
     if status == "VERIFIED" and any(concern.severity == "HIGH" for concern in envelope.concerns):
         yield issue_of("VERIFIED_WITH_HIGH_CONCERN")
     if better := _better_recommendation(status, wish, can_help=can_help):
-        yield issue_of(
-            "STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish, better=better
-        )
+        yield issue_of("STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish, better=better)
     if wish == "DETOUR" and not _target(envelope, facts):
         unknown = f"{envelope.suggestion[:100]!r}, which is neither a socket nor a materia with one socket"
         named = unknown if envelope.suggestion else "no socket of the loadout"
@@ -371,9 +365,7 @@ def _lines(envelope: Envelope) -> Iterator[str]:
 
 def work_items_of_concerns(envelope: Envelope) -> list[JSON]:
     """Return each concern as a work item: title and context as text."""
-    return [
-        {"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns
-    ]
+    return [{"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns]
 
 
 def _item_context(concern: Concern) -> str:
@@ -464,9 +456,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     sections = [Section.of_pairs("envelope", _envelope_headline(envelope))]
     if envelope.concerns:
         rows = [_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_rank)]
-        sections.append(
-            Section("concerns", ("severity", "concern", "location", "recommendation"), tuple(rows))
-        )
+        sections.append(Section("concerns", ("severity", "concern", "location", "recommendation"), tuple(rows)))
     if evidence := _envelope_evidence(envelope, find):
         sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
     if envelope.assumptions:
@@ -506,9 +496,7 @@ def _concern_row(concern: Concern, find: FindFile) -> tuple[TextOrPointer, ...]:
 
 
 def _envelope_evidence(envelope: Envelope, find: FindFile) -> list[tuple[TextOrPointer, ...]]:
-    rows: list[tuple[TextOrPointer, ...]] = [
-        ("file", Pointer(text, find(text))) for text in envelope.artifacts
-    ]
+    rows: list[tuple[TextOrPointer, ...]] = [("file", Pointer(text, find(text))) for text in envelope.artifacts]
     rows += [("command", text) for text in envelope.commands]
     measurements = (envelope.measurements or {}).items()
     return [*rows, *(("measured", f"{name} = {as_text(value)}") for name, value in measurements)]

@@ -148,9 +148,7 @@ _SHAPE: Final[dict[str, JSON]] = {
     "concerns": [],
     "routing": {"recommendation": "<CONTINUE, LOOP, DETOUR or ESCALATE>", "reason": _WHY},
 }
-_FORM_WORDS: Final = frozenset(
-    {_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTINUE, LOOP, DETOUR or ESCALATE>"}
-)
+_FORM_WORDS: Final = frozenset({_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTINUE, LOOP, DETOUR or ESCALATE>"})
 
 
 def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
@@ -252,16 +250,12 @@ def read_object(
     return route._replace(
         value=finished(value, checked.envelope, facts.meta),
         context=envelope_fields.envelope_context(checked.envelope),
-        work_items=envelope_fields.work_items_of_concerns(checked.envelope)
-        if requirements.work_items
-        else None,
+        work_items=envelope_fields.work_items_of_concerns(checked.envelope) if requirements.work_items else None,
         warnings=checked.warnings + route.warnings,
     )
 
 
-def _refused(
-    value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts
-) -> Reading:
+def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
     """Ask again; after the last try, use the fallback and call a person."""
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:

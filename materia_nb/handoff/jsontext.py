@@ -200,9 +200,7 @@ def _in_first_fence(text: str) -> FoundObject | None:
         return None
     tag_end = line_end if 0 <= line_end < close else close
     brace = text.find("{", start, tag_end)
-    content = text[
-        tag_end if brace < 0 else brace : close
-    ]  # an object may begin on the line of the tag (R35)
+    content = text[tag_end if brace < 0 else brace : close]  # an object may begin on the line of the tag (R35)
     try:
         value, duplicates = strict_json(content.strip())
     except NotJson:

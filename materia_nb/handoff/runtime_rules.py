@@ -50,9 +50,7 @@ class Stream(NamedTuple):
 def streams_of(schedule: JSON) -> tuple[Stream, ...]:
     """Return the streams of a schedule without issues."""
     streams = schedule["streams"] if isinstance(schedule, Mapping) else ()
-    return tuple(
-        Stream(stream["name"], tuple(int(index) for index in stream["workItemIndexes"])) for stream in streams
-    )
+    return tuple(Stream(stream["name"], tuple(int(index) for index in stream["workItemIndexes"])) for stream in streams)
 
 
 def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
@@ -106,13 +104,9 @@ def _name_issues(path: str, name: JSON, path_by_name: dict[str, str]) -> Iterato
         yield Issue(path, f"The stream at {first} has the same name.", "give each stream its own name")
 
 
-def _index_issues(
-    path: str, indexes: JSON, count: int | None, path_by_index: dict[int, str]
-) -> Iterator[Issue]:
+def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: dict[int, str]) -> Iterator[Issue]:
     if not isinstance(indexes, list):
-        yield Issue(
-            path, "workItemIndexes must be an array of whole numbers.", "write an array such as [0, 2]"
-        )
+        yield Issue(path, "workItemIndexes must be an array of whole numbers.", "write an array such as [0, 2]")
         return
     if not indexes:
         yield Issue(path, "The stream has no items.", "add the indexes of its items, or remove the stream")
@@ -121,9 +115,7 @@ def _index_issues(
         if index is None:
             yield Issue(index_path, "An index must be a whole number.", "write the index of an item, from 0")
         elif index < 0 or (count is not None and index >= count):
-            fix = (
-                f"the last index is {count - 1}" if count else "remove the streams, as there are no workItems"
-            )
+            fix = f"the last index is {count - 1}" if count else "remove the streams, as there are no workItems"
             yield Issue(index_path, f"There is no item {index}.", fix)
         elif (first := path_by_index.setdefault(index, index_path)) != index_path:
             yield Issue(index_path, f"Item {index} is already at {first}.", "list each item once")
@@ -385,9 +377,7 @@ def apply_updates(
         else:
             changed[name] = merged_context(changed.get(name, {}), payload)
             applied.append(name)
-    return MergedUpdates(
-        changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings)
-    )
+    return MergedUpdates(changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings))
 
 
 def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
@@ -458,9 +448,7 @@ def parse_envelope_name(filename: str) -> _EnvelopeName:
     return _EnvelopeName(step_id, agent_key, is_draft)
 
 
-def find_envelope(
-    files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = ""
-) -> Lookup:
+def find_envelope(files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = "") -> Lookup:
     """Find a step's envelope among ``files``; only a draft means that the turn is unfinished."""
     final, draft = envelope_files(run_base, flow, step_id, agent_key)
     if final in files:

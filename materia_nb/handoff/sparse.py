@@ -134,9 +134,7 @@ def _split_events(
     if not isinstance(events, list):
         issue = Issue("$.event", "event must be an array of events.", "put the event into [], or remove it")
         return rest, (), (issue,)
-    issues = tuple(
-        issue for index, event in enumerate(events) for issue in _event_issues(f"$.event[{index}]", event)
-    )
+    issues = tuple(issue for index, event in enumerate(events) for issue in _event_issues(f"$.event[{index}]", event))
     return rest, () if issues else tuple(events), issues
 
 
@@ -287,9 +285,7 @@ _PLACEHOLDERS: Final[dict[str, str]] = {
     "context": compact(_NEXT),
     SCHEDULE: SCHEDULE_FORM,
 }
-_FORM_WORDS: Final = frozenset(
-    {_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()}
-)
+_FORM_WORDS: Final = frozenset({_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()})
 _SHAPES: Final[dict[str, JSON]] = {
     "workItems": list_of(closed_object({"title": TEXT, "context": TEXT})),
     "satisfied": {"type": "boolean"},
@@ -338,9 +334,7 @@ def _issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issu
             message = "satisfied must be true or false."
             yield Issue("$.satisfied", message, "write true or false, without quotes")
     elif requirements.why_satisfied:
-        yield Issue(
-            "$.satisfied", f"satisfied is missing: {requirements.why_satisfied}.", "add true or false"
-        )
+        yield Issue("$.satisfied", f"satisfied is missing: {requirements.why_satisfied}.", "add true or false")
     if requirements.check_items and "workItems" in value:
         yield from item_issues(value["workItems"])
     elif requirements.work_items and "workItems" not in value:

@@ -48,7 +48,7 @@ from materia_nb.insight.diff import (
     step_target,
     value_changes,
 )
-from materia_nb.insight.usage import work_time
+from materia_nb.insight.estimate import work_time
 from materia_nb.jsonvalue import same
 from materia_nb.loadout.graph import Route
 
@@ -115,9 +115,7 @@ class Comparison:
             shorter, longer = ("B", "A") if right is None else ("A", "B")
             line = f"{longer} has handed the items to lanes; {shorter} has not yet."
             target = step_target(step)
-            return FirstDifference(
-                step.number, target, target, (line,), (), "", "B" if right is None else "A"
-            )
+            return FirstDifference(step.number, target, target, (line,), (), "", "B" if right is None else "A")
         differences = []
         for name in left.lanes:
             if name in right.lanes:
@@ -400,9 +398,7 @@ class Replay:
         replayed = _by_answer_key(self.replayed.session.steps)
         pairs = ((step, recorded.get(key)) for key, step in replayed.items())
         return tuple(
-            step.number
-            for step, source in pairs
-            if source is not None and self._is_asked_otherwise(step, source)
+            step.number for step, source in pairs if source is not None and self._is_asked_otherwise(step, source)
         )
 
     def _is_asked_otherwise(self, step: StepRecord, source: StepRecord) -> bool:
@@ -472,9 +468,7 @@ class _Run:
         self.session = fold(self.rules, self.session, events)
         self.events += events
 
-    def play(
-        self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None
-    ) -> MissingAnswer | None:
+    def play(self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
         """Give every answer that is asked for, lane after lane; return the first that was not recorded."""
         visits = Counter() if visits is None else visits
         while self.status() == "ready":

@@ -262,9 +262,7 @@ def step_route(step: StepRecord) -> tuple[str | None, ...]:
     return step.socket, step.item_key, step_target(step), failure.kind if failure else None
 
 
-def differing_prompt_parts(
-    a: Prompt | None, b: Prompt | None, cast_ids: tuple[str, str] = ("", "")
-) -> tuple[str, ...]:
+def differing_prompt_parts(a: Prompt | None, b: Prompt | None, cast_ids: tuple[str, str] = ("", "")) -> tuple[str, ...]:
     """Return the names of the parts of two prompts that differ; the ids of the casts do not count."""
     left, right = prompt_part_texts(a, cast_ids[0]), prompt_part_texts(b, cast_ids[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
@@ -299,9 +297,7 @@ def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
         yield key, counts[key]
 
 
-def differing_aspects(
-    a: StepRecord, b: StepRecord, cast_ids: tuple[str, str] = ("", "")
-) -> tuple[Aspect, ...]:
+def differing_aspects(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
     """Return the aspects in which two steps differ. Prompts, time and cost are not compared."""
     differ: dict[Aspect, bool] = {
         "socket": (a.socket, a.item_key) != (b.socket, b.item_key),
@@ -402,9 +398,7 @@ def explain_difference(
         changes = value_changes(left.after.data, right.after.data, cast_ids)
         lines.append(f"The values put into the state differ: {_list_changes(changes, 'state')}.")
     lines += _explain_loadouts(graphs, left, right)
-    return FirstDifference(
-        left.number, step_target(left), step_target(right), tuple(lines), aspects, left.lane
-    )
+    return FirstDifference(left.number, step_target(left), step_target(right), tuple(lines), aspects, left.lane)
 
 
 def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
@@ -496,9 +490,7 @@ def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, righ
     rows = compare_sockets(*graphs, left.socket)
     if not rows:
         return []
-    differences = "; ".join(
-        f"{row.field} is {_both_values(row.a, row.b)}" for row in rows[:_MAX_SHOWN_CHANGES]
-    )
+    differences = "; ".join(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows[:_MAX_SHOWN_CHANGES])
     more = len(rows) - _MAX_SHOWN_CHANGES
     return [f"The loadouts differ there: {differences}{f'; and {more} more' if more > 0 else ''}."]
 

@@ -42,7 +42,7 @@ from materia_nb.insight.scripted_answers import (
 from materia_nb.loadout.graph import END, ExitRoute, Graph
 from materia_nb.loadout.topology import reachable_from, reversed_edges, strong_components
 from materia_nb.loadout.vocabulary import Result
-from materia_nb.parallel import Progress
+from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
 """Moves in order, each with the number of the state that it leaves."""
@@ -135,17 +135,14 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
             for id_ in scripted
         },
         {id_: _pin(moves) for id_, moves in visits.items() if id_ not in scripted},
-        tuple(
-            id_ for id_ in visits if graph.sockets[id_].materia.multi_turn and id_ in {*scripted, *failing}
-        ),
+        tuple(id_ for id_ in visits if graph.sockets[id_].materia.multi_turn and id_ in {*scripted, *failing}),
     )
 
 
 def _pin(visits: Sequence[Move]) -> str | ByVisit:
     """Return the pin of a socket for these visits, one after the other."""
     answers: list[str | Failure] = [
-        sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text
-        for move in visits
+        sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
     ]
     first = answers[0]
     return first if isinstance(first, str) and len(set(answers)) == 1 else ByVisit(answers)
@@ -234,9 +231,7 @@ class Exploration:
     @property
     def certain(self) -> bool:
         """True if everything that was not seen is impossible: the search is complete, and covers all that a protocol can do."""
-        return self.complete_search and not (
-            sockets_without_samples(self.graph) or sockets_with_detours(self.graph)
-        )
+        return self.complete_search and not (sockets_without_samples(self.graph) or sockets_with_detours(self.graph))
 
     @property
     def states(self) -> int:
@@ -248,9 +243,7 @@ class Exploration:
         """Limits of the exploration, in sentences."""
         notes = []
         if not self.complete_search:
-            notes.append(
-                f"The search stopped {self._space.stopped}: anything that was not seen may still be possible."
-            )
+            notes.append(f"The search stopped {self._space.stopped}: anything that was not seen may still be possible.")
         if self.graph.regions:
             notes.append(
                 "Lanes are explored as a single lane that works on all items. Each further lane runs its setup once more."
@@ -262,18 +255,14 @@ class Exploration:
             )
         if sockets := sockets_with_detours(self.graph):
             notes.append(f"{', '.join(sockets)}: the agent may ask for a detour. Detours are not explored.")
-        if unasked := [
-            id_ for id_, socket_rules in self._rules.sockets.items() if is_not_asked(socket_rules)
-        ]:
+        if unasked := [id_ for id_, socket_rules in self._rules.sockets.items() if is_not_asked(socket_rules)]:
             notes.append(
                 f"{', '.join(unasked)}: an edge, an exit or an advance reads satisfied, but the agent is not asked for "
                 "it. Odds and simulations assume that it omits satisfied, unless satisfied= names the socket."
             )
         if unrouted := self.unrouted:
             unrouted_words = counted(len(unrouted), "socket")
-            notes.append(
-                f"Failures at {unrouted_words} (unrouted) are not explored: no edge there waits for them."
-            )
+            notes.append(f"Failures at {unrouted_words} (unrouted) are not explored: no edge there waits for them.")
         if not self.certain and self.complete_search:
             notes.append("So anything that was not seen may still be possible.")
         return tuple(notes)
@@ -323,9 +312,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        self._require_complete_search(
-            "What is never taken", "not_taken has the edges that were not seen to be taken"
-        )
+        self._require_complete_search("What is never taken", "not_taken has the edges that were not seen to be taken")
         return self.not_taken
 
     @property
@@ -407,9 +394,7 @@ class Exploration:
                 kind="no_witness",
             )
         state = path[-1][1].to if path else 0
-        return _witness(
-            self.graph, self._space, _describe(event), [*path, *_path_to_an_end(self._space, state)]
-        )
+        return _witness(self.graph, self._space, _describe(event), [*path, *_path_to_an_end(self._space, state)])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
         """Yield each end, ``complete`` or the kind of a failure, with the socket where the cast fails and a witness."""
@@ -512,9 +497,7 @@ class Exploration:
                     kind="unknown_socket",
                 )
             return {name}
-        routes: set[EdgeRef] = {
-            route.edge_id for route in self._routes() if name in (route.id, route.edge_id)
-        }
+        routes: set[EdgeRef] = {route.edge_id for route in self._routes() if name in (route.id, route.edge_id)}
         return routes or None
 
     def _node_test(self, name: str) -> Callable[[StateNode], bool]:

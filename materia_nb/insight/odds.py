@@ -43,7 +43,7 @@ from materia_nb.loadout.vocabulary import (
     YES_OR_NO,
     Result,
 )
-from materia_nb.parallel import Progress, ProgressBar
+from materia_nb.platform import Progress, ProgressBar
 
 MAX_DENSE_STATES: Final = 200
 """Number of states of one component that are solved without scipy."""
@@ -60,8 +60,7 @@ def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> li
     for component in strong_components(dict(enumerate(rows))):
         positions = {state: position for position, state in enumerate(component)}
         known = [
-            constants[state]
-            + sum(weight * solution[to] for to, weight in rows[state].items() if to not in positions)
+            constants[state] + sum(weight * solution[to] for to, weight in rows[state].items() if to not in positions)
             for state in component
         ]
         matrix = [
@@ -221,9 +220,7 @@ def chances_by_socket(
     for id_, socket_rules in rules.sockets.items():
         failing = _failure_chances(rules, socket_rules, failures)
         verdicts = decisive_verdicts(socket_rules)
-        if verdicts == (Result.NOTHING,) or (
-            is_not_asked(socket_rules) and not _is_named(socket_rules, satisfied)
-        ):
+        if verdicts == (Result.NOTHING,) or (is_not_asked(socket_rules) and not _is_named(socket_rules, satisfied)):
             if failing or verdicts != (Result.NOTHING,):
                 chances[id_] = Chance(0.0, 1.0, failing)
             continue
@@ -443,9 +440,7 @@ def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) 
     return sum(totals) if totals else None
 
 
-def _agents_without_value(
-    graph: Graph, visits: Mapping[str, float], values: PerSocket | None
-) -> tuple[str, ...]:
+def _agents_without_value(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[str, ...]:
     """Return the agents that are visited and have no value; a process uses no tokens unless some are given."""
     if values is None:
         return ()
@@ -467,8 +462,7 @@ def _seconds_by_lanes(
     in_lanes = _total(graph, {id_: visits[id_] for id_ in members}, seconds) or 0.0
     max_lanes = max(items, 1) if members else 1
     return {
-        lanes: total - in_lanes + in_lanes * ceil(items / lanes) / max(items, 1)
-        for lanes in range(1, max_lanes + 1)
+        lanes: total - in_lanes + in_lanes * ceil(items / lanes) / max(items, 1) for lanes in range(1, max_lanes + 1)
     }
 
 
@@ -619,10 +613,9 @@ def draw_answer(answers: tuple[ScriptedResult, ...], chance: Chance | None, rng:
         number -= probability
     if chance.failures:
         number /= 1 - chance.failed
+    result = Result.NOTHING if number >= 1 - chance.nothing else Result.NO
     if number < chance.yes:
         result = Result.YES
-    else:
-        result = Result.NOTHING if number >= 1 - chance.nothing else Result.NO
     return next((answer for answer in answers if answer.result is result), answers[0])
 
 

@@ -31,7 +31,7 @@ from materia_nb.insight.scripted_answers import (
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.topology import cycles_in, reachable_from
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, described
-from materia_nb.parallel import Progress, ProgressBar
+from materia_nb.platform import Progress, ProgressBar
 
 MAX_STATES: Final = 100_000
 """Number of states after which a search is cut off."""
@@ -322,13 +322,10 @@ class _LiveCounts:
         links = list(_links(rules))
         following = _following(rules, links)
         rounds = cycles_in(following)
-        repeated = [
-            link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)
-        ]
+        repeated = [link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)]
         ahead = {id_: reachable_from([id_], following) for id_ in rules.sockets}
         self._outside = {
-            id_: frozenset(link.counted for link in repeated if link.source in ahead[id_])
-            for id_ in rules.sockets
+            id_: frozenset(link.counted for link in repeated if link.source in ahead[id_]) for id_ in rules.sockets
         }
         cursors = {
             socket_rules.walk.iterator.cursor

@@ -87,9 +87,7 @@ def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
     return tuple(
         id_
         for id_, socket in graph.sockets.items()
-        if _hands_over(socket)
-        and socket.handoff != DEFAULT_HANDOFF
-        and _sampling_protocol(socket.handoff) is None
+        if _hands_over(socket) and socket.handoff != DEFAULT_HANDOFF and _sampling_protocol(socket.handoff) is None
     )
 
 
@@ -98,9 +96,7 @@ def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
     return tuple(
         id_
         for id_, socket in graph.sockets.items()
-        if _hands_over(socket)
-        and (handoff := _sampling_protocol(socket.handoff)) is not None
-        and handoff.can_detour
+        if _hands_over(socket) and (handoff := _sampling_protocol(socket.handoff)) is not None and handoff.can_detour
     )
 
 
@@ -242,9 +238,7 @@ class PossibleAnswers:
                 return text
         return None
 
-    def _with_sources(
-        self, socket_rules: SocketRules, length: int, value: dict[str, JSON]
-    ) -> dict[str, JSON]:
+    def _with_sources(self, socket_rules: SocketRules, length: int, value: dict[str, JSON]) -> dict[str, JSON]:
         """Add the fields that assignments read and the value lacks, and the lists that loops read."""
         for target, segments in _assigned_fields(socket_rules):
             if self._contains_list(target) or get_path(value, segments) is MISSING:
@@ -254,9 +248,7 @@ class PossibleAnswers:
     def _has_lists(self, socket_rules: SocketRules) -> bool:
         if socket_rules.wanted.work_items or (socket_rules.socket.is_utility and self._utility_roots):
             return True
-        return any(
-            self._contains_list(tuple(split_path(target))) for target, _ in socket_rules.wanted.sources
-        )
+        return any(self._contains_list(tuple(split_path(target))) for target, _ in socket_rules.wanted.sources)
 
     def _contains_list(self, path: _StatePath) -> bool:
         return any(list_path[: len(path)] == path for list_path in self._lists)

@@ -13,14 +13,10 @@ from materia_nb.lessons import checks, marking
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return the exit code: 0 done, 1 refused, 2 misuse."""
-    parser = argparse.ArgumentParser(
-        prog="python -m materia_nb.lessons", description="Marks and progress of a class."
-    )
+    parser = argparse.ArgumentParser(prog="python -m materia_nb.lessons", description="Marks and progress of a class.")
     commands = parser.add_subparsers(dest="command", required=True)
     progress = commands.add_parser("progress", help="print one table of the guesses of a class")
-    progress.add_argument(
-        "paths", type=Path, nargs="+", metavar="FILE", help="files, or folders that hold them"
-    )
+    progress.add_argument("paths", type=Path, nargs="+", metavar="FILE", help="files, or folders that hold them")
     mark = commands.add_parser("mark", help="mark submitted notebooks without running them")
     mark.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="holds WHO/LESSON.ipynb")
     for command in (progress, mark):

@@ -179,9 +179,7 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
     try:
         text = read_plain(path, _LONGEST, follow=True).decode("utf-8", "replace")
     except (OSError, ValueError) as error:
-        raise MateriaError(
-            f"The guesses cannot be read: {error}.", where=str(path), kind="not_read"
-        ) from None
+        raise MateriaError(f"The guesses cannot be read: {error}.", where=str(path), kind="not_read") from None
     guesses = []
     for line in text.splitlines():
         with suppress(ValueError, RecursionError):
@@ -296,9 +294,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
-        writer.writerow(
-            "'" + cell if isinstance(cell, str) and cell[:1] in {*"=+-@\t"} else cell for cell in row
-        )
+        writer.writerow("'" + cell if isinstance(cell, str) and cell[:1] in {*"=+-@\t"} else cell for cell in row)
     return out.getvalue()
 
 

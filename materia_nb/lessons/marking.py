@@ -71,9 +71,7 @@ def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
 
     notebook = json.loads(read_package_text(lessons_folder() / f"{lesson}.ipynb"))
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    (check,) = (
-        number for number, cell in enumerate(cells) if "raises-exception" in cell["metadata"].get("tags", ())
-    )
+    (check,) = (number for number, cell in enumerate(cells) if "raises-exception" in cell["metadata"].get("tags", ()))
     with tempfile.TemporaryDirectory(prefix="materia-marks-") as folder:
         _copy_recordings(Path(folder), json.dumps(notebook))
         settings = {
@@ -190,9 +188,7 @@ def _read_submission(path: Path) -> Mapping[str, Any]:
     try:
         notebook: Any = json.loads(read_plain(path, _MAX_NOTEBOOK_BYTES))
     except (OSError, ValueError, RecursionError) as error:
-        raise MateriaError(
-            f"The notebook cannot be read: {error}.", where=str(path), kind="not_read"
-        ) from None
+        raise MateriaError(f"The notebook cannot be read: {error}.", where=str(path), kind="not_read") from None
     return notebook if isinstance(notebook, dict) else {}
 
 

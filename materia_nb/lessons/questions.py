@@ -20,8 +20,7 @@ from materia_nb.display.blocks import Block, Shown, Text, lines
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
-from materia_nb.engine.limits import edges_used
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import edges_used, short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON
@@ -169,9 +168,7 @@ class Question:
             MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
         """
         if not self.told:
-            raise MateriaError(
-                "Where this step leads is not revealed yet.", hint="guess first", kind="not_yet"
-            )
+            raise MateriaError("Where this step leads is not revealed yet.", hint="guess first", kind="not_yet")
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
@@ -223,9 +220,7 @@ class Question:
             self.go_on()
             steps.append(self.guess(route[len(steps)], sure=sure))
         left = len(route) - len(steps) if steps[-1].right else 0
-        return RouteView(
-            steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.leads_on else ""
-        )
+        return RouteView(steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.leads_on else "")
 
     def _count(self, prediction: Prediction) -> None:
         if not prediction.right:
@@ -288,9 +283,7 @@ def _asked(cast: Cast) -> str:
                 hint="run completes it; cast starts another",
                 kind="nothing_to_predict",
             )
-        raise MateriaError(
-            "The next socket cannot be entered.", hint="step shows why", kind="nothing_to_predict"
-        )
+        raise MateriaError("The next socket cannot be entered.", hint="step shows why", kind="nothing_to_predict")
     raise MateriaError(
         f"The cast {cast.runner.session.state.stands}, so there is no step to predict.",
         hint="start another with cast",
@@ -366,9 +359,7 @@ class Patient(Shown):
                 f"{unknown[0]} is not asked for.", hint=f"say {' and '.join(truth)}", kind="unknown_question"
             )
         asked = {name: (found.get(name, ...), right) for name, right in truth.items()}
-        asks = {
-            name: QuestionSpec(answer_form(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()
-        }
+        asks = {name: QuestionSpec(answer_form(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()}
         explained = judge_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
         return Text(f"{explained}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
@@ -391,9 +382,7 @@ class Patient(Shown):
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}
         wrong = self._wrong(document, wanted)
         if document != self.card.document:
-            record_guess(
-                f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong
-            )
+            record_guess(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
         if wrong:
             raise MateriaError("It is not fixed yet.", more=wrong, kind="not_mended")
         return Text("✓ Fixed: with the same answers it does what was intended.")

@@ -140,9 +140,7 @@ class Exercise(Shown):
         except MateriaError as error:
             self._wrong += error.kind == "wrong_answer"
             if error.kind == "wrong_answer" and self._wrong >= _TRIES:
-                error.hint = (
-                    "look at the steps of the cast with steps() on this exercise, or try another seed"
-                )
+                error.hint = "look at the steps of the cast with steps() on this exercise, or try another seed"
             raise
 
     @property
@@ -232,9 +230,7 @@ def _play(drawn: Drawn) -> Played:
         for who, verdicts in drawn.verdicts.items()
     }
     if drawn.items is not None:
-        answers["List"] = {
-            "workItems": [{"title": verdict, "context": "An item."} for verdict in drawn.items]
-        }
+        answers["List"] = {"workItems": [{"title": verdict, "context": "An item."} for verdict in drawn.items]}
     graph = build_graph(drawn.document)
     for socket in graph.sockets.values():
         answers.setdefault(socket.materia.id, ["Done."] * 60)
@@ -394,9 +390,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
         },
         lambda drawn, played: True,
         {
-            "drafts": {
-                "*": "The first draft, and one for each time the edge back is taken: how often may it be?"
-            },
+            "drafts": {"*": "The first draft, and one for each time the edge back is taken: how often may it be?"},
             "ends": {
                 "complete": "The edge back matched once more than it may be taken. There is no fall-through to the next edge.",
                 "failed": "It never refuses more often than the edge back may be taken.",
@@ -407,9 +401,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
         "Loops",
         _loops,
         {"visits": _VISITS, "last": _WHERE, "ends": _ENDS},
-        lambda drawn, played: (
-            len(played.route) != 3 and played.visits.get("Socket-2", 0) not in _misread_visits(drawn)
-        ),
+        lambda drawn, played: len(played.route) != 3 and played.visits.get("Socket-2", 0) not in _misread_visits(drawn),
         {
             "visits": {"*": "Go visit by visit: does the item move on, or is it worked on again?"},
             "last": {
@@ -493,9 +485,7 @@ class Night(Shown):
                 return _contract(memory["id"], "IN_PROGRESS", "I go on.")
             return _contract(memory["id"], "COMPLETE", "It is done.")
 
-        return self._bench.cast(
-            case.request, loadout=LOADOUT, agents={"Clean": clean, "Tell": lambda: "Told."}
-        )
+        return self._bench.cast(case.request, loadout=LOADOUT, agents={"Clean": clean, "Tell": lambda: "Told."})
 
     def after(self, number: int, decision: object) -> tuple[Cast, list[str]]:
         """Decide a case with ``approve`` or ``answer``, or deny it; return its cast and the files that were removed."""

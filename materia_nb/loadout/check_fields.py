@@ -12,7 +12,6 @@ from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object
 from materia_nb.loadout import models
 from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named
-from materia_nb.loadout.materia import BUILT_IN, LANE_UTILITIES, materia_kind
 from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
@@ -27,6 +26,7 @@ from materia_nb.loadout.report import (
     suggested_fix,
     without_field,
 )
+from materia_nb.loadout.topology import BUILT_IN, LANE_UTILITIES, materia_kind
 from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
 
 
@@ -110,9 +110,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         return
     for field in ("parallel", "parallelPlanner"):
         if raw.get(field) is True and raw.get("generator") is not True:
-            message = (
-                f"materia {name!r} is parallel but not a generator, so it has no items to hand to streams"
-            )
+            message = f"materia {name!r} is parallel but not a generator, so it has no items to hand to streams"
             advice = f'write "generator": true too, or remove {field}'
             findings.problem(INVALID_MATERIA, f"{path}.{field}", message, advice)
     program = next(iter(as_list(raw.get("command"))), None)
@@ -146,7 +144,9 @@ def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> No
     )
 
 
-_LANES: Final = "it works in workspaces of jj: place Git-Spawn, Git-Integrate or Git-Finalize, which work in worktrees of Git"
+_LANES: Final = (
+    "it works in workspaces of jj: place Git-Spawn, Git-Integrate or Git-Finalize, which work in worktrees of Git"
+)
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
@@ -216,9 +216,7 @@ def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str 
                 _hint_unknown(findings, part, owner, field, part_path)
             elif row.ignored is not None and _is_set(value):
                 fix = without_field(part_path, field) if part is models.SocketFields else None
-                findings.hint(
-                    NO_EFFECT, field_path(part_path, field), f"{field} has no effect", row.ignored, fix
-                )
+                findings.hint(NO_EFFECT, field_path(part_path, field), f"{field} has no effect", row.ignored, fix)
 
 
 def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:

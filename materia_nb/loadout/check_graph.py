@@ -10,7 +10,6 @@ from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import assigns_work_items, derive, leads_into
-from materia_nb.loadout.materia import renamed_materia
 from materia_nb.loadout.report import (
     AMBIGUOUS_ADVANCE,
     INVALID_GENERATOR,
@@ -36,6 +35,7 @@ from materia_nb.loadout.topology import (
     cycles_in,
     is_socket_id,
     next_socket_id,
+    renamed_materia,
 )
 from materia_nb.loadout.vocabulary import (
     GUARDS,
@@ -60,17 +60,13 @@ def _no_fix(_near: str | None) -> None:
 def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
     """Report the problems of the entry and of each socket of a loadout."""
     if facts.ids:
-        _check_endpoint(
-            findings, facts, facts.entry, "entry", end=False, fix_for=lambda _: _first_entry(facts)
-        )
+        _check_endpoint(findings, facts, facts.entry, "entry", end=False, fix_for=lambda _: _first_entry(facts))
     for id_ in as_object(facts.raw.get("sockets")):
         socket = facts.sockets.get(id_)
         if not is_socket_id(id_):
             reserved = " is reserved for the end of a cast" if id_ == END else " is not a socket id"
             fix = None if socket is None else renumber(facts, socket)
-            findings.problem(
-                INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{reserved}", f"use {ID_FORM}", fix
-            )
+            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{reserved}", f"use {ID_FORM}", fix)
         if socket is not None:
             _check_socket(findings, facts, socket)
 
@@ -156,9 +152,7 @@ def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFact
         findings.problem(UNKNOWN_MATERIA, source, wrong, findings.near("", facts.definitions))
     elif named not in facts.definitions:
         replacement = renamed_materia(named)
-        advice = (
-            f"it is called {replacement!r} now" if replacement else findings.near(named, facts.definitions)
-        )
+        advice = f"it is called {replacement!r} now" if replacement else findings.near(named, facts.definitions)
         closest = replacement or findings.closest(named, facts.definitions)
         fix = None
         if closest in facts.definitions:
@@ -215,9 +209,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
     for field in ("cursor", "items"):
         if raw.get(field) is None and socket.iterator is None:
             message = f"advance names no {field}, and the socket has no iterator to take it from"
-            advice = (
-                f"write {field}, give the socket a foreach, or list it in a loop that consumes work items"
-            )
+            advice = f"write {field}, give the socket a foreach, or list it in a loop that consumes work items"
             findings.problem(INVALID_SOCKET, f"{path}.{field}", message, advice)
     _check_done(findings, facts, path, raw)
 
@@ -234,10 +226,7 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     if not facts.loops:
         return
     inbound = [
-        (id_, to)
-        for id_, socket in facts.sockets.items()
-        if socket.is_generator
-        for to in leads_into(facts, socket)
+        (id_, to) for id_, socket in facts.sockets.items() if socket.is_generator for to in leads_into(facts, socket)
     ]
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
@@ -285,9 +274,7 @@ def _check_consumes(
     if len({generator for generator, _ in entering}) == 1:
         advice = f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
     fix_for = partial(_likely_source, facts, loop)
-    known = _check_endpoint(
-        findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for
-    )
+    known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for)
     if not members_known:
         return
     inner = {id_: members.intersection(_targets(facts, id_)) for id_ in loop.members}
@@ -333,9 +320,7 @@ def _check_source(
     path = f"loops.{loop.id}.consumes"
     for index, member in enumerate(loop.members):
         if _is_generator(facts, member) and member != source:
-            message = (
-                f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
-            )
+            message = f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
             advice = "place it before the loop, or give it a loop of its own"
             findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{index}]", message, advice)
     if source in loop.members:

@@ -16,9 +16,8 @@ from typing import Final
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text, thawed
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
-from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.resolve import build_graph
-from materia_nb.loadout.topology import LoadoutFacts, free_name, parse_loadout
+from materia_nb.loadout.topology import LoadoutFacts, free_name, materia_kind, parse_loadout
 from materia_nb.loadout.vocabulary import GUARDS, Condition, described, must_judge, unmet
 
 
@@ -153,10 +152,7 @@ class _ExitRoutes:
         if socket.advance is None:
             return False
         conditions = [described(route.condition) for route in self._from(socket.id)]
-        return any(
-            not any(one.holds(result) for one in conditions)
-            for result in described(socket.advance.when).needs
-        )
+        return any(not any(one.holds(result) for one in conditions) for result in described(socket.advance.when).needs)
 
     def refuse_circles(self) -> None:
         """Raise MateriaError if the exits of empty lists form a circle, which ends a cast (R16)."""
@@ -259,9 +255,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         cursors={f"{id_}Index" for table in tables for id_ in table.values()},
     )
     for position, (name, raw) in enumerate(parts):
-        part = _renamed(
-            composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position]
-        )
+        part = _renamed(composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position])
         if position + 1 < len(parts):
             target = tables[position + 1][graphs[position + 1].entry]
             _add_bridges(part, graphs[position], target, taken=composition.loops)
@@ -369,9 +363,7 @@ def _materia(composition: _Whole, name: str, cursors: Mapping[str, str]) -> str:
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):
         return name
-    changed = _CURSOR.sub(
-        lambda m: m[0].replace(m[2].strip(), cursors.get(m[2].strip(), m[2].strip())), prompt
-    )
+    changed = _CURSOR.sub(lambda m: m[0].replace(m[2].strip(), cursors.get(m[2].strip(), m[2].strip())), prompt)
     if changed == prompt:
         return name
     renamed: Object = {"label": name, **raw, "prompt": changed}

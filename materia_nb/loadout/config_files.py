@@ -65,9 +65,7 @@ def _parse_json(text: str) -> JSON:
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:  # a number with thousands of digits
-        raise ParseError(
-            f"this is not JSON that can be kept: {error}", "write a number that JSON can hold"
-        ) from error
+        raise ParseError(f"this is not JSON that can be kept: {error}", "write a number that JSON can hold") from error
     if repeated:
         owner, key = repeated[0]
         path = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
@@ -108,9 +106,7 @@ def _parse_jsonc(text: str) -> JSON:
 def parse_yaml(text: str) -> JSON:
     """Parse YAML 1.2 (``on`` and ``yes`` are text) that holds JSON values only. Raises ParseError."""
     if len(text) > _MAX_YAML:
-        raise ParseError(
-            f"the YAML has more than {_MAX_YAML:,} characters", "write so large a config as JSON"
-        )
+        raise ParseError(f"the YAML has more than {_MAX_YAML:,} characters", "write so large a config as JSON")
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -438,9 +434,7 @@ def write_config(path: str | Path, document: JSON) -> None:
     try:
         text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise config_error(
-            f"the config holds something that is not JSON: {error}", path, "remove it"
-        ) from error
+        raise config_error(f"the config holds something that is not JSON: {error}", path, "remove it") from error
     write_text(path, text)
 
 

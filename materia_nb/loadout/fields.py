@@ -29,8 +29,8 @@ from materia_nb.jsonvalue import (
     whole_number,
 )
 from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
-from materia_nb.loadout.materia import TOOL_SCOPES, script_file
 from materia_nb.loadout.report import INVALID_CONFIG, brief
+from materia_nb.loadout.topology import TOOL_SCOPES, script_file
 from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, WORK_ITEMS, source_fault
 
 
@@ -85,9 +85,7 @@ class ValueKind:
             return core_schema.any_schema()
         return core_schema.no_info_plain_validator_function(self.validate)
 
-    def __get_pydantic_json_schema__(
-        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> dict[str, JSON]:
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> dict[str, JSON]:
         return dict(self.schema)
 
 
@@ -241,9 +239,7 @@ TextsByName: TypeAlias = Annotated[
         'write an object of texts, such as {"NAME": "${NAME}"}',
     ),
 ]
-Flag: TypeAlias = Annotated[
-    bool, ValueKind(_is_bool, _BOOLEAN, "true or false", "write true or false, without quotes")
-]
+Flag: TypeAlias = Annotated[bool, ValueKind(_is_bool, _BOOLEAN, "true or false", "write true or false, without quotes")]
 Count: TypeAlias = Annotated[int, _integer_from(0)]
 PositiveCount: TypeAlias = Annotated[int, _integer_from(1)]
 PromptCharacters: TypeAlias = Annotated[int, _integer_from(LEAST_PROMPT_CHARACTERS)]
@@ -267,9 +263,7 @@ Milliseconds: TypeAlias = Annotated[
         convert=lambda value: min(ceil(value), _LONGEST_MS),
     ),
 ]
-FilePath: TypeAlias = Annotated[
-    str, ValueKind(lambda value: is_text(value) and "\0" not in value, _STRING, "path")
-]
+FilePath: TypeAlias = Annotated[str, ValueKind(lambda value: is_text(value) and "\0" not in value, _STRING, "path")]
 Name: TypeAlias = Annotated[
     str,
     ValueKind(
@@ -305,9 +299,7 @@ Context: TypeAlias = Annotated[
 ]
 Tools: TypeAlias = Annotated[
     object,
-    ValueKind(
-        _is_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _STRINGS, _CUSTOM_TOOLS]}, "scope or list of names"
-    ),
+    ValueKind(_is_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _STRINGS, _CUSTOM_TOOLS]}, "scope or list of names"),
 ]
 ScriptName: TypeAlias = Annotated[
     str,

@@ -42,9 +42,7 @@ class CastContext:
     previous: bool = True
 
 
-_NOTHING: Final = CastContext(
-    request=False, place=False, items="none", state=False, handoffs=False, previous=False
-)
+_NOTHING: Final = CastContext(request=False, place=False, items="none", state=False, handoffs=False, previous=False)
 CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
     "full": CastContext(),
     "request": replace(_NOTHING, request=True),
@@ -60,9 +58,7 @@ ITEM_CONTEXTS: Final[tuple[_TellsItems, ...]] = get_args(_TellsItems)
 def cast_context(written: JSON) -> CastContext:
     """Return the meaning of a ``castContext``: a word, or an object that removes parts of ``full``."""
     if not isinstance(written, Mapping):
-        return (
-            CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
-        )
+        return CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
     parts = {name: written[name] for name in CastContext.__slots__ if name in written}
     if isinstance(parts.get("state"), list):
         parts["state"] = tuple(parts["state"])

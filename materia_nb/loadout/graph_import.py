@@ -89,9 +89,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
         source, target = _text(edge, "source"), _text(edge, "target")
         for id_ in (source, target):
             if id_ not in flow.steps:
-                raise _bad(
-                    f"The edge {source!r} -> {target!r} names a node {id_!r} that is not among the nodes."
-                )
+                raise _bad(f"The edge {source!r} -> {target!r} names a node {id_!r} that is not among the nodes.")
         choice = edge.get("conditional") is True
         label = edge.get("data")
         flow.edges.append(Edge(source, target, label if isinstance(label, str) else "", choice))
@@ -105,7 +103,9 @@ def _fold_tools(flow: Flow) -> None:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
         if len(callers) == 1 and {edge.target for edge in flow.out_of(id_)} == callers:
             (caller,) = callers
-            within = "in a loadout an agent uses tools within its turn, so say in `tools` of that materia which it may use"
+            within = (
+                "in a loadout an agent uses tools within its turn, so say in `tools` of that materia which it may use"
+            )
             flow.note(id_, f"it runs the tools of {flow.steps[caller].title}; {within}")
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
@@ -325,9 +325,7 @@ class _LoadoutBuilder:
                 joint = next(iter(after[0]))
                 for target, following in pairwise(targets):
                     self.flow.edges = [
-                        edge._replace(target=following)
-                        if edge.source == target and edge.target == joint
-                        else edge
+                        edge._replace(target=following) if edge.source == target and edge.target == joint else edge
                         for edge in self.flow.edges
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} begin side by side; here one follows the other")

@@ -151,9 +151,7 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
     if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
         return routes
     instead = f", in place of {replaced.id}" if replaced is not None else ""
-    derivation.note(
-        f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}"
-    )
+    derivation.note(f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}")
     return [r for r in routes if r is not replaced] + [route]
 
 
@@ -306,7 +304,9 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
         for socket_id in (generator, *region.sockets):
             other = owners.setdefault(socket_id, generator)
             if other != generator:
-                message = f"{socket_id!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
+                message = (
+                    f"{socket_id!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
+                )
                 advice = "let each parallel generator lead into a loop of its own"
                 findings.problem(INVALID_LOOP, f"loops.{region.loop}", message, advice)
                 break
@@ -319,18 +319,16 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
     """Check that one unconditional path leads from a generator to the one loop that consumes its items."""
     prelude, loops = _prelude(facts, generator), _consumers(facts, generator)
     if len(loops) != 1:
-        consumers = (
-            f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
-        )
+        consumers = f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
         message = f"{generator!r} hands its items to streams, but {consumers}"
         source = f"loops.{loops[1].id}.consumes.from" if loops else f"{generator}.edges"
         advice = f'let exactly one loop have "consumes": {{"from": "{generator}"}}'
         findings.problem(INVALID_LOOP, source, message, advice)
     elif prelude.member is None:
-        message = f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {prelude.last!r}"
-        advice = (
-            f"lead it on to {loops[0].members[0]!r}" if loops[0].members else "list the members of the loop"
+        message = (
+            f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {prelude.last!r}"
         )
+        advice = f"lead it on to {loops[0].members[0]!r}" if loops[0].members else "list the members of the loop"
         findings.problem(INVALID_LOOP, f"{prelude.last}.edges", message, advice)
     elif prelude.member not in loops[0].members:
         message = f"the way from {generator!r} leads into another loop than {loops[0].id!r}, which consumes its items"
@@ -346,9 +344,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
     for id_ in prelude.sockets:
         if facts.sockets[id_].is_generator:
             message = f"{id_!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
-            findings.problem(
-                INVALID_LOOP, f"{id_}.materia", message, "place it before the parallel generator"
-            )
+            findings.problem(INVALID_LOOP, f"{id_}.materia", message, "place it before the parallel generator")
 
 
 def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
@@ -358,9 +354,7 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
     if facts.entry in region.sockets:
         message = f"a cast starts at {brief(facts.entry)}, inside the lanes of {region.generator!r}"
         findings.problem(INVALID_LOOP, "entry", message, f"start at {region.generator!r} or before it")
-    outside = [
-        (f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)
-    ]
+    outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
     for source, target in outside:
         if target in region.sockets:
             message = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
@@ -381,9 +375,7 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
 def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     """Return the message and the advice for an edge that crosses the border of a region."""
     if socket in region.sockets and to not in region.sockets:
-        message = (
-            f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, past the barrier"
-        )
+        message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, past the barrier"
         return message, f"leave by the exits of loop {region.loop!r}"
     message = f"this leads to {brief(to)} round the one way from {region.generator!r} into its lanes"
     return message, f"lead it to {region.generator!r}, or out of the lanes"
@@ -397,12 +389,8 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
             message = f"this way out leads to {to!r}, which is in the lanes itself"
             findings.problem(INVALID_LOOP, source, message, "lead it to what comes behind the barrier")
         elif to != next(target for _, target in _exits(loop)):
-            message = (
-                f"the lanes of {region.generator!r} have one continuation, and this way out leads elsewhere"
-            )
-            advice = (
-                "lead all ways out of the loop to one socket, which decides on what the lanes handed over"
-            )
+            message = f"the lanes of {region.generator!r} have one continuation, and this way out leads elsewhere"
+            advice = "lead all ways out of the loop to one socket, which decides on what the lanes handed over"
             findings.problem(INVALID_LOOP, source, message, advice)
 
 

@@ -86,9 +86,7 @@ class LayeredConfig:
     owners: Mapping[str, Path]
 
     def __repr__(self) -> str:
-        return (
-            f"<config of {counted(len(self.layers), 'layer')}, {counted(len(self.loadout_names), 'loadout')}>"
-        )
+        return f"<config of {counted(len(self.layers), 'layer')}, {counted(len(self.loadout_names), 'loadout')}>"
 
     def frozen(self) -> LayeredConfig:
         """Return the same config in a form that cannot be changed in place."""
@@ -223,10 +221,7 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the config file of the user's profile, else that of the reference engine's profile, else None."""
     directories = (profile_directory(env), pi_profile_directory(env))
     candidates = (
-        directory / f"config{ending}"
-        for directory in directories
-        if directory is not None
-        for ending in ENDINGS
+        directory / f"config{ending}" for directory in directories if directory is not None for ending in ENDINGS
     )
     return next((path for path in candidates if _is_there(path)), None)
 
@@ -275,9 +270,7 @@ class _Merge:
     layers: list[Layer] = field(default_factory=list)
     owners: dict[str, Path] = field(default_factory=dict)
 
-    def add_file(
-        self, name: LayerName, path: Path, *, tolerant: bool = False, asked_by: str | None = None
-    ) -> None:
+    def add_file(self, name: LayerName, path: Path, *, tolerant: bool = False, asked_by: str | None = None) -> None:
         """Merge a file; keep the error of a ``tolerant`` layer, raise others."""
         try:
             self.add(name, str(path), path, read_config(path))

@@ -75,9 +75,7 @@ _DIRECTION: Final = re.compile(rf"direction[ \t]+(?:TB|TD|BT|RL|LR){_WORD}")
 _ACCESSIBLE: Final = re.compile(r"acc(?:Title|Descr)[ \t]*:.*|accDescr[ \t]*\{[^}]*\}")
 _STYLE: Final = re.compile(r"(?:style|classDef|class|linkStyle|click)[ \t]+(?=[^\s&])")
 _STYLE_BODY: Final = re.compile(r'(?:"[^"]*"|[^\n;"]|;(?=[ \t]*[a-z-]+:(?!::)))*')
-_RESERVED: Final = re.compile(
-    rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD}"
-)
+_RESERVED: Final = re.compile(rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD}")
 
 _LINK_ID: Final = re.compile(r"[ \t]*([^\s\"@]+)@(?=[-=~.<xo])")
 _LINK: Final = re.compile(
@@ -98,9 +96,7 @@ _SHAPES: Final = (  # openings with their closings, the longer openings first
 )  # fmt: skip
 _PLAIN_LABEL: Final = re.compile(r'[^\[\](){}|"]*')
 _ATTRIBUTES: Final = re.compile(r"@\{((?:\"[^\"]*\"|'[^']*'|[^\"'}])*)\}")
-_ATTRIBUTE: Final = re.compile(
-    r"[\s,]*(\w+)[ \t]*:[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^,\n\"'|>]*))[ \t]*(?=[,\n]|\Z)"
-)
+_ATTRIBUTE: Final = re.compile(r"[\s,]*(\w+)[ \t]*:[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^,\n\"'|>]*))[ \t]*(?=[,\n]|\Z)")
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>")
 _ENTITY: Final = re.compile(r"#(\d+|[A-Za-z]\w*);")
 _EMPHASIS: Final = re.compile(r"(\*\*|\*)(?=\S)(.{1,300}?)(?<=\S)\1", re.DOTALL)
@@ -150,9 +146,7 @@ class _Parser:
             self._statement()
         if self.open:
             id_, subgraph, self.at = self.open[-1]
-            raise self._error(
-                f"The subgraph {subgraph.title or id_!r} is not closed.", "add a line with `end`"
-            )
+            raise self._error(f"The subgraph {subgraph.title or id_!r} is not closed.", "add a line with `end`")
         self._connect_subgraphs()
         return Chart(self.nodes, self.links)
 
@@ -290,9 +284,7 @@ class _Parser:
         if known == ChartNode() and len(self.nodes) > _MAX_LINKS:
             self.at = begin
             raise self._error(f"The flowchart has more than {_MAX_LINKS:,} nodes.")
-        self.nodes[id_] = ChartNode(
-            known.label if node.label is None else node.label, node.shape or known.shape
-        )
+        self.nodes[id_] = ChartNode(known.label if node.label is None else node.label, node.shape or known.shape)
         if self.open:
             self.open[-1][1].members[id_] = None
         return id_
@@ -350,9 +342,7 @@ class _Parser:
             if member not in inside:
                 inside.add(member)
                 waiting += self.subgraphs[member].members if member in self.subgraphs else ()
-        within = [
-            link for link in self.links if {link.source, link.target} <= inside and link.source != link.target
-        ]
+        within = [link for link in self.links if {link.source, link.target} <= inside and link.source != link.target]
         nodes = [node for node in self.nodes if node in inside]
         led_to, led_from = {link.target for link in within}, {link.source for link in within}
         ends = {
@@ -375,9 +365,7 @@ class _Parser:
                 message = f"The link between {link.source!r} and {link.target!r} {reason}."
                 raise self._error(message, "draw the link to one node of the subgraph", line=link.line)
             (node,) = candidates
-            self.links[number] = (
-                link._replace(source=node) if link.source == id_ else link._replace(target=node)
-            )
+            self.links[number] = link._replace(source=node) if link.source == id_ else link._replace(target=node)
 
     def _line(self) -> int:
         return self.text.count("\n", 0, self.at) + self.first_line

@@ -10,7 +10,6 @@ from typing import Final
 from materia_nb.loadout import fields
 from materia_nb.loadout.fields import FieldRow, Model, TwoSpellings, config_field
 from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS, LANES_AT_ONCE, Budget, Limits
-from materia_nb.loadout.materia import BUILT_IN
 from materia_nb.loadout.report import (
     INVALID_CONDITION,
     INVALID_CONFIG,
@@ -19,14 +18,13 @@ from materia_nb.loadout.report import (
     INVALID_MATERIA,
     INVALID_SOCKET,
 )
+from materia_nb.loadout.topology import BUILT_IN
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 _BUDGET: Final = Budget()
 _LIMITS: Final = Limits()
 _BUILT_IN_NAMES: Final = ", ".join(f"`{name}`" for name in BUILT_IN)
-_TASK_PROTOCOLS: Final = ", ".join(
-    f"`{name}`" for name, protocol in OWN_PROTOCOLS.items() if protocol.tells_the_task
-)
+_TASK_PROTOCOLS: Final = ", ".join(f"`{name}`" for name, protocol in OWN_PROTOCOLS.items() if protocol.tells_the_task)
 
 # fmt: off
 

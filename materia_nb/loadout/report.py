@@ -19,9 +19,7 @@ PROBLEM_CODES: Final = {
         "a reference to a socket that is not written, such as an edge without `to`"
     ),
     (UNKNOWN_ENDPOINT := "unknown-endpoint"): "a reference to a socket that does not exist",
-    (INVALID_SOCKET_ID := "invalid-socket-id"): (
-        "an id of the wrong form, or `end` where a socket is needed"
-    ),
+    (INVALID_SOCKET_ID := "invalid-socket-id"): ("an id of the wrong form, or `end` where a socket is needed"),
     (INVALID_CONDITION := "invalid-edge-condition"): "a condition that is missing or none of the three",
     (INVALID_EDGE := "invalid-edge"): "another field of an edge, such as `maxTraversals`",
     (UNREACHABLE_EDGE := "unreachable-edge"): "an edge behind an `always` edge",

@@ -28,7 +28,6 @@ from materia_nb.loadout.items import (
     socket_advance,
     socket_iterator,
 )
-from materia_nb.loadout.materia import BUILT_IN, MateriaFacts, materia_group, parse_materia
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
     Findings,
@@ -37,7 +36,16 @@ from materia_nb.loadout.report import (
     Report,
     brief,
 )
-from materia_nb.loadout.topology import LoadoutFacts, SocketFacts, loadout_facts, parse_loadout
+from materia_nb.loadout.topology import (
+    BUILT_IN,
+    LoadoutFacts,
+    MateriaFacts,
+    SocketFacts,
+    loadout_facts,
+    materia_group,
+    parse_loadout,
+    parse_materia,
+)
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, WORK_ITEMS, WORK_ITEMS_SOURCE
 
 if TYPE_CHECKING:
@@ -139,9 +147,7 @@ def _check_named(findings: Findings, document: Object, loadout: str | None) -> N
         findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.near(str(active), loadouts))
 
 
-def build_graph(
-    document: JSON, loadout_name: str | None = None, owners: Mapping[str, Path] | None = None
-) -> Graph:
+def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping[str, Path] | None = None) -> Graph:
     """Check one loadout of a config and resolve it into the graph that a cast runs.
 
     Args:
@@ -167,9 +173,7 @@ def build_graph(
         id_ = socket.materia.id
         if id_ not in materia:
             materia[id_] = _materia(socket.materia, (owners or {}).get(id_))
-    graph = _resolved(
-        derive(facts), {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()}
-    )
+    graph = _resolved(derive(facts), {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
         limits=_bounds(Limits, models.LimitsFields, document.get("limits")),
@@ -256,9 +260,7 @@ def _edges(derivation: Derivation, socket: SocketFacts | None) -> tuple[Edge, ..
     for edge in () if socket is None else socket.edges:
         maximum = whole_number(edge.raw.get("maxTraversals"))
         if edge.when is not None and derivation.may_lead_to(edge.to):
-            edges.append(
-                Edge(edge.when, edge.to, edge.index, maximum if maximum is not None and maximum > 0 else None)
-            )
+            edges.append(Edge(edge.when, edge.to, edge.index, maximum if maximum is not None and maximum > 0 else None))
     return tuple(edges)
 
 
@@ -269,9 +271,7 @@ def _layout(facts: LoadoutFacts, id_: str, raw: Object) -> Object | None:
     return drawn if is_object(drawn) else None
 
 
-def _parse(
-    derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia
-) -> Literal["json", "text"]:
+def _parse(derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia) -> Literal["json", "text"]:
     """Return the parse mode in effect (R4, R15)."""
     written = None if socket is None else socket.parse
     if materia.generator:
@@ -358,9 +358,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded = name or next(iter(loadouts), ""), visited or {}
-    facts = parse_loadout(
-        title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia"))
-    )
+    facts = parse_loadout(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
     ids = dict.fromkeys([*facts.sockets, *recorded])
     materia = {}
     for id_ in ids:

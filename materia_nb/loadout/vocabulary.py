@@ -162,9 +162,7 @@ WAITING_FOR: Final[Mapping[Result, Condition]] = {
 """The condition on exactly one verdict, by verdict; together they cover all verdicts."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)
 """The conditions whose edges send work back."""
-OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
-    word for word, one in DESCRIBED.items() if not one.without_output
-)
+OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if not one.without_output)
 """The conditions of an advance or an exit, which follow an output."""
 
 
@@ -185,9 +183,7 @@ def unmet(conditions: Iterable[Condition]) -> list[Condition]:
 def covered(conditions: Collection[Condition], *, text: bool) -> bool:
     """True if the conditions match every output: of a text, which has no verdict, or of another output."""
     return (
-        any(DESCRIBED[condition].holds(Result.NOTHING) for condition in conditions)
-        if text
-        else not unmet(conditions)
+        any(DESCRIBED[condition].holds(Result.NOTHING) for condition in conditions) if text else not unmet(conditions)
     )
 
 
@@ -334,9 +330,7 @@ def tint_of(colour: JSON) -> Tint | None:
 def _luminance(colour: str) -> float:
     """Return the relative luminance of a colour, from 0 to 1 (WCAG 2)."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

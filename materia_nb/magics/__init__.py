@@ -41,9 +41,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     completer: Any = shell.Completer
     if completer is not None:
         completer.custom_matchers[:] = [
-            matcher
-            for matcher in completer.custom_matchers
-            if getattr(matcher, "matcher_identifier", "") != IDENTIFIER
+            matcher for matcher in completer.custom_matchers if getattr(matcher, "matcher_identifier", "") != IDENTIFIER
         ]
 
 

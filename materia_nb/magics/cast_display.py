@@ -99,9 +99,7 @@ class RecordPicture(Shown):
 
     def __init__(self, cast: Cast) -> None:
         # The attribute is for programs that compare notebooks: what is in here differs from run to run.
-        self.svg = fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace(
-            "<svg ", '<svg data-record="" ', 1
-        )
+        self.svg = fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace("<svg ", '<svg data-record="" ', 1)
         self.text = f"<picture of cast {cast.id}>"
 
     def __repr__(self) -> str:
@@ -266,9 +264,7 @@ def _formatter(shell: InteractiveShell) -> Any:
 def _forget(formatter: Any, module: str, name: str) -> None:
     formatter.deferred_printers.pop((module, name), None)
     for known in [
-        printer
-        for printer in formatter.type_printers
-        if (printer.__module__, printer.__name__) == (module, name)
+        printer for printer in formatter.type_printers if (printer.__module__, printer.__name__) == (module, name)
     ]:
         del formatter.type_printers[known]
 

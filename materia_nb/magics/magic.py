@@ -73,9 +73,7 @@ class MateriaMagics(Magics):
             name, rest = "help", name
         verb = registry.find_verb(name)
         if cell is None and verb.cell == "must":
-            raise usage_error(
-                f"{name} takes the body of a cell.", f"write %%materia {name} at the top of a cell"
-            )
+            raise usage_error(f"{name} takes the body of a cell.", f"write %%materia {name} at the top of a cell")
         if cell is not None and verb.cell == "never":
             raise usage_error(f"{name} does not take the body of a cell.", f"write {verb.usage} on a line")
         arguments = registry.parse(verb, rest, self.namespace)
@@ -185,11 +183,7 @@ def _parts(wb: Workbench) -> list[str]:
         "materia": as_object(wb.loadouts.config.document.get("materia")),
     }
     twice = set(groups["loadout"]) & set(groups["materia"])
-    return [
-        _quoted(f"{kind}:{name}" if name in twice else name)
-        for kind, group in groups.items()
-        for name in group
-    ]
+    return [_quoted(f"{kind}:{name}" if name in twice else name) for kind, group in groups.items() for name in group]
 
 
 def _sockets(wb: Workbench) -> list[str]:
@@ -288,6 +282,4 @@ def take_questions(shell: InteractiveShell) -> None:
 def leave_questions(shell: InteractiveShell) -> None:
     """Undo :func:`take_questions`."""
     transformers = shell.input_transformer_manager.token_transformers
-    transformers[:] = [
-        transformer for transformer in transformers if transformer.__name__ != QuestionLine.__name__
-    ]
+    transformers[:] = [transformer for transformer in transformers if transformer.__name__ != QuestionLine.__name__]

@@ -163,8 +163,7 @@ def verb(
         _, *parameters = inspect.signature(function).parameters.values()
         summary, helps = _documented(function)
         arguments = {
-            parameter.name: _argument(parameter, helps, changed.get(parameter.name, {}))
-            for parameter in parameters
+            parameter.name: _argument(parameter, helps, changed.get(parameter.name, {})) for parameter in parameters
         }
         _add(name, summary, lambda call: function(call, **_values(arguments, call)), arguments, cell, example)
         return function
@@ -257,15 +256,11 @@ def from_method(
     parameters = inspect.signature(method).parameters
     keys = only.split() or [key for key in parameters if key != "self"]
     summary, helps = _documented(method)
-    last = next(
-        (key for key in reversed(keys) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), ""
-    )
+    last = next((key for key in reversed(keys) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), "")
     rest: dict[str, dict[str, Any]] = {}
     if last and not _is_whole(parameters[last]):
         rest[last] = {"kind": "rest"} if cell == "never" else {"kind": "rest", "required": False}
-    arguments = {
-        key: _argument(parameters[key], helps, {**rest.get(key, {}), **changed.get(key, {})}) for key in keys
-    }
+    arguments = {key: _argument(parameters[key], helps, {**rest.get(key, {}), **changed.get(key, {})}) for key in keys}
     owner = _OWNERS[method.__qualname__.partition(".")[0]]
 
     def handler(call: Call) -> Any:
@@ -441,9 +436,7 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
             argument = positional.pop(0)
             values[argument.key] = _typed(verb, argument, _value(raw, names))
             position = match.end()
-    missing = next(
-        (argument for argument in positional if argument.required and argument.key not in values), None
-    )
+    missing = next((argument for argument in positional if argument.required and argument.key not in values), None)
     if missing:
         raise _wrong(verb, f"{missing.name.upper()} is missing: {missing.help}.")
     return values
@@ -491,9 +484,7 @@ def _value(raw: str, names: Mapping[str, Any]) -> Any:
 
 def _typed(verb: Verb, argument: Argument, value: Any) -> Any:
     if argument.choices and value not in argument.choices:
-        raise _wrong(
-            verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}"
-        )
+        raise _wrong(verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}")
     if not argument.whole or isinstance(value, int):
         return value
     try:

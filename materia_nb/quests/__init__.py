@@ -10,8 +10,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.platform import Stop
-from materia_nb.store.board import NAME, Board, Quest, QuestStatus, change_board, read_board
 from materia_nb.store.catalogue import cast_entry
+from materia_nb.store.files import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 """The reason why a run of the board stopped: no quest is left, a person must act, a cast failed, it was stopped, or it has run enough quests."""
@@ -54,9 +54,7 @@ class QuestBoard:
     (``outdated``).
     """
 
-    def __init__(
-        self, bench: Bench, open_here: Callable[[Path], Cast | None], root: Callable[[], Path]
-    ) -> None:
+    def __init__(self, bench: Bench, open_here: Callable[[Path], Cast | None], root: Callable[[], Path]) -> None:
         """Create the board of a workbench.
 
         Args:
@@ -327,9 +325,7 @@ def _outdated(quest: Quest) -> MateriaError:
 def _find_idle(board: Board, reference: QuestRef) -> Quest:
     quest = _find(board, reference)
     if quest.status == "running":
-        raise MateriaError(
-            f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running"
-        )
+        raise MateriaError(f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running")
     return quest
 
 

@@ -14,7 +14,7 @@ from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show
 
 if TYPE_CHECKING:
     from materia_nb.quests import QuestBoard
-    from materia_nb.store.board import Quest
+    from materia_nb.store.files import Quest
 
 _MAX_LABEL_CHARS = 60
 
@@ -62,9 +62,7 @@ class QuestPanel(Panel):
         self._table, self._status = ui.HTML(), ui.HTML()
         self.quest = ui.Dropdown(description="quest", options=[], layout=ui.Layout(width="420px"))
         self.quest.observe(self.guarded(lambda _: self.refresh()), names="value")
-        self.request = ui.Textarea(
-            placeholder="request", rows=2, layout=ui.Layout(width="420px", height="auto")
-        )
+        self.request = ui.Textarea(placeholder="request", rows=2, layout=ui.Layout(width="420px", height="auto"))
         self.request.observe(self.guarded(lambda _: self.refresh()), names="value")
         names = [("the chosen loadout", None), *((part(name), name) for name in board.loadouts)]
         self.loadout = ui.Dropdown(options=names, layout=ui.Layout(width="200px"))
@@ -101,9 +99,7 @@ class QuestPanel(Panel):
             return self.guarded(run)
 
         self.up_button = button("Up", "run the quest earlier", acting(lambda quest: board.move(quest, "up")))
-        self.down_button = button(
-            "Down", "run the quest later", acting(lambda quest: board.move(quest, "down"))
-        )
+        self.down_button = button("Down", "run the quest later", acting(lambda quest: board.move(quest, "down")))
         self.top_button = button("Top", "run the quest first", acting(lambda quest: board.move(quest, "top")))
         self.requeue_button = button("Requeue", "cast the quest again at its turn", acting(board.requeue))
         self.remove_button = button(
@@ -145,9 +141,7 @@ class QuestPanel(Panel):
         """Update the table, the choice and the buttons."""
         quests, is_busy = self.board.quests, self.runs.busy_for(self)
         table = html_table(QUEST_COLUMNS, map(quest_row, quests), caption="quests, in their order")
-        show_html(
-            self._table, table if quests else html_text("No quests yet. Write a request and press Add.")
-        )
+        show_html(self._table, table if quests else html_text("No quests yet. Write a request and press Add."))
         self._offer(quests)
         index = next((index for index, quest in enumerate(quests) if quest.id == self.quest.value), None)
         chosen = None if index is None else quests[index]

@@ -87,9 +87,7 @@ class Bundle:
 
 
 BUNDLES: Final = (
-    Bundle(
-        "lessons", "copy the notebooks to DIR: a tour and the lessons", ("notebooks",), "00-quickstart.ipynb"
-    ),
+    Bundle("lessons", "copy the notebooks to DIR: a tour and the lessons", ("notebooks",), "00-quickstart.ipynb"),
     Bundle("gallery", "copy the gallery to DIR: patterns, and mistakes to find", ("gallery",)),
     Bundle(
         "cheatsheet",
@@ -140,9 +138,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
         MateriaError: a file has other content (``exists``), or the folder cannot be written (``not_written``).
     """
     contents = {target: content_to_copy(source) for target, source in bundle.files().items()}
-    changed = {
-        target: content for target, content in contents.items() if not _has_content(folder / target, content)
-    }
+    changed = {target: content for target, content in contents.items() if not _has_content(folder / target, content)}
     conflicts = [str(target) for target in changed if os.path.lexists(folder / target)]
     if conflicts and not force:
         raise MateriaError(
@@ -294,9 +290,7 @@ class _Program(_VerbFamily):
         verbs = {name for names in groups.values() for name in names}
         groups["Tools and examples"] = [name for name in self.commands if name and name not in verbs]
         for title, names in groups.items():
-            rows = [
-                (name, self.commands[name].get_short_help_str(200)) for name in names if name in self.commands
-            ]
+            rows = [(name, self.commands[name].get_short_help_str(200)) for name in names if name in self.commands]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -429,9 +423,7 @@ def _command(verb: Verb, access: str) -> click.Command:
     documented = [argument for argument in verb.arguments if argument.placed and argument.help]
     argument_help = [f"{argument.name.upper()}: {argument.help}" for argument in documented]
     examples = [
-        line.replace("%materia ", "materia ")
-        for line in verb.example.splitlines()
-        if line.startswith("%materia ")
+        line.replace("%materia ", "materia ") for line in verb.example.splitlines() if line.startswith("%materia ")
     ]
     return _Command(
         verb.name.rpartition(" ")[2],
@@ -466,9 +458,7 @@ def _run_verb(
 
 
 @contextmanager
-def _bench(
-    access: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()
-) -> Iterator[Workbench]:
+def _bench(access: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()) -> Iterator[Workbench]:
     """Open the workbench of a command; verbs that test get one without agents and processes."""
     if access == "tests":
         dry = DryBench(project)
@@ -560,11 +550,7 @@ def _run(
         call = Call(bench, _arguments(run, values, bench), None, {})
         value = run.handler(call)
         while terminal.can_ask(as_json=as_json) and terminal.ask_person(bench.current):
-            value = (
-                run.handler(call)
-                if bench.current.status in ("ready", "waiting")
-                else VERBS["status"].handler(call)
-            )
+            value = run.handler(call) if bench.current.status in ("ready", "waiting") else VERBS["status"].handler(call)
         return _report_result(run, value, bench, as_json=as_json)
 
 
@@ -613,9 +599,7 @@ def _add_commands() -> None:
         group = program.commands.get(first)
         if not isinstance(group, _VerbFamily):
             about = summary_of(first)
-            group = _VerbFamily(
-                first, help=about, invoke_without_command=False, no_args_is_help=first not in commands
-            )
+            group = _VerbFamily(first, help=about, invoke_without_command=False, no_args_is_help=first not in commands)
             program.add_command(group)
         group.commands[second] = command
     for bundle in available_bundles():

@@ -129,8 +129,7 @@ class DesignServer:
         """List the problems, which prevent a cast, and the hints, each with advice."""
         report = self.design.report
         return (
-            "\n".join(_finding_line(problem) for problem in (*report.problems, *report.hints))
-            or "No problem, no hint."
+            "\n".join(_finding_line(problem) for problem in (*report.problems, *report.hints)) or "No problem, no hint."
         )
 
     def fix(self, code: str, source: str) -> str:
@@ -186,9 +185,7 @@ class DesignServer:
             maximum = exploration.most_turns()
             reason = "they are not bounded" if maximum is None else f"there can be {maximum}"
             holds = maximum is not None and maximum <= most_turns
-            results.append(
-                f"{'holds' if holds else 'FAILS'}: at most {counted(most_turns, 'turn')} ({reason})"
-            )
+            results.append(f"{'holds' if holds else 'FAILS'}: at most {counted(most_turns, 'turn')} ({reason})")
         return "\n".join([*results, *exploration.notes])
 
     def hand_over(self) -> str:
@@ -198,9 +195,7 @@ class DesignServer:
             raise MateriaError("There is no step to hand over.", hint="change something first")
         if design.not_kept:
             raise MateriaError(design.not_kept, hint="tell the person")
-        arguments = (
-            "" if design.name in self.bench.loadouts.config.loadout_names else "--new "
-        ) + design.name
+        arguments = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
         count = counted(len(design.steps), "step")
         self.close()
         return f"{count} of {design.name} wait for a person, who opens the designer with: %materia design {arguments}"
@@ -234,11 +229,7 @@ class DesignServer:
         possible = exploration.can(_element(target))
         if possible is None:
             return f"NOT KNOWN: {target} is possible; the search was cut off"
-        return (
-            f"holds: {target} is possible"
-            if possible
-            else f"FAILS: {target} is possible; no route leads there"
-        )
+        return f"holds: {target} is possible" if possible else f"FAILS: {target} is possible; no route leads there"
 
     def _counterexample(self, exploration: Exploration, target: str) -> str:
         """Make a cast that reaches the target, and describe its route."""

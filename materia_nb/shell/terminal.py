@@ -279,9 +279,7 @@ def choose_own(bench: DryBench) -> None:
         bench.loadouts.use(own[0])
 
 
-def _check_file(
-    bench: DryBench, name: str, *, strict: bool
-) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
+def _check_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
     try:
         bench.load(name)
     except MateriaError as error:
@@ -303,9 +301,7 @@ def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFi
     """Find the file and line of each finding: the file that contains most of its path."""
     report = report.strict() if strict else report
     # Typing errors first: other findings often follow from them.
-    problems = sorted(
-        (*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint
-    )
+    problems = sorted((*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint)
     files = [
         layer.path
         for layer in reversed(bench.loadouts.config.layers)
@@ -410,7 +406,9 @@ def _sentence(problem: Problem) -> str:
 def _counts(checked: Checked) -> str:
     problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
     hints = len(checked.findings) - problems
-    return f"{counted(len(checked.subjects), 'subject')} checked: {counted(problems, 'problem')}, {counted(hints, 'hint')}"
+    return (
+        f"{counted(len(checked.subjects), 'subject')} checked: {counted(problems, 'problem')}, {counted(hints, 'hint')}"
+    )
 
 
 def _sarif(checked: Checked) -> str:
@@ -454,9 +452,7 @@ def _junit(checked: Checked) -> str:
             problem = finding.problem
             failure = ET.SubElement(case, "failure", type=problem.code, message=_sentence(problem))
             failure.text = outgoing_line(f"{finding.file}:{finding.line}: {problem.source}")
-        hints = [
-            outgoing_line(str(finding.problem)) for finding in findings if finding.problem.severity == "hint"
-        ]
+        hints = [outgoing_line(str(finding.problem)) for finding in findings if finding.problem.severity == "hint"]
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.labels import as_listed
+from materia_nb.engine.conversation import as_listed
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
@@ -124,9 +124,7 @@ def list_casts(root: Path) -> list[CastEntry]:
 def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
     """Sort casts by the order that the project records; those from elsewhere follow, by their time."""
     order = recorded_order(root)
-    return sorted(
-        entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True
-    )
+    return sorted(entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True)
 
 
 class Catalogue:
@@ -340,11 +338,7 @@ def _is_dir(path: Path) -> bool:
 def _run_dirs(root: Path) -> list[Path]:
     try:
         with os.scandir(root) as listing:  # which tells what is a folder without asking the disk for each
-            return [
-                root / listed.name
-                for listed in listing
-                if not listed.name.startswith(".") and _is_cast(listed)
-            ]
+            return [root / listed.name for listed in listing if not listed.name.startswith(".") and _is_cast(listed)]
     except OSError:
         return []
 
@@ -516,13 +510,7 @@ def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:
     for event in reversed(events):
         kind, data = event["type"], event["data"]
         if kind == "cast_end":
-            yield (
-                "complete"
-                if data.get("ok") is True
-                else "aborted"
-                if data.get("kind") == "aborted"
-                else "failed"
-            )
+            yield ("complete" if data.get("ok") is True else "aborted" if data.get("kind") == "aborted" else "failed")
         elif kind == "cast_revive":
             yield "ready" if data.get("kind") in _GOES_ON else "waiting"
         elif kind in _STATUS_AFTER:

@@ -104,16 +104,11 @@ class SavedDraft:
         was: Mapping[str, Object | None] = {} if before is None else before.materia
         edited = {id_: raw for id_, raw in step.materia.items() if exact(raw) != exact(was.get(id_))}
         same = all(
-            exact(_dependency(old, change["path"])) == exact(_dependency(now, change["path"]))
-            for change in patch
+            exact(_dependency(old, change["path"])) == exact(_dependency(now, change["path"])) for change in patch
         )
-        if not same or any(
-            exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was
-        ):
+        if not same or any(exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was):
             message = f"this step builds on what is not there: {step.summary}"
-            raise design_error(
-                message, "draft", "it builds on a step that was refused, or you changed the same"
-            )
+            raise design_error(message, "draft", "it builds on a step that was refused, or you changed the same")
         known = {(problem.code, problem.source) for problem in design.report.problems}
         title = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.summary, edited))
         for problem in design.report.problems:
@@ -135,7 +130,9 @@ class SavedDraft:
             self.discard()
         message = f"went on with {self}"
         if self.home not in (None, str(design.home)):
-            return f"{message}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
+            return (
+                f"{message}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
+            )
         if exact(self.began) != exact(design.began):
             message += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
         return message
@@ -245,9 +242,7 @@ def _line(raw: bytes) -> dict[str, Any]:
 
 def _change(text: str, title: str) -> DesignChange:
     value = as_object(json.loads(text))
-    materia = {
-        id_: raw for id_, raw in as_object(value.get("materia")).items() if raw is None or is_object(raw)
-    }
+    materia = {id_: raw for id_, raw in as_object(value.get("materia")).items() if raw is None or is_object(raw)}
     return DesignChange(as_object(value["document"]), title, materia)
 
 

@@ -49,9 +49,7 @@ _BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
 """Makes Git read files of more than 32 KiB in pieces. Otherwise it maps them into memory: then it can store other bytes than it
 hashed, and a file that becomes shorter meanwhile ends its process."""
 _MAX_PACKS: Final = 100
-_REFUSED_PATH: Final = re.compile(
-    rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')"
-)
+_REFUSED_PATH: Final = re.compile(rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')")
 
 
 class FileSnapshot(NamedTuple):
@@ -109,9 +107,7 @@ class FileSnapshots:
             exists = self.git_dir.is_dir()
         if not exists:
             self._init(casts)
-        elif (
-            len([*self.git_dir.glob("objects/pack/*.pack")]) > _MAX_PACKS
-        ):  # each snapshot of a long file makes one
+        elif len([*self.git_dir.glob("objects/pack/*.pack")]) > _MAX_PACKS:  # each snapshot of a long file makes one
             with contextlib.suppress(MateriaError):
                 git(self.git_dir, "multi-pack-index", "write", "--no-progress")
         self._start_index()
@@ -137,9 +133,7 @@ class FileSnapshots:
                 git(fresh, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(fresh))
                 (fresh / "info").mkdir(exist_ok=True)
                 # These attributes win over those of the project: no line end is changed, no filter is run.
-                replace_file(
-                    fresh / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n"
-                )
+                replace_file(fresh / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n")
                 replace_file(fresh / "config", _CONFIG)
                 fresh.rename(self.git_dir)
             except BaseException:  # an interrupt as well: half of a Git directory must not stay
@@ -185,9 +179,7 @@ class FileSnapshots:
                 self._start_index()
                 raise
 
-    def _commit(
-        self, parent: str | None, note: Mapping[str, object], left_out: tuple[str, ...]
-    ) -> FileSnapshot:
+    def _commit(self, parent: str | None, note: Mapping[str, object], left_out: tuple[str, ...]) -> FileSnapshot:
         if parent is None:
             names = self._indexed
         else:
@@ -199,9 +191,7 @@ class FileSnapshots:
         parents = ("-p", parent) if parent is not None else ()
         commit = self._git("commit-tree", tree, *parents, stdin=json.dumps(note).encode()).decode().strip()
         self._git("update-ref", f"refs/casts/{self._name}", commit)
-        return FileSnapshot(
-            commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names))
-        )
+        return FileSnapshot(commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names)))
 
     def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
         """Make the index equal to the files of the folder without those ``unread``; return the files that are left out."""
@@ -209,9 +199,7 @@ class FileSnapshots:
         present, left_out = present - unread, left_out | (present & unread)
         if removed := self._indexed - present:
             self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_nul_terminated(removed))
-        self._git(
-            "update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_nul_terminated(present)
-        )
+        self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_nul_terminated(present))
         self._indexed = present
         return tuple(sorted(os.fsdecode(path) for path in left_out))
 
@@ -273,9 +261,7 @@ class FileSnapshots:
             inner = self.folder / ".git"
             git(inner, "init", "--quiet", "--template=", "--initial-branch=main")
             (inner / "objects" / "info").mkdir(parents=True, exist_ok=True)
-            replace_file(
-                inner / "objects" / "info" / "alternates", bytes(self.git_dir.absolute() / "objects") + b"\n"
-            )
+            replace_file(inner / "objects" / "info" / "alternates", bytes(self.git_dir.absolute() / "objects") + b"\n")
             replace_file(inner / "refs" / "heads" / "main", _commit_id(commit).encode() + b"\n")
             git(inner, "read-tree", commit)
 
@@ -306,9 +292,7 @@ class FileSnapshots:
         removed = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_since & kinds.keys()
         with disk(self.folder, "look for files in the way"):
-            blocked |= {
-                path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)
-            }
+            blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)}
         if blocked:
             names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
             raise MateriaError(
@@ -414,9 +398,7 @@ def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
 
 def note(git_dir: Path, commit: str) -> str:
     """Return the note of a commit."""
-    return (
-        git(git_dir, "cat-file", "commit", _commit_id(commit)).decode("utf-8", "replace").partition("\n\n")[2]
-    )
+    return git(git_dir, "cat-file", "commit", _commit_id(commit)).decode("utf-8", "replace").partition("\n\n")[2]
 
 
 def delete_snapshots(casts: Path, name: str) -> None:

@@ -138,9 +138,7 @@ class Journal:
             aside = next(
                 name
                 for number in itertools.count(1)
-                if not (
-                    name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")
-                ).exists()
+                if not (name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")).exists()
             )
             replace_file(aside, contents.torn, sync=self.sync)
             os.ftruncate(self._handle, contents.end)
@@ -271,9 +269,7 @@ class Journal:
 
 
 @without_collecting()
-def read_journal(
-    path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False
-) -> Contents:
+def read_journal(path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False) -> Contents:
     """Read every event, or those up to the first of the type ``until``.
 
     A last line that is not whole is returned as ``torn``; blank lines are skipped.

@@ -97,9 +97,7 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
     return visited
 
 
-def _take(
-    done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None
-) -> None:
+def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
     """Fold an event that led to ``state``, whatever the engine would make of it."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.replace(transition=transition))
@@ -114,16 +112,12 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
     if before.at is not None and (before.at.socket, before.at.visit) == (socket, visit):
         return  # the same visit once more
     traversal = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
-    state = before._replace(
-        visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal}
-    )
+    state = before._replace(visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal})
     state = as_visited(rules, state, socket, event)
     _take(done, rules, event, state)
 
 
-def _answered(
-    done: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]
-) -> None:
+def _answered(done: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]) -> None:
     step, state = done.session.steps[-1], done.session.state
     if event.artifact is None and event.text is None and isinstance(event, ev.RecoveryStart):
         done.messages.append(f"Step {step.number}: {unkept(event)}.")
@@ -144,9 +138,7 @@ def _answered(
         decision = decision_of(step.at, "recording", target)
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
-    recorded = event.replace(
-        text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None
-    )
+    recorded = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
     _take(done, rules, recorded, state, decision)
 
 
@@ -269,9 +261,7 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
         document = _without_resolved_scripts(document)
         report = _recorded_usage(files, contents)
         contents = contents._replace(lines=with_recorded_usage(contents.lines, report))
-    latest = {
-        line.data.get("materia"): line.data for line in contents.lines if line.type == "materia_redefined"
-    }
+    latest = {line.data.get("materia"): line.data for line in contents.lines if line.type == "materia_redefined"}
     for materia, data in latest.items():
         document = with_definition(document, materia, data.get("definition"))
     owner_paths = start.get("owners")
@@ -372,9 +362,7 @@ def _document(path: Path) -> JSON:
 _APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
-def fork_files(
-    files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False
-) -> Path:
+def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
     """Copy journal, config and artifacts to a new directory in ``root``; its first event names where it comes from.
 
     The copy is the cast as it was after ``step``, without what was edited later, or as it is ``now`` (R55). Without
@@ -457,11 +445,7 @@ def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int
     session = read_session(rules, lines, files.text_of).session
     commit = session.files
     if step is not None:
-        then = (
-            read_session(rules, lines[:-1], files.text_of).session
-            if lines[-1].type == "cast_back"
-            else session
-        )
+        then = read_session(rules, lines[:-1], files.text_of).session if lines[-1].type == "cast_back" else session
         commit = files_after(then, step)
     if commit is None:
         raise not_kept(step or len(session.steps))
@@ -493,9 +477,7 @@ CUT_SHORT: Final = (
     "The journal lacks its end: the line is gone, or another, that was the last one when the cast paused "
     "(manifest.json names it)."
 )
-_NO_LINKS: Final = (
-    "The journal carries no links (another engine wrote it), so no change of it can be noticed."
-)
+_NO_LINKS: Final = "The journal carries no links (another engine wrote it), so no change of it can be noticed."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -555,9 +537,7 @@ def damages(contents: Contents) -> list[str]:
         steps = _good_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "for no step"
         changed = f"The journal was changed: line {contents.broken + 1} is not what was written there"
-        return [
-            f"{changed}, or what came before it is gone. It is good {upto}; the rest may not be what happened."
-        ]
+        return [f"{changed}, or what came before it is gone. It is good {upto}; the rest may not be what happened."]
     return [] if contents.reached else [CUT_SHORT]
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine import events as ev
+from materia_nb.engine.cast_warnings import Difference, our_reason, our_route
 from materia_nb.engine.events import (
     RECOVERY,
     Event,
@@ -33,7 +34,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, as_list, as_object, is_number, whole_number
 from materia_nb.loadout.graph import END, Iterator
 from materia_nb.platform import without_collecting
-from materia_nb.store.differences import Difference, our_reason, our_route
 from materia_nb.store.files import to_bytes
 from materia_nb.store.journal import JournalLine
 from materia_nb.store.rundir import is_item_key
@@ -239,9 +239,7 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
     tokens, cost = as_object(turn.get("tokens")), as_object(turn.get("cost")).get("total")
     fresh, read, stored, output = (
         count if count is None or count >= 0 else None
-        for count in (
-            whole_number(tokens.get(name)) for name in ("input", "cacheRead", "cacheWrite", "output")
-        )
+        for count in (whole_number(tokens.get(name)) for name in ("input", "cacheRead", "cacheWrite", "output"))
     )
     tokens_in = None if fresh is None else fresh + (read or 0) + (stored or 0)
     return Usage(tokens_in, output, cost if is_number(cost) else None, cached=read or None)
@@ -257,9 +255,7 @@ class _Reader:
     Where the recording went on as the engine would not, they carry the transition that it made.
     """
 
-    def __init__(
-        self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool
-    ) -> None:
+    def __init__(self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool) -> None:
         self.rules = rules
         self.strict = strict
         self._read = read
@@ -358,11 +354,7 @@ class _Reader:
                 kind="damaged_journal",
             )
         state = self.session.state
-        if (
-            state.at
-            and state.status == "waiting"
-            and (state.at.socket, state.at.visit) == (recorded, event.visit)
-        ):
+        if state.at and state.status == "waiting" and (state.at.socket, state.at.visit) == (recorded, event.visit):
             return  # the same visit once more
         step = entering.enter(self.rules, state) if state.status == "ready" else None
         at = step.state.waiting_at if step else None
@@ -372,14 +364,8 @@ class _Reader:
         elif (item_key := at.item.key if at.item else None) != key and not (
             self.free or (at.item is None and key == self.quest)
         ):
-            why = (
-                "the cursors differ"
-                if at.item is None
-                else f"the cursor {at.item.cursor} is at {at.item.position}"
-            )
-            self.done.differences.append(
-                Difference(at.step, f"took item {key}", f"takes item {item_key}", why)
-            )
+            why = "the cursors differ" if at.item is None else f"the cursor {at.item.cursor} is at {at.item.position}"
+            self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {item_key}", why))
         elif item_key == key and event.visit in (at.visit, None):
             self._fold(event.replace(transition=step._replace(before=state)))
             return
@@ -441,11 +427,7 @@ class _Reader:
 
     def _again(self, event: ev.CastRecast | ev.CastRevive) -> None:
         state = self.session.state
-        if (
-            isinstance(event, ev.CastRecast)
-            and state.status not in ("waiting", "held")
-            and state.at is not None
-        ):
+        if isinstance(event, ev.CastRecast) and state.status not in ("waiting", "held") and state.at is not None:
             failure = state.failure._replace(blocked=None) if state.failure else None
             status = state.status if state.status == "aborted" else "failed"
             state = state._replace(status=status, next=None, unrouted=None, failure=failure)
@@ -494,9 +476,7 @@ class _Reader:
                 known = state._replace(failure=state.failure._replace(message=message))
                 self._forced(event, Transition(known))
                 return
-            self._differs(
-                f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None
-            )
+            self._differs(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
         socket = state.at.socket if state.at else None
         hint = event.hint if event.hint is not None else "retry to run it again"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
@@ -523,9 +503,7 @@ class _Reader:
         except MateriaError:
             return False
         last = visit._replace(repairs=self.rules.graph.limits.repair_attempts)
-        step = outputs.output(
-            self.rules, state._replace(at=last), text, None, self.session.prompt, artifact=name
-        )
+        step = outputs.output(self.rules, state._replace(at=last), text, None, self.session.prompt, artifact=name)
         first = step.events[0]
         assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
         self._forced(first.replace(text=text, artifact=name, ts=event.ts), step)

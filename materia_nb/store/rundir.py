@@ -47,6 +47,7 @@ from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later, computing
 from materia_nb.store.files import (
+    CAST_ID,
     DiskError,
     disk,
     json_bytes,
@@ -55,8 +56,6 @@ from materia_nb.store.files import (
     to_bytes,
 )
 
-CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
-"""What the id of a cast looks like: the name of a directory, and nothing that leads elsewhere."""
 _CAST_ID = re.compile(CAST_ID)
 _ITEM_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
@@ -372,9 +371,7 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
         f"item: {short(step.item_label) if step.item_label else '-'}",
         f"visit: {step.visit}",
     ]
-    body = [
-        line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)
-    ]
+    body = [line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)]
     name = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
     files.write(name, to_bytes("\n".join([*head, *body, ""])))
 
@@ -504,9 +501,7 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def missing_evidence(
-    naming: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path
-) -> list[str]:
+def missing_evidence(naming: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
     """Return the files that an accepted output says were made and that are not there (envelope rules, section 3).
 
     What lies outside of the project and the run directory is not looked at, unless it is named by an
@@ -616,9 +611,7 @@ def _step(at: str) -> str:
 
 
 def _file_name_part(text: str) -> str:
-    safe = "".join(
-        char if char.isalnum() or char in "_-" else "_" for char in text.encode("ascii", "replace").decode()
-    )
+    safe = "".join(char if char.isalnum() or char in "_-" else "_" for char in text.encode("ascii", "replace").decode())
     return safe[:100] or "_"
 
 

@@ -19,11 +19,10 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
-from materia_nb.insight.estimate import QUICK_CASTS
-from materia_nb.insight.usage import work_time
+from materia_nb.insight.estimate import QUICK_CASTS, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
-from materia_nb.parallel import Progress, ProgressBar, run_jobs
+from materia_nb.platform import Progress, ProgressBar, run_jobs
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
 from materia_nb.sweep import results
@@ -245,9 +244,7 @@ def run_sweep(
         folder.mkdir(parents=True, exist_ok=True)
     rows = RowFile(folder)
     open_cells = [cell for cell in cells if not _is_done(rows.outcomes.get(cell.key), retry=retry)]
-    changed = sum(
-        cell.axes in rows.axes and cell.key not in rows.outcomes and not cell.opaque for cell in open_cells
-    )
+    changed = sum(cell.axes in rows.axes and cell.key not in rows.outcomes and not cell.opaque for cell in open_cells)
     if open_cells and progress is True:
         sys.stderr.write(f"{_forecast(open_cells)}\n")
     budget = SharedBudget(limit, [rows.outcomes[cell.key] for cell in cells if cell.key in rows.outcomes])

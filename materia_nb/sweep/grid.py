@@ -331,17 +331,12 @@ class _Walker:
     def _function(self, function: FunctionType, where: str) -> JSON:
         code, installed = function.__code__, _is_installed(function.__module__)
         attributes = {name: value for name, value in vars(function).items() if name != "__wrapped__"}
-        fixed = [
-            self.key(part, where) for part in (function.__defaults__, function.__kwdefaults__, attributes)
-        ]
+        fixed = [self.key(part, where) for part in (function.__defaults__, function.__kwdefaults__, attributes)]
         variables = dict(_closure(function))
         if not installed:
             namespace = function.__globals__
             variables |= {name: namespace[name] for name in _globals(code) if name in namespace}
-        used = [
-            [name, self._variable(value, code, f"{where}.{name}")]
-            for name, value in sorted(variables.items())
-        ]
+        used = [[name, self._variable(value, code, f"{where}.{name}")] for name, value in sorted(variables.items())]
         name = [function.__module__, function.__qualname__] if installed else function.__name__
         return ["function", name, fixed, used, None if installed else self._code(code, where)]
 

@@ -27,7 +27,7 @@ from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.base import Requirements
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight import diff
-from materia_nb.insight.usage import work_time
+from materia_nb.insight.estimate import work_time
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.sweep.grid import Fingerprint, digest, fingerprint_of
 
@@ -158,9 +158,7 @@ class Sweep(Shown, Sequence[SweepRow]):
             for name, verdict in row.checks.items():
                 record |= {name: verdict.value, f"{name}: why": verdict.why}
             records.append(record)
-        return data_frame(
-            records, [*FIELDS, *(column for name in self.checks for column in (name, f"{name}: why"))]
-        )
+        return data_frame(records, [*FIELDS, *(column for name in self.checks for column in (name, f"{name}: why"))])
 
     def matrix(self, value: str | None = None, rows: str | None = None, columns: str | None = None) -> Matrix:
         """Return a table of two axes: each cell is the mean of a value over the casts in it.
@@ -204,9 +202,7 @@ class Sweep(Shown, Sequence[SweepRow]):
 
     def _summary(self) -> list[str]:
         earlier = len(self) - self.fresh - self.left_out
-        summary = [
-            f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} from before. {self._usage_text()}"
-        ]
+        summary = [f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} from before. {self._usage_text()}"]
         return [*summary, *self.notes]
 
     def _table(self) -> Table:
@@ -234,15 +230,10 @@ class Sweep(Shown, Sequence[SweepRow]):
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
             reasons = [("", row.why)] if row.why and not row.complete else []
-            reasons += [
-                (name, check.why) for name, check in row.checks.items() if check.why and not check.holds
-            ]
+            reasons += [(name, check.why) for name, check in row.checks.items() if check.why and not check.holds]
             for reason in reasons:
                 numbers.setdefault(reason, []).append(str(number))
-        return [
-            (", ".join(rows), name, shorten(why, 300))
-            for (name, why), rows in list(numbers.items())[:_ROWS_SHOWN]
-        ]
+        return [(", ".join(rows), name, shorten(why, 300)) for (name, why), rows in list(numbers.items())[:_ROWS_SHOWN]]
 
     def _blocks(self) -> list[Block]:
         blocks = [*lines(self._summary()), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
@@ -259,9 +250,7 @@ class Matrix(Table):
         means: the means by row name and column name.
     """
 
-    def __init__(
-        self, down: str, cells: Mapping[tuple[str, str], Sequence[float]], *, is_share: bool
-    ) -> None:
+    def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[float]], *, is_share: bool) -> None:
         self.means = {names: fmean(numbers) for names, numbers in cells.items() if numbers}
         largest = max((abs(mean) for mean in self.means.values()), default=0.0) or 1.0
         if is_share:

@@ -222,9 +222,7 @@ class ProcessGroup:
             else:
                 self._terminate()
             self._drain()
-            with contextlib.suppress(
-                subprocess.TimeoutExpired
-            ):  # blocked in the kernel, where SIGKILL has no effect
+            with contextlib.suppress(subprocess.TimeoutExpired):  # blocked in the kernel, where SIGKILL has no effect
                 self.child.wait(timeout=_COLLECT_S)
         finally:
             self._selector.close()

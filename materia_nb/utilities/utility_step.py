@@ -23,7 +23,7 @@ from materia_nb.handoff.base import BASE, Scope
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.graph import Materia
-from materia_nb.loadout.materia import SHIPPED_SCRIPTS, script_file
+from materia_nb.loadout.topology import SHIPPED_SCRIPTS, script_file
 from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
@@ -87,9 +87,7 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
         return ScriptCopy(name, path, "not there")
     if current == packaged:
         is_aside = path.name != name and (folder / name).is_file()
-        return (
-            ScriptCopy(name, folder / name, "set aside") if is_aside else ScriptCopy(name, path, "as shipped")
-        )
+        return ScriptCopy(name, folder / name, "set aside") if is_aside else ScriptCopy(name, path, "as shipped")
     return ScriptCopy(name, path, "of another version" if current == original else "changed")
 
 
@@ -190,9 +188,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
         return _with_absolute_paths(materia.command, materia.owner)
     if materia.script is not None:
         return _shipped(materia, utilities)
-    raise _not_runnable(
-        materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]'
-    )
+    raise _not_runnable(materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]')
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
@@ -276,9 +272,7 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     script = materia.script or {}
     kind, name = script.get("kind"), script.get("name")
     if kind != _SHIPPED_KIND:
-        raise _not_runnable(
-            materia, f"has a script of the unknown kind {kind!r}", f'use the kind "{_SHIPPED_KIND}"'
-        )
+        raise _not_runnable(materia, f"has a script of the unknown kind {kind!r}", f'use the kind "{_SHIPPED_KIND}"')
     # A name, never a path: a config cannot name files outside the directories of scripts.
     file_name = script_file(name)
     if file_name is None:
@@ -421,9 +415,7 @@ def run_utility(
     try:
         argv = resolve_command(materia, utilities=utilities)
     except MateriaError as error:
-        process = ProcessResult.not_started(
-            materia.command, error.what + (f" ({error.hint})" if error.hint else "")
-        )
+        process = ProcessResult.not_started(materia.command, error.what + (f" ({error.hint})" if error.hint else ""))
     else:
         process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
     return UtilityResult(
@@ -473,9 +465,7 @@ def _redacted(process: ProcessResult) -> ProcessResult:
     )
 
 
-def _failure(
-    socket: str, process: ProcessResult, timeout_ms: int, artifacts: tuple[str, str]
-) -> UtilityFailure | None:
+def _failure(socket: str, process: ProcessResult, timeout_ms: int, artifacts: tuple[str, str]) -> UtilityFailure | None:
     kind: _FailureKind
     if process.ok:
         return None

@@ -26,7 +26,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.cast_slices import identity, step_text
 from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
-from materia_nb.widgets.work_items import texts
+from materia_nb.widgets.state_tree import texts
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -122,9 +122,7 @@ def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
     return {
         "words": plain(saying[-_TAIL:]),
         "cut": len(saying) > _TAIL,
-        "calls": call_blocks(
-            [call for call in now.calls if call.result is not None or call.decided is not None]
-        ),
+        "calls": call_blocks([call for call in now.calls if call.result is not None or call.decided is not None]),
         "notes": [plain(note) for note in now.notes[-5:]],
     }
 
@@ -186,9 +184,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     verdicts = {} if any_text else {word: _verdict_leads(now, word == "yes") for word in ("yes", "no")}
     last = now.engine.last_output
     form: dict[str, Any] = {
-        "words": _asks_words(
-            name, who, any_text=any_text, draft=draft, fields=[field for field, _ in requirements]
-        ),
+        "words": _asks_words(name, who, any_text=any_text, draft=draft, fields=[field for field, _ in requirements]),
         "person": who in (None, "person"),
         "text": any_text,
         "draft": bool(draft and visit.drafts),
@@ -242,9 +238,7 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
     return f"{whose_turn} Wanted: {', '.join(fields) or 'what the prompt says'}."
 
 
-def answer_of_buttons(
-    now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None
-) -> str:
+def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
     """Return the answer that buttons, a reason and a table of items represent, in the protocol of the waiting socket.
 
     Args:
@@ -363,15 +357,11 @@ def _bottom(now: Snapshot) -> list[Block]:
     parts: list[Block] = []
     conversation = now.conversation if now.waiting_at is not None else ()
     if conversation:
-        turns = [
-            block for message in conversation for block in (Line(message.role, "quiet"), Code(message.text))
-        ]
+        turns = [block for message in conversation for block in (Line(message.role, "quiet"), Code(message.text))]
         parts.append(Fold(f"the conversation so far ({len(conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {difference}" for difference in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
-    notes += [
-        f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone
-    ]
+    notes += [f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone]
     if notes:
         parts.append(Fold(f"notes ({len(notes)})", lines(notes)))
     return parts
@@ -388,6 +378,4 @@ def parse_value(text: str, *, as_text: bool) -> JSON:
     try:
         return strict_json(text)[0]
     except NotJson as error:
-        raise MateriaError(
-            "The value is not JSON.", hint=json_advice(text) or str(error), kind="not_json"
-        ) from error
+        raise MateriaError("The value is not JSON.", hint=json_advice(text) or str(error), kind="not_json") from error

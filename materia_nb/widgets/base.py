@@ -369,9 +369,7 @@ def _cell() -> tuple[Hashable, Hashable] | None:
     return ("cell", cell), shell.execution_count
 
 
-def button(
-    label: str, tooltip: str, act: Callable[[Any], None], *, width: str = "auto", style: str = ""
-) -> ui.Button:
+def button(label: str, tooltip: str, act: Callable[[Any], None], *, width: str = "auto", style: str = "") -> ui.Button:
     """Return a button; its tooltip is also read by screen readers."""
     widget = ui.Button(description=label, tooltip=tooltip, button_style=style, layout=ui.Layout(width=width))
     widget.on_click(act)
@@ -479,9 +477,7 @@ class Runs:
             self.running, self.error, self.outcome = True, None, None
             self.started, self.asked_to_stop = round(time.time() * 1000), None
         _pause_on_interrupt()
-        self._begin(lambda: self._run(act)).join(
-            _INSTANT_S
-        )  # spares the frame that only says that something runs
+        self._begin(lambda: self._run(act)).join(_INSTANT_S)  # spares the frame that only says that something runs
         self._tell()
 
     def note_stop_request(self) -> None:

@@ -34,23 +34,29 @@ from materia_nb.widgets.cast_surface import (
     require_idle,
     require_same_cast,
 )
-from materia_nb.widgets.inspector_tabs import TABS, Element, possible_breakpoints, require_element
-from materia_nb.widgets.messages import (
+from materia_nb.widgets.frontend import (
     ItemRow,
     ItemRows,
     LongText,
     ShortText,
     WholeNumber,
 )
-from materia_nb.widgets.state_tree import diff_blocks
-from materia_nb.widgets.work_items import edited_items, items_to_redo, list_issues, preview_edit, texts
+from materia_nb.widgets.inspector_tabs import TABS, Element, possible_breakpoints, require_element
+from materia_nb.widgets.state_tree import (
+    diff_blocks,
+    edited_items,
+    items_to_redo,
+    list_issues,
+    preview_edit,
+    texts,
+)
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
     from materia_nb.widgets.graph_panel import Gesture
-    from materia_nb.widgets.work_items import EditedItems
+    from materia_nb.widgets.state_tree import EditedItems
 
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
@@ -480,9 +486,7 @@ class CastPanel(CastSurface):
         self.cast.edit.undo()
 
     @_acts_when_idle
-    def _back(
-        self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False
-    ) -> None:
+    def _back(self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False) -> None:
         """Continue from the state after an earlier step, with the files of that time if asked."""
         self.look(None)
         self._go_back(step, files=files, discard_edits=discard_edits)
@@ -589,16 +593,12 @@ class CastPanel(CastSurface):
         """Return the casts that this one can be compared with: the id and a description of each."""
         own = {cast.id: self._cast_words(index) for index, cast in enumerate(self.casts)}
         entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
-        others = {
-            entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries
-        }
+        others = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
         offered = {**own, **others, **own}  # own casts first, in own words
         return {"casts": [[id_, description] for id_, description in offered.items() if id_ != self.cast.id]}
 
     @cast_messages.question
-    def _check(
-        self, what: Literal["reply", "by_hand", "correction", "value"], text: LongText
-    ) -> dict[str, Any]:
+    def _check(self, what: Literal["reply", "by_hand", "correction", "value"], text: LongText) -> dict[str, Any]:
         """Return the issues of a typed text: an answer, a correction, or a value of the state."""
         return checked(self.here, text, what)
 
@@ -609,9 +609,7 @@ class CastPanel(CastSurface):
         """Return the issues of a list of work items, and the effects of applying it."""
         items, origins = self._rebuilt(rows, base)
         issues = [[issue.path, issue.message] for issue in list_issues(items)[:100]]
-        effects, order = preview_edit(
-            self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon)
-        )
+        effects, order = preview_edit(self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon))
         return {"issues": issues, "said": effects, "order": order}
 
     @cast_messages.question

@@ -30,8 +30,7 @@ from materia_nb.widgets.cast_slices import (
     timeline_state,
 )
 from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.state_tree import WatchList
-from materia_nb.widgets.work_items import items_state
+from materia_nb.widgets.state_tree import WatchList, items_state
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -324,9 +323,7 @@ class FrameMemo:
         for part in PARTS.values():
             content: _Slice = {}
             if part.drawn and (part.name == opened or not part.while_open):
-                content = slices[part.slice] = self.part(
-                    part.name, frame, part.reads, partial(part.draw, frame)
-                )
+                content = slices[part.slice] = self.part(part.name, frame, part.reads, partial(part.draw, frame))
             if part.at == "dock" and (title := part.words(frame, content)):
                 tabs.append([part.name, title])
         return slices, tabs

@@ -16,16 +16,16 @@ from materia_nb.cast.views.step_views import axis_of, lanes_blocks, where_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
-from materia_nb.engine.limits import nearly_used_up
+from materia_nb.engine.routing import nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import MateriaError, counted, plain, with_visible_signs
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.insight.compare import previous_visit
-from materia_nb.insight.usage import format_seconds, format_work_time, step_time, step_usage, work_time
+from materia_nb.insight.estimate import format_seconds, format_work_time, step_time, step_usage, work_time
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.work_items import json_digest
+from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -37,9 +37,7 @@ _BAR_CHARS: Final = 60
 """Maximum length of a command that can be approved in the bar, where the whole command must be visible."""
 _NO_LIMIT: Final = "no limit stopped the cast; use Retry to run the socket again"
 
-_ANSWERED: Final = (
-    "the socket has answered; a limit stopped the cast after it: extend the limit, or ask again"
-)
+_ANSWERED: Final = "the socket has answered; a limit stopped the cast after it: extend the limit, or ask again"
 
 
 class Pill(NamedTuple):
@@ -74,9 +72,7 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
         socket, lane = now.failed_at
         where = f" · {part(lane, 40)}" if lane else ""
         where += f" · {names[socket]}" if socket in names else ""
-        return Pill(
-            "aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message)
-        )
+        return Pill("aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message))
     if (hold := now.held) is not None and now.engine.at is not None:
         return Pill(
             "wants",
@@ -113,9 +109,7 @@ def _working(now: Snapshot, activity: Activity) -> Pill:
             activity.asked_to_stop or since,
             now.stopping or "waits for the step to end",
         )
-    return Pill(
-        "working", f"{counted(len(running), 'lane')} at work" if running else f"working{where}{item}", since
-    )
+    return Pill("working", f"{counted(len(running), 'lane')} at work" if running else f"working{where}{item}", since)
 
 
 def _stopped(now: Snapshot, activity: Activity) -> Pill:
@@ -227,9 +221,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
 
 def _counts(now: Snapshot) -> str:
     steps_done = steps_words(now)
-    return (
-        f"{steps_done} · {format_work_time(*work_time(now.all_steps))} at work" if now.steps else steps_done
-    )
+    return f"{steps_done} · {format_work_time(*work_time(now.all_steps))} at work" if now.steps else steps_done
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
@@ -245,7 +237,9 @@ def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
     """
     changed = changed_definition(now)
     shown_change = None if changed is None else [changed.lines, changed.kept]
-    return f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown_change])}"
+    return (
+        f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown_change])}"
+    )
 
 
 def _place_and_question(session: Session) -> list[Any]:
@@ -260,10 +254,7 @@ def _place_and_question(session: Session) -> list[Any]:
         [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.asking]],
         hold and [hold.needs, hold.reason, hold.text],
         failure and [failure.kind, failure.message],
-        [
-            [lane.status, _place_and_question(lane.session)]
-            for lane in (lanes.lanes if lanes else NOTHING).values()
-        ],
+        [[lane.status, _place_and_question(lane.session)] for lane in (lanes.lanes if lanes else NOTHING).values()],
     ]
 
 

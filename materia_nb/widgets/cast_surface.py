@@ -32,9 +32,8 @@ from materia_nb.widgets.cast_parts import (
 )
 from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
-from materia_nb.widgets.frontend import Front
+from materia_nb.widgets.frontend import Front, MessageRegistry, Token
 from materia_nb.widgets.inspector_tabs import Element
-from materia_nb.widgets.messages import MessageRegistry, Token
 from materia_nb.widgets.state_tree import WatchList
 
 if TYPE_CHECKING:
@@ -146,12 +145,7 @@ class CastSurface(Panel):
     def _identity_at(self, now: Snapshot, *, busy: bool) -> str:
         state = now.session, self.lane, busy
         before = self._identified
-        if (
-            before is None
-            or now.failure is not None
-            or before[0][0] is not now.session
-            or before[0][1:] != state[1:]
-        ):
+        if before is None or now.failure is not None or before[0][0] is not now.session or before[0][1:] != state[1:]:
             self._identified = before = state, identity(now, self.lane, busy=busy)
         return before[1]
 

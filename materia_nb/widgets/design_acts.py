@@ -22,9 +22,9 @@ from materia_nb.jsonvalue import JSON, as_object, is_number
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
-from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model
+from materia_nb.loadout.json_schema import read_field
 from materia_nb.loadout.models import (
     Consumes,
     EdgeFields,
@@ -43,7 +43,7 @@ from materia_nb.widgets.design_state import (
     design_messages,
     written_positions,
 )
-from materia_nb.widgets.messages import ShortText
+from materia_nb.widgets.frontend import ShortText
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 
 _TYPED_MOST: Final = 2_000_000
@@ -90,9 +90,7 @@ Ids: TypeAlias = list[ShortText]
 
 
 @act
-def pick(
-    session: DesignState, what: JSON = None, *, add: StrictBool = False, keep: StrictBool = False
-) -> None:
+def pick(session: DesignState, what: JSON = None, *, add: StrictBool = False, keep: StrictBool = False) -> None:
     """Select a part; ``add`` also marks a socket, ``keep`` leaves the marks."""
     picked = session.part_named(what)
     if add and picked is not None and picked[0] == "socket":
@@ -109,9 +107,7 @@ def mark(session: DesignState, id_: ShortText) -> None:
     """Mark a socket, or remove its mark."""
     socket_in(session.design.document, id_)
     marked = session.marked
-    session.marked = (
-        [marked_id for marked_id in marked if marked_id != id_] if id_ in marked else [*marked, id_]
-    )
+    session.marked = [marked_id for marked_id in marked if marked_id != id_] if id_ in marked else [*marked, id_]
 
 
 @act
@@ -219,8 +215,7 @@ def _position_of(column: JSON, row: JSON) -> tuple[float, float] | None:
     if not (is_number(column) and is_number(row)) or max(abs(column), abs(row)) > 1e4:
         return None
     return tuple(
-        int(coordinate) if coordinate == int(coordinate) else round(coordinate, 3)
-        for coordinate in (column, row)
+        int(coordinate) if coordinate == int(coordinate) else round(coordinate, 3) for coordinate in (column, row)
     )  # type: ignore[return-value]
 
 
@@ -455,9 +450,7 @@ def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
     owner, index = owner_of(of)
     if index is None:
         raise design_error("only edges and exits have an order", "design", "select one")
-    summary = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(
-        owner, index, index + by
-    )
+    summary = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(owner, index, index + by)
     session.selected = edge_selection(of[0], owner, index + by)
     return summary
 
@@ -474,18 +467,14 @@ def turn(session: DesignState, of: DesignPart) -> str:
             where = f"{owner}.edges[{index}]"
             raise design_error("this edge leaves no loop", where, "exits lead out of a loop")
         summary = session.design.edge_to_exit(owner, index, loop)
-        session.selected = edge_selection(
-            "exit", loop, len(edges_of(session.design.document, "exit", loop)) - 1
-        )
+        session.selected = edge_selection("exit", loop, len(edges_of(session.design.document, "exit", loop)) - 1)
         return summary
     if of[0] == "exit" and index is not None:
         source = str(as_object(edges_of(document, "exit", owner)[index]).get("from"))
         summary = session.design.exit_to_edge(owner, index)
         session.selected = ("socket", source)
         return summary
-    raise design_error(
-        "only an edge or an exit can be turned into the other", "design", "select an edge or an exit"
-    )
+    raise design_error("only an edge or an exit can be turned into the other", "design", "select an edge or an exit")
 
 
 @act

@@ -30,8 +30,8 @@ from materia_nb.widgets.design_state import (
     DesignState,
     design_messages,
 )
+from materia_nb.widgets.frontend import LongText, ShortText, Token, WholeNumber
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
-from materia_nb.widgets.messages import LongText, ShortText, Token, WholeNumber
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
@@ -325,17 +325,15 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: Who
         _ask_to_keep(session, draft_, number, kept, left)
         return "; ".join([*left, f"done, to be judged: {summary}"])
     draft_.discard()
-    return "; ".join(
-        [*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
-    )
+    return "; ".join([*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"])
 
 
-def _ask_to_keep(
-    session: DesignState, draft: SavedDraft, number: int, kept: int, left: Sequence[str] = ()
-) -> None:
+def _ask_to_keep(session: DesignState, draft: SavedDraft, number: int, kept: int, left: Sequence[str] = ()) -> None:
     message = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
-    question = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}. {'; '.join(left)}"
+    question = (
+        f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}. {'; '.join(left)}"
+    )
     choices = tuple((label, {**message, "verdict": verdict}) for label, verdict in answers.items())
     session.question = DesignQuestion(question.strip(), choices)
 

@@ -1,4 +1,4 @@
-"""What the bar, the palette and the dock of design mode show, as plain JSON; the inspector is in ``design_inspector.py``.
+"""What the bar, the palette and the dock of design mode show, as plain JSON; the inspector is in ``design_state.py``.
 
 Every function is pure. Texts are those of the loadout, unescaped: the page writes them as text, never as markup.
 """
@@ -21,11 +21,10 @@ from materia_nb.jsonvalue import (
     pointer_keys,
 )
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.materia import materia_group, materia_kind
 from materia_nb.loadout.report import Problem
+from materia_nb.loadout.topology import materia_group, materia_kind
 from materia_nb.loadout.vocabulary import tint_of
-from materia_nb.widgets.design_inspector import DesignSlice, inspector_slice, purpose
-from materia_nb.widgets.design_state import LIKELY, DesignState
+from materia_nb.widgets.design_state import LIKELY, DesignSlice, DesignState, inspector_slice, purpose
 from materia_nb.widgets.selection import (
     Kind,
     Selection,
@@ -182,9 +181,7 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
                 "source": problem.source,
                 "where": _where_words(design, problem, pick),
                 "what": part(problem.message, 400),
-                "todo": _NOTHING_PLACED
-                if problem.source == "sockets" and not placed
-                else part(problem.hint, 400),
+                "todo": _NOTHING_PLACED if problem.source == "sockets" and not placed else part(problem.hint, 400),
                 "fix": None if fix is None else shorten(fix.label, 60),
                 "pick": None if pick is None else list(pick),
             }
@@ -197,11 +194,7 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
         sockets = as_object(design.document.get("sockets"))
-        using = [
-            id_
-            for id_, raw in sockets.items()
-            if source.startswith(f"materia.{as_object(raw).get('materia')}")
-        ]
+        using = [id_ for id_, raw in sockets.items() if source.startswith(f"materia.{as_object(raw).get('materia')}")]
         return ("socket", using[0]) if using else None
     for kind, edge_kind, head, name in _OWNERS:
         for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
@@ -225,11 +218,7 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
         return part(problem.source, 80)
     if pick[0] == "exit":
         loop, index = owner_of(pick)
-        return (
-            f"exit of loop {part(loop, 60)}"
-            if index is None
-            else f"exit {index + 1} of loop {part(loop, 60)}"
-        )
+        return f"exit of loop {part(loop, 60)}" if index is None else f"exit {index + 1} of loop {part(loop, 60)}"
     socket, index = owner_of(pick)
     named = written(design.document, "socket", socket).get("materia")
     socket_name = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
@@ -237,9 +226,7 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
         return f"{socket_name}, edge {index + 1}"
     rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")
     return (
-        socket_name
-        if rest == socket or problem.source.startswith("materia.")
-        else f"{socket_name}, {part(rest, 60)}"
+        socket_name if rest == socket or problem.source.startswith("materia.") else f"{socket_name}, {part(rest, 60)}"
     )
 
 
@@ -267,18 +254,12 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
         rows.append(_row("fails", word, "no path leads to the end"))
     for end, sockets in ends.items():
         chance = (
-            f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}"
-            if end in odds
-            else ""
+            f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}" if end in odds else ""
         )
         turns = len(explored.witness(end).route)
         if end == "complete":
             max_turns = explored.most_turns() if explored.complete_search else None
-            bound = (
-                f", at most {max_turns} turns of agents"
-                if max_turns is not None
-                else ", no bound on its turns"
-            )
+            bound = f", at most {max_turns} turns of agents" if max_turns is not None else ", no bound on its turns"
             about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:

@@ -3,22 +3,63 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.agents.model_agent import ready_models
 from materia_nb.cast.agents_api import in_their_form
-from materia_nb.display.escape import shorten
-from materia_nb.insight.estimate import Prompts
+from materia_nb.display.escape import part, shorten
+from materia_nb.engine import entering
+from materia_nb.engine.followup import tokens_of
+from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError, counted
+from materia_nb.insight.estimate import Prompts, VisitPrompt
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import JSON, Object, as_object, is_number
+from materia_nb.jsonvalue import (
+    JSON,
+    Object,
+    as_list,
+    as_object,
+    is_number,
+    is_object,
+    is_text,
+    pretty,
+)
 from materia_nb.loadout.design import Design, DesignChange
+from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.document import design_error
-from materia_nb.loadout.graph import Graph, PromptForm
-from materia_nb.loadout.topology import LoadoutFacts, parse_loadout
-from materia_nb.widgets.messages import MessageRegistry
-from materia_nb.widgets.selection import Selection, drawn_parts, parts
-from materia_nb.widgets.work_items import json_digest
+from materia_nb.loadout.design.sockets import materia_model
+from materia_nb.loadout.fields import Model
+from materia_nb.loadout.graph import END, Graph, PromptForm
+from materia_nb.loadout.json_schema import FormField, form_of
+from materia_nb.loadout.models import (
+    AgentMateria,
+    Consumes,
+    EdgeFields,
+    ExitRouteFields,
+    IteratorFields,
+    Loadout,
+    LoopFields,
+    SocketFields,
+)
+from materia_nb.loadout.report import brief
+from materia_nb.loadout.topology import LoadoutFacts, materia_kind, parse_loadout
+from materia_nb.loadout.vocabulary import DESCRIBED, described, is_condition, protocol_names
+from materia_nb.widgets.frontend import MessageRegistry
+from materia_nb.widgets.selection import (
+    ENDS,
+    Kind,
+    Selection,
+    drawn_parts,
+    edge_selection,
+    edges_of,
+    members_of,
+    owner_of,
+    parts,
+    written,
+)
+from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +67,10 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
 
+
 REQUEST: Final = "[the request]"
 ITEMS: Final = tuple(
-    {"title": f"[title of item {number}]", "context": f"[what to do with item {number}]"}
-    for number in range(1, 6)
+    {"title": f"[title of item {number}]", "context": f"[what to do with item {number}]"} for number in range(1, 6)
 )
 """Work items of the example prompts, before a cast."""
 LIKELY: Final = 0.5
@@ -124,8 +165,7 @@ class DesignState:
         forms = [socket.prompt_form for socket in written.sockets.values()]
         if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
             plain, back = (
-                Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MOST_STEPS)
-                for rework in (False, True)
+                Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MOST_STEPS) for rework in (False, True)
             )
             self._prompts = graph, forms, (plain, back)
         return self._prompts[2]
@@ -184,9 +224,7 @@ class DesignState:
         """
         drafts = self.bench.loadouts.drafts(self.design.name)
         if handed_over:
-            drafts = tuple(
-                draft_ for draft_ in drafts if draft_.by and (draft_.path, draft_.at) not in self._offered
-            )
+            drafts = tuple(draft_ for draft_ in drafts if draft_.by and (draft_.path, draft_.at) not in self._offered)
         draft = next((draft_ for draft_ in drafts if draft_.has_changes(self.design)), None)
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
@@ -206,3 +244,321 @@ def written_positions(document: Object) -> dict[str, tuple[float, float]]:
         for id_, raw in layout.items()
         if is_number((spot := as_object(raw)).get("x")) and is_number(spot.get("y"))
     }
+
+
+DesignSlice = dict[str, Any]
+
+_VARIABLES: Final = (
+    ("request", "what was asked for"),
+    ("lastOutput", "the output before, as text"),
+    ("lastJson.satisfied", "a field of the output before"),
+    ("stateJson", "the whole state, as JSON"),
+)
+_ITEM_VARIABLES: Final = (
+    ("item.title", "the title of the work item"),
+    ("item.context", "what to do with it"),
+    ("itemJson", "the whole item, as JSON"),
+)
+
+_NO_MODELS: Final = "No models are listed: no installed provider has an API key."
+
+
+def inspector_slice(session: DesignState) -> DesignSlice:
+    """Return the form of the selection: a socket with its materia, an edge, an exit, a loop, or the loadout."""
+    pick = session.selected
+    if len(session.marked) > 1 and pick is None:
+        return _marked(session)
+    if pick is None:
+        return _loadout(session)
+    kind, key = pick
+    form = {"socket": _socket, "loop": _loop}.get(kind, _line)(session, pick)
+    return {**form, "of": [kind, key], "marked": list(session.marked)}
+
+
+def _fields(
+    session: DesignState, of: tuple[str, str], model: type[Model], raw: Object, prefix: str = ""
+) -> list[DesignSlice]:
+    sockets = list(as_object(session.design.document.get("sockets")))
+    known: Mapping[str, Iterable[str]] = {
+        "socket id": sockets,
+        "socket id or end": [*sockets, END],
+        "materia id": session.design.materia,
+        "name of a protocol": protocol_names(),
+        "model": ready_models() if model is AgentMateria else (),
+    }
+    fields = form_of(model, raw, known)
+    if model is AgentMateria and not known["model"]:
+        fields = [field._replace(unit=_NO_MODELS) if field.name == "model" else field for field in fields]
+    return [_sent(session, of, field, prefix) for field in fields]
+
+
+def _sent(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
+    name = f"{prefix}{field.name}"
+    refused = session.refused.get((*of, name))
+    form_field: DesignSlice = {
+        **field._asdict(),
+        "name": name,
+        "of": list(of),
+        "options": [list(option) for option in field.options],
+    }
+    return {
+        **form_field,
+        "typed": None if refused is None else refused.typed,
+        "error": refused.why if refused else "",
+    }
+
+
+def _id_field(session: DesignState, of: tuple[str, str], about: str) -> DesignSlice:
+    return _sent(session, of, FormField("id", "id", "text", of[1], (), about, "", "", True, True, ""), "")
+
+
+def _loadout(session: DesignState) -> DesignSlice:
+    design = session.design
+    sockets, loops = (len(as_object(design.document.get(name))) for name in ("sockets", "loops"))
+    return {
+        "kind": "loadout",
+        "of": ["loadout", ""],
+        "title": part(design.name),
+        "sub": f"{counted(sockets, 'socket')}, {counted(loops, 'loop')}",
+        "marked": list(session.marked),
+        "empty": not sockets,
+        "fields": _fields(session, ("loadout", ""), Loadout, design.document),
+        "json": pretty(design.document) if sockets < 60 else "",
+    }
+
+
+def _marked(session: DesignState) -> DesignSlice:
+    return {
+        "kind": "marked",
+        "of": ["marked", ""],
+        "title": counted(len(session.marked), "socket"),
+        "sub": ", ".join(part(id_) for id_ in session.marked),
+        "marked": list(session.marked),
+        "fields": [],
+    }
+
+
+def _socket(session: DesignState, pick: Selection) -> DesignSlice:
+    design, id_ = session.design, pick[1]
+    raw, facts = written(design.document, "socket", id_), session.facts
+    named = raw.get("materia")
+    definition = facts.sockets[id_].materia.raw
+    label = definition.get("label")
+    removed = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
+    form: DesignSlice = {
+        "kind": "socket",
+        "title": part(raw.get("label") or (label if is_text(label) else named) or "no materia"),
+        "sub": part(id_),
+        "work": materia_kind(definition),
+        "entry": design.document.get("entry") == id_,
+        "isMarked": id_ in session.marked,
+        "removes": shorten(removed, 300),
+        "fields": [
+            _id_field(session, pick, "Every reference to it follows."),
+            *_fields(session, pick, SocketFields, raw),
+        ],
+        "ways": _ways(design.document, facts, id_),
+        "targets": [*facts.sockets, END],
+        "conditions": _conditions(),
+        "json": pretty(raw),
+    }
+    if isinstance(named, str) and named in design.definitions:
+        form["materia"] = _materia(session, facts, id_, named)
+    return form
+
+
+def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str) -> DesignSlice:
+    design = session.design
+    definition = as_object(design.definitions[named])
+    others = [id_ for id_, other in facts.sockets.items() if other.raw.get("materia") == named and id_ != socket]
+    elsewhere = _placed_elsewhere(design, named)
+    return {
+        "id": named,
+        "work": materia_kind(definition),
+        "about": purpose(definition),
+        "shared": [*others, *elsewhere],
+        "fields": _fields(session, ("materia", named), materia_model(definition), definition),
+        "variables": [{"name": name, "about": about} for name, about in _variables_of(facts, socket)],
+        "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
+    }
+
+
+def _placed_elsewhere(design: Design, named: str) -> list[str]:
+    return [
+        f"loadout {name}"
+        for name, raw in as_object(design.config.get("loadouts")).items()
+        if name != design.name
+        and any(
+            as_object(socket).get("materia") == named for socket in as_object(as_object(raw).get("sockets")).values()
+        )
+    ]
+
+
+def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
+    """Return the variables that a prompt at this socket can use, each with a description."""
+    named = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
+    for id_, owner in facts.sockets.items():
+        named += [(f"state.{target}", f"kept by {id_}") for _, target, _ in owner.assignments]
+    return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
+
+
+def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
+    """Return the prompts that the agent of a socket would get: for its first, second and last item, and after its work was sent back.
+
+    A socket to which no way leads yet is shown as if a cast began there.
+    """
+    if not session.design.report.ok:
+        return [
+            {
+                "words": "not yet",
+                "about": "The prompt is shown when the loadout has no problems. See the tab Problems.",
+            }
+        ]
+    try:
+        plain, back = (prompts.of(socket) for prompts in session.prompts)
+    except MateriaError as error:
+        return [{"words": "not known", "about": error.what}]
+    rework = next((prompt for prompt in back if prompt.turn), None)
+    labels = ("first item", "second", "last") if plain and plain[0].item else ("first visit",)
+    chosen = [*zip(labels, [*plain[:2], *plain[2:][-1:]], strict=False)]
+    chosen += [] if rework is None else [("sent back", rework)]
+    if not chosen:
+        rules = Rules(session.design.graph())
+        state = entering.begin(rules, REQUEST, data={"workItems": [*ITEMS]})
+        prompt, why_not = entering.preview(rules, state, socket)
+        if prompt is None:
+            return [{"words": "not visited", "about": why_not}]
+        chosen = [("alone", VisitPrompt(1, socket, None, "", prompt, len(prompt.text), 0))]
+    return [_prompt_slice(label, prompt) for label, prompt in chosen]
+
+
+def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
+    """Return one prompt, part by part, with omitted parts and the reasons."""
+    return {
+        "words": label,
+        "about": f"{prompt.characters:,} characters, about {prompt.tokens:,} tokens (one per four characters). "
+        "The answers before this prompt are invented and short.",
+        "parts": [
+            {
+                "title": part.heading,
+                "size": len(part.text),
+                "tokens": tokens_of(len(part.text)),
+                "share": round(len(part.text) / max(prompt.characters, 1), 3),
+                "note": part.note,
+                "text": part.text,
+            }
+            for part in prompt.prompt.parts
+        ],
+    }
+
+
+def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
+    """The edges of a socket in their order, then the exits of loops that leave from it."""
+    rows = [_way("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
+    for loop in facts.loops:
+        for index, raw in enumerate(edges_of(document, "exit", loop.id)):
+            if as_object(raw).get("from") == id_:
+                rows.append({**_way("exit", loop.id, index, raw), "place": None, "loop": loop.id})
+    return rows
+
+
+def _conditions() -> list[list[str]]:
+    """Return the conditions that a new edge can have: word and name."""
+    return [[word, condition.choice] for word, condition in DESCRIBED.items()]
+
+
+def _way(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
+    """One row of a list of edges or exits."""
+    when, to = (as_object(raw).get(name) for name in ENDS[kind])
+    limit = as_object(raw).get("maxTraversals") if kind == "edge" else None
+    condition = described(when) if is_condition(when) else None
+    return {
+        "what": list(edge_selection(kind, owner, index)),
+        "when": _said(when) if condition is None else condition.choice,
+        "tone": "" if condition is None else condition.tone,
+        "to": _said(to),
+        "most": "" if limit is None else brief(limit),
+        "place": index,
+    }
+
+
+def _said(value: JSON) -> str:
+    return value if isinstance(value, str) else brief(value)
+
+
+def _line(session: DesignState, pick: Selection) -> DesignSlice:
+    """An edge or an exit."""
+    kind, document, (owner, index) = pick[0], session.design.document, owner_of(pick)
+    if index is None:
+        return {
+            "kind": "oldExit",
+            "title": f"exit of loop {part(owner)}",
+            "sub": "in the older form",
+            "sentence": "It is the field exit of the loop, which also sets an advance. Remove takes the field away.",
+            "fields": [],
+            "json": pretty(written(document, "loop", owner).get("exit")),
+        }
+    edges = edges_of(document, kind, owner)
+    raw = as_object(edges[index])
+    when, to = (raw.get(name) for name in ENDS[kind])
+    if kind == "edge":
+        source, whose, once = owner, f"from {part(owner)}", ""
+        facts = session.facts
+        loops = facts.sockets[source].loops
+        leaves = any(loop.iterates and to not in loop.members for loop in loops)
+        turn = "make it an exit of the loop" if leaves and to in (*facts.ids, END) else ""
+    else:
+        source, whose = str(raw.get("from")), f"of loop {part(owner)}"
+        once = f"Once the list of {part(owner)} is done: "
+        turn = "make it a plain edge" if is_object(edges[index]) else ""
+    condition = described(when).phrase if is_condition(when) else brief(when)
+    traversals = raw.get("maxTraversals")
+    limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
+    return {
+        "kind": kind,
+        "title": f"{part(source)} → {part(_said(to))}",
+        "sub": f"{kind} {index + 1} of {len(edges)} {whose}",
+        "sentence": f"{once}From {part(source)} {condition} to {part(str(to))}{limit}.",
+        "first": index == 0,
+        "last": index == len(edges) - 1,
+        "turn": turn,
+        "fields": _fields(session, pick, EdgeFields if kind == "edge" else ExitRouteFields, raw),
+        "json": pretty(edges[index]),
+    }
+
+
+def _loop(session: DesignState, of: Selection) -> DesignSlice:
+    document, id_ = session.design.document, of[1]
+    raw, members = written(document, "loop", id_), members_of(document, id_)
+    source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
+    fields = [_id_field(session, of, "Exits keep their own ids."), *_fields(session, of, LoopFields, raw)]
+    if source:
+        model: type[Model] = Consumes if source == "consumes" else IteratorFields
+        fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
+    exits = [
+        {**_way("exit", id_, index, route), "from": str(as_object(route).get("from"))}
+        for index, route in enumerate(edges_of(document, "exit", id_))
+    ]
+    return {
+        "kind": "loop",
+        "title": f"loop {part(id_)}",
+        "sub": counted(len(members), "member"),
+        "members": members,
+        "source": source,
+        "fields": fields,
+        "exits": exits,
+        "targets": [*as_object(document.get("sockets")), END],
+        "sockets": list(as_object(document.get("sockets"))),
+        "conditions": _conditions(),
+        "json": pretty(raw),
+    }
+
+
+def purpose(raw: Object) -> str:
+    """Return the purpose of a materia in one line: its description, the start of its prompt, or its command."""
+    for text in (raw.get("description"), raw.get("prompt")):
+        if is_text(text):
+            return shorten(" ".join(text.split()), 120)
+    script = as_object(raw.get("script")).get("name")
+    command = " ".join(str(argument) for argument in as_list(raw.get("command")))
+    return shorten(str(script) if is_text(script) else " ".join(command.split()), 120)

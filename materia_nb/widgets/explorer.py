@@ -27,9 +27,8 @@ from materia_nb.store.files import lock_owner
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.base import Panel, error_message, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.frontend import FrontWidget
-from materia_nb.widgets.messages import MessageRegistry, ShortText, Token, WholeNumber
-from materia_nb.widgets.work_items import json_digest
+from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, Token, WholeNumber
+from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
@@ -328,9 +327,7 @@ class CastExplorer(Panel):
         """Send the current list to the page."""
         query = self._query
         matches = sought(self._entries, query.words)
-        listed = sort_entries(
-            [entry for entry in matches if _is(entry, query.only)], query.by, down=query.down
-        )
+        listed = sort_entries([entry for entry in matches if _is(entry, query.only)], query.by, down=query.down)
         if not self._picked and listed:
             self._picked = listed[0].id
         if listed != self._shown:
@@ -536,9 +533,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
 
 def _cost_of_all(entries: Sequence[CastEntry]) -> str:
     known = [entry.cost for entry in entries if entry.cost is not None]
-    missing = (
-        len(entries) - len(known) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
-    )
+    missing = len(entries) - len(known) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
     return f"{'at least ' if missing else ''}${sum(known):.2f} in all" if any(known) else ""
 
 

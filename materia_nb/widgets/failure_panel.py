@@ -27,7 +27,7 @@ from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, lanes_at_work, output_name
 from materia_nb.engine.state import BOUNDS, CastState
 from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
-from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
+from materia_nb.insight.estimate import format_seconds, format_work_time, step_time, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.cast_slices import step_text
@@ -70,9 +70,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
             if now.engine.lane is None or offer.name in _OF_LANES
         ],
         "socket": socket,
-        "says": "what it would print"
-        if socket_rules is not None and socket_rules.socket.is_utility
-        else "the answer",
+        "says": "what it would print" if socket_rules is not None and socket_rules.socket.is_utility else "the answer",
         "form": "as text" if text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
         "budget": _twice(now.engine),
@@ -109,9 +107,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(Fold("where it was raised", [Code(outgoing_traceback(raised))]))
     if changed is not None:
-        used_by_steps = (
-            f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
-        )
+        used_by_steps = f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
         parts += [Heading(f"changed since this cast began{used_by_steps} · {changed.materia}", small=True)]
         parts.append(LineDiff(changed.lines))
         if changed.kept:
@@ -240,11 +236,7 @@ def _spent(now: Snapshot) -> list[tuple[str, str]]:
     waited = sum(step_time(step).waited or 0 for step in steps)
     used = now.engine.usage
     tokens = "unknown" if used.tokens is None else f"{used.tokens:,}"
-    missing = (
-        f", unknown of {counted(used.uncounted, 'turn')}"
-        if used.uncounted and used.tokens is not None
-        else ""
-    )
+    missing = f", unknown of {counted(used.uncounted, 'turn')}" if used.uncounted and used.tokens is not None else ""
     return [
         ("work", work or "none"),
         ("waited", format_seconds(waited) if waited else "never"),

@@ -12,15 +12,21 @@ import functools
 import gzip
 import threading
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Final
+from inspect import Parameter, signature
+from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypeAlias, TypeVar, get_type_hints
 
 import anywidget
 import ipywidgets as ui
+from pydantic import Field, StrictBool, StrictInt, TypeAdapter, ValidationError
 from traitlets import Dict, List, Unicode
+from typing_extensions import TypedDict
 
 from materia_nb.display.blocks import blocks_as_json
+from materia_nb.display.escape import shorten
+from materia_nb.errors import MateriaError
 from materia_nb.widgets.graph_elements import Looks
 
 _BUNDLE: Final = files("materia_nb.widgets") / "bundle"
@@ -128,3 +134,170 @@ class CanvasFront(FrontWidget):
         """Send how some elements look now. A page that comes later is sent all of it."""
         self.look.update(changed)  # in place, so that the whole is not sent again
         self.send({"kind": "look", "changed": changed})
+
+
+LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
+"""Text that a person typed or that the page holds."""
+ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
+"""An id, a path, or a line of text."""
+WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
+Token: TypeAlias = Annotated[str, Field(max_length=100)]
+"""Token of a question, or identity of the content that the page showed when a person acted."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class ItemRow(NamedTuple):
+    """Row of a table of work items: its texts, the index of the item it was read from, and True to do the item again.
+
+    A text that the page has only in part and that nobody changed is None.
+    """
+
+    title: LongText | None
+    context: LongText | None
+    origin: WholeNumber | None = None
+    again: StrictBool | None = None
+
+
+ItemRows: TypeAlias = Annotated[list[ItemRow], Field(max_length=10_000)]
+
+
+class PageMessage:
+    """A message that a receiver understands.
+
+    Args:
+        function: called with the receiver and the fields of the message.
+        guards: called before the function, each with the fields that its signature names; one that raises refuses the message.
+        is_question: True if the result goes back to the page that asks, with the ``token`` of the message.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        guards: Sequence[Callable[..., None]] = (),
+        *,
+        is_question: bool = False,
+    ) -> None:
+        self.kind = function.__name__.strip("_")
+        self.about = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+        self.guards, self.function, self.is_question = guards, function, is_question
+
+    @cached_property
+    def fields(self) -> TypeAdapter[dict[str, Any]]:
+        """Validator of the fields, made from the signatures of the function and its guards."""
+        types: dict[str, Any] = {"token": Token} if self.is_question else {}
+        for function in (*self.guards, self.function):
+            hints = get_type_hints(function, include_extras=True)
+            for name, parameter in parameters_of(function).items():
+                is_required = parameter.default is Parameter.empty
+                types[name] = hints[parameter.name] if is_required else NotRequired[hints[parameter.name]]
+        return TypeAdapter(TypedDict(self.kind, types))  # type: ignore[operator]
+
+    def validate(self, content: Mapping[str, Any], receiver: object) -> dict[str, Any]:
+        """Return the validated fields of a message.
+
+        Args:
+            content: the message. Fields that are not known, and null for an optional field, are ignored.
+            receiver: the context of validators that look something up, such as an element of the canvas.
+
+        Raises:
+            MateriaError: a field is missing or has another type (``bad_message``).
+        """
+        try:
+            return self.fields.validate_python(
+                {name: value for name, value in content.items() if value is not None or self._needs(name)},
+                context=receiver,
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(shorten(str(key), 40) for key in first["loc"])
+            raise MateriaError(
+                f"The message {self.kind!r} of the page is wrong at {field}: {first['msg']}.",
+                hint="reload the page",
+                kind="bad_message",
+            ) from None
+
+    def _needs(self, name: str) -> bool:
+        functions = (*self.guards, self.function)
+        parameters = (parameters_of(function).get(name) for function in functions)
+        return any(parameter and parameter.default is Parameter.empty for parameter in parameters)
+
+    def run(self, receiver: Any, content: Mapping[str, Any]) -> Any:
+        """Validate a message, and call its guards and its function; see :meth:`MessageRegistry.handle`."""
+        fields = self.validate(content, receiver)
+        for guard in self.guards:
+            _call(guard, receiver, fields)
+        result = _call(self.function, receiver, fields)
+        if self.is_question:
+            receiver.front.answer(self.kind, fields["token"], result)
+        return result
+
+
+def _call(function: Callable[..., Any], receiver: object, fields: Mapping[str, Any]) -> Any:
+    parameters = parameters_of(function).items()
+    return function(receiver, **{parameter.name: fields[name] for name, parameter in parameters if name in fields})
+
+
+@cache
+def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
+    """Return the parameters after the receiver, by field; an underscore keeps a name apart from a word of Python."""
+    _, *parameters = signature(function).parameters.values()
+    return {parameter.name.strip("_"): parameter for parameter in parameters}
+
+
+class MessageRegistry:
+    """The messages that one receiver understands, by kind.
+
+    Args:
+        name: the name of their TypeScript interface.
+        about: its description.
+    """
+
+    def __init__(self, name: str, about: str) -> None:
+        self.name, self.about = name, about
+        self.messages: dict[str, PageMessage] = {}
+
+    def message(self, function: _Function) -> _Function:
+        """Register a function as a message; its first parameter is the receiver."""
+        self._add(PageMessage(function))
+        return function
+
+    def question(self, function: _Function) -> _Function:
+        """Register a function as a question; its result, a dict, is sent to the page that asks."""
+        self._add(PageMessage(function, is_question=True))
+        return function
+
+    def guarded(self, *guards: Callable[..., None]) -> Callable[[_Function], _Function]:
+        """Return a decorator that makes messages with guards, see :class:`PageMessage`."""
+
+        def add(function: _Function) -> _Function:
+            self._add(PageMessage(function, guards))
+            return function
+
+        return add
+
+    def _add(self, message: PageMessage) -> None:
+        self.messages[message.kind] = message
+
+    def handle(self, receiver: object, content: object) -> Any:
+        """Handle a message of the page.
+
+        Args:
+            receiver: the first argument of the message's function.
+            content: the message, unvalidated.
+
+        Returns:
+            The answer to a question, which was sent to the page; else None.
+
+        Raises:
+            MateriaError: there is no such message, or a field is wrong (``bad_message``), or the message is refused.
+        """
+        values = content if isinstance(content, Mapping) else {}
+        kind = values.get("kind")
+        message = self.messages.get(kind) if isinstance(kind, str) else None
+        if message is None:
+            raise MateriaError(
+                f"The panel does not know the message {shorten(str(kind), 60)!r}.",
+                hint="reload the page: its front-end may be of another version",
+                kind="bad_message",
+            )
+        return message.run(receiver, values)

@@ -101,9 +101,7 @@ class GraphElements:
         Args:
             still: whether it is drawn as one picture, not element by element.
         """
-        drawn = (
-            {"still": graph_svg(self.graph, placed=self.placed, colours=COLOUR_PLACEHOLDERS)} if still else {}
-        )
+        drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=COLOUR_PLACEHOLDERS)} if still else {}
         return drawn | {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
@@ -164,9 +162,7 @@ class GraphElements:
         if key in self.placed.nodes:
             return self._ids["n", key], _centre(self.placed.nodes[key])
         loop = next(
-            loop
-            for loop in self.placed.loops
-            if loop in self.placed.folded and key in self.graph.loops[loop].sockets
+            loop for loop in self.placed.loops if loop in self.placed.folded and key in self.graph.loops[loop].sockets
         )
         return self._ids["l", loop], _centre(self.placed.loops[loop])
 
@@ -182,9 +178,7 @@ class GraphElements:
             end = (x + away * _AWAY * dx, y + away * _AWAY * dy)
             target = self._anchor(f"end of {link.key}", end)
         label = line.label
-        bent: SegmentCurve = bend_segments(
-            points, start, end, (label.cx, label.cy) if label is not None else None
-        )
+        bent: SegmentCurve = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)
         element_id = self._id("e", link.key)
         pick = selection_of(link)
         if pick is not None:
@@ -243,9 +237,7 @@ class GraphElements:
             yield self._ids["s", _SIGNS[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
         for element_id, line in self._lines.items():
             those = (line.link, *line.shared)
-            keys = frozenset(
-                key for link in those for key in (link.route, link.traversal, (link.source, link.place))
-            )
+            keys = frozenset(key for link in those for key in (link.route, link.traversal, (link.source, link.place)))
             yield element_id, keys, partial(self._line_look, line)
             if line.label is not None:
                 yield self._chips[element_id], keys, partial(self._chip_look, element_id, line, line.label)
@@ -281,9 +273,7 @@ class GraphElements:
         }
 
     def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
-        drawn = socket_card(
-            socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS
-        )
+        drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         state, _ = status_tag(socket.id, marks)
         classes = [
             word
@@ -315,9 +305,7 @@ class GraphElements:
             "words": f"{self._name(link.source)} → {self._name(link.target)}\n{labels}"
             + (f"\ntaken {counted(taken_times, 'time')} between the two" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
-            "label": chip_label((link, *line.shared), marks, stub=line.stub)
-            if line.label is not None
-            else "",
+            "label": chip_label((link, *line.shared), marks, stub=line.stub) if line.label is not None else "",
         }
 
 

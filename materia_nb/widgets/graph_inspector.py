@@ -63,9 +63,7 @@ class Inspector:
         names: what its sockets are called; by their ids if left out.
     """
 
-    def __init__(
-        self, graph: Graph, cast: Snapshot | None = None, names: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, cast: Snapshot | None = None, names: Mapping[str, str] | None = None) -> None:
         self.graph, self.cast = graph, cast
         self.names = names or {key: key for key in graph.sockets}
         self.rules = cast.rules if cast is not None else Rules(graph)
@@ -109,9 +107,7 @@ class Inspector:
         written = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
             socket = self.graph.sockets[key]
-            values = in_effect(
-                models.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key))
-            )
+            values = in_effect(models.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key)))
             values |= {"assign": dict(socket.assign)} if socket.assign else {}
             return {"socket": values, "materia": dict(socket.materia.raw)}
         if kind == "loop":
@@ -175,12 +171,7 @@ class Inspector:
         cast = self.cast
         if socket.is_utility:
             return []
-        if (
-            cast is not None
-            and cast.prompt is not None
-            and cast.waiting_at
-            and cast.waiting_at.socket == socket.id
-        ):
+        if cast is not None and cast.prompt is not None and cast.waiting_at and cast.waiting_at.socket == socket.id:
             return [Heading("Prompt: it is waiting for an answer"), *prompt_blocks(cast.prompt)]
         state = cast.engine if cast is not None else entering.begin(self.rules, "(the request)")
         prompt, why_not = entering.preview(self.rules, state, socket.id)
@@ -213,11 +204,7 @@ class Inspector:
     def _decided(self, link: Link) -> list[tuple[StepRecord, Decision]]:
         """The steps in which its socket was left, with their decisions."""
         steps = self.cast.steps if self.cast is not None else ()
-        return [
-            (step, step.decision)
-            for step in steps
-            if step.socket == link.source and step.decision is not None
-        ]
+        return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
     def _used(self, link: Link, marks: Marks) -> str:
         """Return the used part of an edge's budget, for the current item if it is counted per item."""
@@ -264,9 +251,7 @@ class Inspector:
         ]
         if loop.iterator is not None:
             rows += [("list", loop.iterator.items), ("cursor", loop.iterator.cursor)]
-        exits = [
-            link_title(link) for link in self._links.values() if link.kind == "exit" and link.loop == loop.id
-        ]
+        exits = [link_title(link) for link in self._links.values() if link.kind == "exit" and link.loop == loop.id]
         return [
             FactTable(rows),
             Heading("Exits, when the list is exhausted"),

@@ -28,10 +28,9 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import Condition
 from materia_nb.widgets.base import Panel, runs_of, show_html
-from materia_nb.widgets.frontend import FONT, CanvasFront, reference
+from materia_nb.widgets.frontend import FONT, CanvasFront, MessageRegistry, ShortText, reference
 from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
 from materia_nb.widgets.graph_inspector import Inspector
-from materia_nb.widgets.messages import MessageRegistry, ShortText
 from materia_nb.widgets.selection import Kind, Selection, selectable_parts
 
 if TYPE_CHECKING:
@@ -87,9 +86,7 @@ def _gesture(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def hand_on(panel: GraphPanel, **fields: Any) -> None:
-        panel.hand_on(
-            Gesture(function.__name__.strip("_"), {name.strip("_"): value for name, value in fields.items()})
-        )
+        panel.hand_on(Gesture(function.__name__.strip("_"), {name.strip("_"): value for name, value in fields.items()}))
 
     return canvas_messages.message(hand_on)
 
@@ -240,9 +237,7 @@ class GraphPanel(Panel):
         self.picture.layout.height = f"{height}px"
         self.picture.add_class("mnb-graph-alone")
         self._details.add_class("mnb-graph-details")
-        side_box = ui.Box(
-            [self._details], layout=ui.Layout(overflow="auto", max_height=f"{height}px", display="block")
-        )
+        side_box = ui.Box([self._details], layout=ui.Layout(overflow="auto", max_height=f"{height}px", display="block"))
         side_box.layout.flex, side_box.layout.width, side_box.layout.min_width = "1 1 28%", "0", "240px"
         self.picture.layout.flex, self.picture.layout.width = "1 1 68%", "0"
         self.picture.layout.min_width = "320px"
@@ -259,7 +254,7 @@ class GraphPanel(Panel):
     def on_gesture(self, callback: Callable[[Gesture], object]) -> Callable[[], None]:
         """Call ``callback`` for each :class:`Gesture`; returns a function that unsubscribes.
 
-        What it can be called with are the types of gestures in :class:`~materia_nb.widgets.messages.ToCanvas`.
+        What it can be called with are the types of gestures in :class:`~materia_nb.widgets.frontend.ToCanvas`.
         """
         self._gestures.append(callback)
         return lambda: self._gestures.remove(callback) if callback in self._gestures else None
@@ -311,9 +306,7 @@ class GraphPanel(Panel):
         self._shown_marks = marks
         self.refresh()
 
-    def show_moment(
-        self, snapshot: Snapshot, selected: Selection | None, *, past: bool, working: bool
-    ) -> None:
+    def show_moment(self, snapshot: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
         """Show the moment of a cast that the parts around the graph show.
 
         Args:
@@ -586,9 +579,7 @@ class GraphPanel(Panel):
         done = {
             loop.id
             for loop in self.graph.loops.values()
-            if (of := marks.progress.get(loop.id, (0, 0)))[1]
-            and of[0] >= of[1]
-            and marks.current not in loop.sockets
+            if (of := marks.progress.get(loop.id, (0, 0)))[1] and of[0] >= of[1] and marks.current not in loop.sockets
         }
         folded = (self._folded - (self._folded - self._unfolded)) | (done - self._unfolded)
         if folded != self._folded:

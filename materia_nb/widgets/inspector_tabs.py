@@ -348,9 +348,7 @@ class _Tabs:
                 [Line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
         against = against_last_visit(cast.steps, record, record.prompt)
-        title = " ".join(
-            filter(None, (f"The prompt of step {record.number}.", counted_tokens(record), against))
-        )
+        title = " ".join(filter(None, (f"The prompt of step {record.number}.", counted_tokens(record), against)))
         key = f"{cast.id} step {record.number}"
         return prompt_content(title, record.prompt, key, edit=False)
 

@@ -16,8 +16,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
-from materia_nb.widgets.frontend import FrontWidget
-from materia_nb.widgets.messages import MessageRegistry, ShortText, WholeNumber
+from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, WholeNumber
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -213,9 +212,7 @@ class PredictPanel(Panel):
         points = self.question.points if self.question else []
         if len(points) < 2:
             return []
-        so_far = (
-            "That is the whole route" if self._at_the_end else f"{counted(len(points), 'step')} predicted"
-        )
+        so_far = "That is the whole route" if self._at_the_end else f"{counted(len(points), 'step')} predicted"
         return [f"{so_far}, {sum(points):g} of {counted(len(points), 'point')}"]
 
     def _svg(self) -> str:

@@ -108,11 +108,7 @@ def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
 
 def members_of(document: Object, loop: str) -> list[str]:
     """Return the members of a loop, as far as they are text."""
-    return [
-        member
-        for member in as_list(written(document, "loop", loop).get("sockets"))
-        if isinstance(member, str)
-    ]
+    return [member for member in as_list(written(document, "loop", loop).get("sockets")) if isinstance(member, str)]
 
 
 def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
@@ -121,9 +117,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
         description = (
-            f"{part(socket.materia.label)} · {', '.join(socket_kinds(socket))}"
-            if socket
-            else part(brief(raw))
+            f"{part(socket.materia.label)} · {', '.join(socket_kinds(socket))}" if socket else part(brief(raw))
         )
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {description}{entry}", ("socket", id_)))

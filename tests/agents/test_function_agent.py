@@ -88,9 +88,7 @@ class TestArguments:
         with pytest.raises(AgentError, match="asks for itme") as caught:
             FunctionAgent(lambda itme, state: "x")
         assert "did you mean item? a turn has: socket_id" in str(caught.value.hint)
-        with pytest.raises(
-            AgentError, match=r"a turn has no itme; did you mean item\? a turn has: socket_id"
-        ):
+        with pytest.raises(AgentError, match=r"a turn has no itme; did you mean item\? a turn has: socket_id"):
             ask(lambda turn: turn.itme)
         assert not hasattr(TURN, "colour")
 
@@ -249,9 +247,7 @@ class TestCoroutines:
             finally:
                 cleaned.set()
 
-        turn = Turn(
-            socket_id="S", materia_id="M", materia_label="M", visit=1, kind="work", prompt="", stop=stop
-        )
+        turn = Turn(socket_id="S", materia_id="M", materia_label="M", visit=1, kind="work", prompt="", stop=stop)
         with pytest.raises(AgentError) as caught:
             ask(long, turn)
         assert caught.value.kind == "interrupted"

@@ -182,9 +182,7 @@ def test_a_base_url_must_be_one():
         ModelAgent("openai:x", base_url="localhost:8080")
 
 
-@pytest.mark.parametrize(
-    "name, variable", [("openai:gpt-5", "OPENAI_API_KEY"), ("anthropic:c", "ANTHROPIC_API_KEY")]
-)
+@pytest.mark.parametrize("name, variable", [("openai:gpt-5", "OPENAI_API_KEY"), ("anthropic:c", "ANTHROPIC_API_KEY")])
 def test_a_missing_key_is_named_when_the_model_is_asked(monkeypatch, name, variable):
     monkeypatch.delenv(variable, raising=False)
     error = failed(ModelAgent(name), turn())
@@ -488,9 +486,7 @@ def test_a_denied_call_is_told_to_the_model_as_denied(tmp_path):
 
 def test_a_tool_that_is_allowed_for_the_cast_does_not_ask(tmp_path):
     with serving(calls(("bash", {"command": "touch made"})), says("done")) as server:
-        reply = agent(server).answer(
-            turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash"}))
-        )
+        reply = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash"})))
     assert reply.text == "done"
     assert (tmp_path / "made").exists()
 
@@ -722,9 +718,7 @@ def test_an_interrupt_in_the_middle_of_a_stream_gives_the_request_up():
     slow = Slow()
     root = Path(__file__).parents[2]
     with serving(slow) as server:
-        child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, server.url], cwd=root, stdout=subprocess.PIPE, text=True
-        )
+        child = subprocess.Popen([sys.executable, "-c", CHILD, server.url], cwd=root, stdout=subprocess.PIPE, text=True)
         try:
             assert child.stdout.readline() == "told Said\n"
             child.send_signal(signal.SIGINT)

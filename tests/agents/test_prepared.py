@@ -105,9 +105,7 @@ class TestScripted:
         used = ScriptedAgent({"Socket-1": replies})
         for other in range(index):
             used.answer(turn(index=other))
-        assert used.answer(turn(index=index)) == ScriptedAgent({"Socket-1": replies}).answer(
-            turn(index=index)
-        )
+        assert used.answer(turn(index=index)) == ScriptedAgent({"Socket-1": replies}).answer(turn(index=index))
 
 
 class TestRecorded:
@@ -168,9 +166,7 @@ class TestTable:
 
 
 class TestAgentFrom:
-    @pytest.mark.parametrize(
-        "texts", [["the first answer", "b"], ('{"satisfied": true}',), ["one\ntwo " * 99]]
-    )
+    @pytest.mark.parametrize("texts", [["the first answer", "b"], ('{"satisfied": true}',), ["one\ntwo " * 99]])
     def test_a_list_of_texts_is_no_command_and_one_line_says_how_replies_are_given(self, texts):
         with pytest.raises(AgentError, match="is not a program") as caught:
             agent_from(texts)

@@ -96,9 +96,7 @@ def test_the_program_that_ran_is_kept(programs, turn):
     assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 5)
 
 
-@pytest.mark.parametrize(
-    "model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"]
-)
+@pytest.mark.parametrize("model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"])
 def test_a_model_that_could_be_an_option_is_refused_before_anything_runs(programs, turn, model):
     """A loadout of someone else must not choose the options of a program."""
     asked = dataclasses.replace(turn, model=model or "\t")

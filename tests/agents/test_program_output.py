@@ -94,9 +94,7 @@ class TestEachPreset:
         ],
     )
     @pytest.mark.parametrize("code", [0, 1])
-    def test_an_error_that_it_reports_is_a_failure_whatever_its_exit_code(
-        self, name, message, code, stand_in, turn
-    ):
+    def test_an_error_that_it_reports_is_a_failure_whatever_its_exit_code(self, name, message, code, stand_in, turn):
         stand_in(name, printed(f"{name}-failed"), code)
         heard = []
         with pytest.raises(AgentError, match=message) as caught:
@@ -161,9 +159,7 @@ class TestHowItIsCalled:
         [("none", "none"), ((), "none"), ("readOnly", "readOnly"), (("read", "grep"), "readOnly")],
     )
     @pytest.mark.parametrize("name", PRESETS)
-    def test_a_program_that_cannot_be_held_to_the_tools_is_refused_unless_it_is_allowed(
-        self, name, tools, scope, turn
-    ):
+    def test_a_program_that_cannot_be_held_to_the_tools_is_refused_unless_it_is_allowed(self, name, tools, scope, turn):
         preset, turn = PRESETS[name], dataclasses.replace(turn, tools=tools, model="small")
         allowed = preset_agent(f"command:{name}+tools").command(turn)
         if scope in preset.holds:
@@ -201,9 +197,7 @@ class TestHowItIsCalled:
         command = preset_agent("command:claude").command(dataclasses.replace(turn, schema=schema))
         assert json.loads(command[command.index("--json-schema") + 1]) == schema
 
-    def test_a_schema_that_is_wanted_in_a_file_is_there_while_the_program_runs(
-        self, stand_in, turn, tmp_path
-    ):
+    def test_a_schema_that_is_wanted_in_a_file_is_there_while_the_program_runs(self, stand_in, turn, tmp_path):
         stand_in("codex", "")
         program = tmp_path / "bin" / "codex"
         program.write_text(
@@ -288,9 +282,7 @@ class TestAnyOtherProgram:
 
     def test_what_it_does_not_report_is_unknown(self, turn):
         assert self.agent('{"a": 1}', answer="$.a", **PATHS).answer(turn).usage is None
-        assert self.agent('{"a": 1, "usd": 2}', answer="$.a", **PATHS).answer(turn).usage == Usage(
-            None, None, 2
-        )
+        assert self.agent('{"a": 1, "usd": 2}', answer="$.a", **PATHS).answer(turn).usage == Usage(None, None, 2)
 
     @pytest.mark.parametrize(
         "text, said",
@@ -302,9 +294,7 @@ class TestAnyOtherProgram:
         assert caught.value.kind == "malformed"
 
     def test_how_it_ended_says_more_than_what_it_printed(self, turn):
-        agent = CommandAgent(
-            [sys.executable, "-S", "-c", "import sys; sys.exit('no key')"], answer="$.result"
-        )
+        agent = CommandAgent([sys.executable, "-S", "-c", "import sys; sys.exit('no key')"], answer="$.result")
         with pytest.raises(AgentError, match="no key") as caught:
             agent.answer(turn)
         assert caught.value.kind == "agent_exit"

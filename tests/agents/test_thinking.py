@@ -198,11 +198,7 @@ def test_thinking_without_an_end_leaves_no_answer(text):
     assert (split_response.text, split_response.ended) == ("", False)
 
 
-@given(
-    st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map(
-        "".join
-    )
-)
+@given(st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map("".join))
 def test_answer_and_thinking_are_pieces_of_the_text(text):
     split_response = split_thinking(text)
     assert split_response.text in text
@@ -211,9 +207,7 @@ def test_answer_and_thinking_are_pieces_of_the_text(text):
         assert split_response.text == text
 
 
-@pytest.mark.parametrize(
-    "unit", ["</think", "`", "```\n", "<think>", "~~~\n```\n", "</think>", "{", "`</think>`"]
-)
+@pytest.mark.parametrize("unit", ["</think", "`", "```\n", "<think>", "~~~\n```\n", "</think>", "{", "`</think>`"])
 def test_a_long_text_takes_no_time_to_separate(unit):
     """A quadratic search would not end within the time that a test has."""
     split_thinking(unit * (400_000 // len(unit)) + "</think>x")

@@ -89,9 +89,7 @@ def test_a_huge_file_is_not_read_to_its_end(box, project):
 def test_a_line_far_into_a_huge_file(box, project, monkeypatch):
     monkeypatch.setattr(file_tools, "MAX_SCANNED_BYTES", 1_000)
     (project / "a.txt").write_text("line\n" * 10_000)
-    assert (
-        "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
-    )
+    assert "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
     assert box.call("read", {"path": "a.txt", "limit": 1}).text.startswith("line\n(lines 1-1 of more than 2")
 
 
@@ -151,9 +149,7 @@ def test_a_long_listing_says_how_many_more(box, project, monkeypatch):
     assert len(text) <= MAX_RESULT_CHARS
     assert note == f"(and {1_000 - len(shown)} more; find lists those whose names match a pattern)"
     monkeypatch.setattr(file_tools, "_MAX_ENTRIES", 10)
-    assert box.call("ls", {}).text.split("\n")[10:] == [
-        "(and many more; find lists those whose names match a pattern)"
-    ]
+    assert box.call("ls", {}).text.split("\n")[10:] == ["(and many more; find lists those whose names match a pattern)"]
 
 
 # -- write ------------------------------------------------------------------------------
@@ -170,8 +166,7 @@ def test_a_file_that_exists_is_replaced_and_keeps_its_mode(box, project):
     path.write_text("old one")
     path.chmod(0o750)
     assert (
-        box.call("write", {"path": "run.sh", "content": "new"}).text
-        == "run.sh is written: 3 bytes (7 bytes before)."
+        box.call("write", {"path": "run.sh", "content": "new"}).text == "run.sh is written: 3 bytes (7 bytes before)."
     )
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o750)
     assert [entry.name for entry in project.iterdir()] == ["run.sh"]
@@ -207,9 +202,7 @@ def test_a_write_protected_file_stays(box, project):
 
 @pytest.mark.parametrize("tool, args", [("write", {"content": "x"}), ("edit", {"old": "old", "new": "x"})])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=str)
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    box, project, monkeypatch, tool, args, error
-):
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(box, project, monkeypatch, tool, args, error):
     (project / "a.txt").write_text("old")
 
     def fail(_):
@@ -220,9 +213,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         with pytest.raises(KeyboardInterrupt):
             box.call(tool, {"path": "a.txt", **args})
     else:
-        assert (
-            box.call(tool, {"path": "a.txt", **args}).text == "a.txt cannot be used: No space left on device."
-        )
+        assert box.call(tool, {"path": "a.txt", **args}).text == "a.txt cannot be used: No space left on device."
     assert [(path.name, path.read_text()) for path in project.iterdir()] == [("a.txt", "old")]
 
 
@@ -303,9 +294,7 @@ FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
 
 
 @given(lines=LINES, old=FEW, new=LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
-def test_an_edit_is_the_replacement_in_the_file_with_other_line_ends(
-    tmp_path_factory, lines, old, new, end, every
-):
+def test_an_edit_is_the_replacement_in_the_file_with_other_line_ends(tmp_path_factory, lines, old, new, end, every):
     folder = tmp_path_factory.mktemp("edit")
     plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
     (folder / "a.txt").write_bytes(plain.replace("\n", end).encode())

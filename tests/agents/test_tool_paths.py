@@ -358,9 +358,7 @@ def test_nothing_stays_open(places):
 
 
 SEGMENTS = ["..", ".", "", "a", "x.txt", "inner", "up", "dir", "absolute", "chain", "link.txt", "outside"]
-NAMES = st.sampled_from([*SEGMENTS, "secret.txt", "dangling", "loop", "~"]) | st.text(
-    st.characters(codec=None)
-)
+NAMES = st.sampled_from([*SEGMENTS, "secret.txt", "dangling", "loop", "~"]) | st.text(st.characters(codec=None))
 PATHS = st.builds(
     lambda start, names: start + "/".join(names),
     st.sampled_from(["", "/", "{project}/", "{outside}/", "{project}/../outside/"]),
@@ -400,9 +398,7 @@ def test_no_search_leads_outside(shared, tool, path):
     assert "canary.txt" not in result.text
 
 
-@pytest.mark.parametrize(
-    "path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"]
-)
+@pytest.mark.parametrize("path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"])
 @pytest.mark.parametrize("tool", ["write", "edit"])
 def test_what_is_run_later_without_asking_is_not_changed(tmp_path, tool, path):
     """The config names commands, and the scripts of utilities are run: writing them would be a shell."""

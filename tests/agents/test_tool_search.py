@@ -220,9 +220,7 @@ def test_nothing_of_the_project_runs_because_a_model_searches_there(box, project
 def test_the_program_needs_the_standard_library_alone():
     """It is started without the installed packages."""
     code = f"import runpy, sys; runpy.run_path({search.__file__!r}); print('materia_nb' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 

@@ -60,9 +60,7 @@ def test_a_signal_is_named(box):
     assert run(box, "kill -9 $$") == (False, "ended by SIGKILL")
 
 
-@pytest.mark.parametrize(
-    "command", ["\0", "\ud800", "true " + "x" * 4_000_000], ids=["NUL", "half a pair", "too long"]
-)
+@pytest.mark.parametrize("command", ["\0", "\ud800", "true " + "x" * 4_000_000], ids=["NUL", "half a pair", "too long"])
 def test_a_command_that_cannot_be_started(box, command):
     ok, text = run(box, command)
     assert not ok

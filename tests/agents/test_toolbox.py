@@ -17,7 +17,7 @@ from materia_nb.agents.tools import (
     named,
     readable,
 )
-from materia_nb.loadout.materia import TOOL_SCOPES
+from materia_nb.loadout.topology import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]
 CHANGING = ["bash", "edit", "write"]
@@ -107,19 +107,14 @@ def test_everything_that_is_wrong_is_said_at_once(box):
 
 
 def test_an_optional_argument_may_be_null_and_a_whole_number_a_float(box):
-    assert box.call("read", {"path": "a.txt", "offset": None, "limit": 1.0}).text.startswith(
-        "one\n(lines 1-1 of 2"
-    )
+    assert box.call("read", {"path": "a.txt", "offset": None, "limit": 1.0}).text.startswith("one\n(lines 1-1 of 2")
 
 
 # -- text -------------------------------------------------------------------------------
 
 
 def test_control_characters_become_escapes_and_line_ends_stay():
-    assert (
-        readable("a\tb\nc\r\nd\re\x1b[31m\x00\x7f\x9b\ud800")
-        == "a\tb\nc\nd\\re\\x1b[31m\\x00\\x7f\\x9b\\ud800"
-    )
+    assert readable("a\tb\nc\r\nd\re\x1b[31m\x00\x7f\x9b\ud800") == "a\tb\nc\nd\\re\\x1b[31m\\x00\\x7f\\x9b\\ud800"
     assert readable(b"caf\xe9".decode(errors="surrogateescape")) == "caf\\xe9"
     assert named("a\nb\tc") == "a\\nb\\tc"
     assert len(named("x" * 10_000)) < 300

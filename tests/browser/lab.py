@@ -93,9 +93,7 @@ class Lab:
         """Write a notebook of these code cells into the test's folder; ``"md:# Title"`` makes a markdown cell."""
         book = nbformat.v4.new_notebook(
             cells=[
-                nbformat.v4.new_markdown_cell(cell[3:])
-                if cell.startswith("md:")
-                else nbformat.v4.new_code_cell(cell)
+                nbformat.v4.new_markdown_cell(cell[3:]) if cell.startswith("md:") else nbformat.v4.new_code_cell(cell)
                 for cell in cells
             ],
             metadata={"kernelspec": {"name": self.kernel, "display_name": self.kernel, "language": "python"}},
@@ -153,8 +151,7 @@ class Lab:
     def set_source(self, index: int, text: str) -> None:
         """Replace the text of a cell."""
         self.page.evaluate(
-            "([i, text]) => window.jupyterapp.shell.currentWidget.content.widgets[i]"
-            ".model.sharedModel.setSource(text)",
+            "([i, text]) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.setSource(text)",
             [index, text],
         )
 
@@ -219,9 +216,7 @@ class Lab:
     def seen(self, *, dark: bool = False, cell: int | None = None) -> bytes:
         """The notebook, or one cell, in one theme as PNG."""
         self.set_theme(DARK if dark else LIGHT)
-        target = (
-            self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)") if cell is None else self.cell(cell)
-        )
+        target = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)") if cell is None else self.cell(cell)
         return target.screenshot()
 
     def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> None:
@@ -252,9 +247,7 @@ class Lab:
             self.page.remove_listener(event, heard)
 
     def _raised(self, error: Error) -> None:
-        of_lab = "create_subshell_request" in str(
-            error
-        )  # JupyterLab's own, of a notebook that is closed at once
+        of_lab = "create_subshell_request" in str(error)  # JupyterLab's own, of a notebook that is closed at once
         if not of_lab and not (self._kernel_ends and any(words in str(error) for words in LEAVING)):
             self.page_errors.append(str(error))
 
@@ -268,9 +261,7 @@ class Lab:
         dialog.accept()
 
     def _select(self, index: int) -> None:
-        self.page.evaluate(
-            "(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", index
-        )
+        self.page.evaluate("(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", index)
 
     def _command(self, name: str, arguments: dict[str, str] | None = None) -> None:
         # What a command resolves to is often a widget, which cannot be carried over to Python.

@@ -80,9 +80,7 @@ class Picture:
         self.wait_until(condition)
 
     def _wait(self, condition: str, timeout: float | None = None) -> None:
-        self.lab.page.wait_for_function(
-            f"() => {{ const cy = {self.cy}; return {condition}; }}", timeout=timeout
-        )
+        self.lab.page.wait_for_function(f"() => {{ const cy = {self.cy}; return {condition}; }}", timeout=timeout)
 
     def wait_until(self, condition: str) -> None:
         """Wait until a condition about ``cy`` holds; if it never does, say how the canvas and its model stand."""

@@ -300,9 +300,7 @@ def test_what_an_agent_is_told(lab: Lab):
 
 
 def test_two_casts_beside_one_another(lab: Lab):
-    otherwise = (
-        "wb.current.agents.set('Eval', lambda: {'satisfied': True, 'context': 'There are three headings.'})"
-    )
+    otherwise = "wb.current.agents.set('Eval', lambda: {'satisfied': True, 'context': 'There are three headings.'})"
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show", otherwise) - 1
     panel = Surface(lab, cell)
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()

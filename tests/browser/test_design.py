@@ -116,9 +116,7 @@ class Hand:
         self.page.keyboard.down("Shift")
         self.page.mouse.move(min(x - half for x, _, half in spots) - 12, min(y for _, y, _ in spots) - 34)
         self.page.mouse.down()
-        self.page.mouse.move(
-            max(x + half for x, _, half in spots) + 12, max(y for _, y, _ in spots) + 34, steps=3
-        )
+        self.page.mouse.move(max(x + half for x, _, half in spots) + 12, max(y for _, y, _ in spots) + 34, steps=3)
         self.page.mouse.up()
         self.page.keyboard.up("Shift")
         self.actions += 1
@@ -193,9 +191,7 @@ def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
     hand.page.keyboard.press("Enter")
     hand.said("made the agent Narrator; added Socket-9 (Narrator); connected Socket-8 to Socket-9")
     hand.there("Socket-9")
-    assert (
-        hand.at("Socket-9")[0] - hand.at("Socket-9")[2] > hand.at("Socket-8")[0] + hand.at("Socket-8")[2] + 20
-    )
+    assert hand.at("Socket-9")[0] - hand.at("Socket-9")[2] > hand.at("Socket-8")[0] + hand.at("Socket-8")[2] + 20
 
 
 def test_new_cards_stand_one_after_another_and_all_are_seen(lab: Lab):

@@ -118,9 +118,7 @@ def define(name: str, loadout: dict[str, Any]) -> str:
     return f"wb.loadouts.define({name!r}, {json.dumps(json.dumps(loadout))});"
 
 
-AGENTS = (
-    'agents = {"Plan": plan, "Build": build, "Eval": evaluate, "Maintain": evaluate, "Tell": lambda: "told"}'
-)
+AGENTS = 'agents = {"Plan": plan, "Build": build, "Eval": evaluate, "Maintain": evaluate, "Tell": lambda: "told"}'
 
 
 WHOLE = (
@@ -180,9 +178,7 @@ def test_draws_a_loop_in_both_themes_and_for_readers_without_a_kernel(cast: Lab)
     chips = picture.ask("cy.nodes('.chip').map((one) => [one.position('x'), one.position('y')].join())")
     assert len(set(chips)) == len(chips) == 4
     picture.wait_until(WHOLE)
-    assert picture.ask(
-        "cy.nodes('.socket').every((one) => one.data('img')?.startsWith('data:image/svg+xml'))"
-    )
+    assert picture.ask("cy.nodes('.socket').every((one) => one.data('img')?.startsWith('data:image/svg+xml'))")
     in_light = cast.seen(cell=2)
     light = picture.ask("cy.getElementById('n:Socket-1').data('img')")
     assert cast.seen(cell=2, dark=True) != in_light
@@ -500,8 +496,7 @@ def test_a_large_graph_is_a_still_picture_that_follows(lab: Lab):
     large = {
         "entry": "S1",
         "sockets": {
-            f"S{n}": {"materia": "M", "edges": [edge("always", f"S{n + 1}")] if n < 301 else []}
-            for n in range(1, 302)
+            f"S{n}": {"materia": "M", "edges": [edge("always", f"S{n + 1}")] if n < 301 else []} for n in range(1, 302)
         },
         "materia": {"M": agent()},
     }

@@ -18,9 +18,7 @@ display(SVG('<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><re
 
 
 def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
-    lab.open(
-        lab.notebook("md:# Title", SVG, "print('said'); 6 * 7", "raise ValueError('no such socket')", "1")
-    )
+    lab.open(lab.notebook("md:# Title", SVG, "print('said'); 6 * 7", "raise ValueError('no such socket')", "1"))
     lab.run_all()
 
     [picture] = lab.outputs(1)
@@ -40,9 +38,7 @@ def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
     pictures = []
     for dark, shades in ((False, {"white", "#fff"}), (True, {"#111", "#111111"})):
         pictures.append(lab.seen(dark=dark))
-        shade = lab.page.evaluate(
-            "() => getComputedStyle(document.body).getPropertyValue('--jp-layout-color0')"
-        )
+        shade = lab.page.evaluate("() => getComputedStyle(document.body).getPropertyValue('--jp-layout-color0')")
         assert shade.strip() in shades
     assert [png[:4] for png in pictures] == [b"\x89PNG"] * 2
     assert pictures[0] != pictures[1]

@@ -107,9 +107,7 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     assert "'Links', 'Outline', 'Index', 'Proofread']" in lab.cell_text(5)
 
 
-def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_and_shown(
-    lab: Lab, panel: Surface
-):
+def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_and_shown(lab: Lab, panel: Surface):
     grid = panel.at.get_by_role("grid", name="work items")
     rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
     grid.evaluate(
@@ -127,18 +125,14 @@ def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_a
     assert field.evaluate("(one) => one === document.activeElement")
     field.fill("now it has one")
     panel.press("Apply")
-    panel.at.locator(
-        "button[aria-disabled=true]:visible", has_text="Apply"
-    ).first.wait_for()  # the kernel has taken it
+    panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()  # the kernel has taken it
     lab.set_source(5, "print(len(c.now.work_items), c.now.work_items[5])")
     lab.run_cell(5)
     assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
 
 
 def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: Lab, panel: Surface):
-    lab.set_source(
-        5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])"
-    )
+    lab.set_source(5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])")
     lab.run_cell(5)
     long = panel.at.locator("button[data-field=context]")
     panel.says("… 9,003 characters")

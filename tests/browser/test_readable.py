@@ -210,9 +210,7 @@ def test_what_cannot_be_read_as_a_whole_is_panned_with_a_map(lab: Lab):
     all_of_them = settled(lab)
     assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
     maps = lab.cell(0).locator(".mnb-c-map")
-    assert [maps.nth(place).is_visible() for place in range(3)] == [True, True, False], (
-        "only where it is needed"
-    )
+    assert [maps.nth(place).is_visible() for place in range(3)] == [True, True, False], "only where it is needed"
     picture = Picture(lab, number=1, cell=0)
     least = picture.ask("cy.zoom()")
     fit = lab.cell(0).get_by_role("button", name="show the whole graph").nth(1)

@@ -66,9 +66,7 @@ def reopen(lab: Lab, saved: str, *, trusted: bool) -> None:
     lab.open(path)
 
 
-def test_a_record_is_hidden_while_its_panel_lives_and_shows_picture_and_outcome_afterwards(
-    lab: Lab, cast: Path
-):
+def test_a_record_is_hidden_while_its_panel_lives_and_shows_picture_and_outcome_afterwards(lab: Lab, cast: Path):
     assert pictures(lab) == 0
     assert not record(lab).is_visible()
     panel = Surface(lab, 2)

@@ -46,11 +46,7 @@ wb = """,
 
 @both_kernels
 def test_a_cast_is_started_answered_and_finished_by_clicks_alone(lab: Lab):
-    lab.open(
-        lab.notebook(
-            "%load_ext materia_nb", "%materia use Plan-Build-Eval", f"%materia cast a guide {HOSTILE}"
-        )
-    )
+    lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", f"%materia cast a guide {HOSTILE}"))
     lab.run_all()
     panel = Surface(lab, 2)
     high = panel.height
@@ -229,18 +225,14 @@ def test_the_keys_of_a_debugger_a_comparison_by_right_click_and_all_casts(lab: L
 
 
 def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cells(lab: Lab):
-    lab.open(
-        lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Plan-Build-Eval", "%materia cast a guide")
-    )
+    lab.open(lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Plan-Build-Eval", "%materia cast a guide"))
     lab.run_all()
     panel = Surface(lab, 3)
     keys = lab.page.keyboard
     panel.settled(panel.button("Step")).focus()
     keys.press("Enter")
     panel.is_("ready · Build is next")
-    assert panel.button("Step").evaluate("(one) => document.activeElement === one"), (
-        "the focus stays where it is"
-    )
+    assert panel.button("Step").evaluate("(one) => document.activeElement === one"), "the focus stays where it is"
     panel.at.get_by_role("tab", name="Answer").focus()
     for _ in range(3):
         keys.press("ArrowRight")

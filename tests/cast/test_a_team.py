@@ -40,9 +40,7 @@ def programs(tmp_path, monkeypatch):
     return lambda: {name: len((folder / f"{name}.asked").read_text()) for name in team_caster.PROGRAMS}
 
 
-def test_a_model_a_server_and_coding_agents_work_in_one_cast_through_consent_a_crash_and_a_budget(
-    tmp_path, programs
-):
+def test_a_model_a_server_and_coding_agents_work_in_one_cast_through_consent_a_crash_and_a_budget(tmp_path, programs):
     script = (calls(("time_convert_time", NOON)), says("At nine in Tokyo."), says("All is done."))
     with serving(*script) as server:
         killed = subprocess.run(
@@ -54,14 +52,10 @@ def test_a_model_a_server_and_coding_agents_work_in_one_cast_through_consent_a_c
 
         cast = resume_cast(run_dir, team_caster.agents(server.url))
         [plan] = cast.steps[0].turns
-        assert [(call.tool, call.decided, call.ok) for call in plan.calls] == [
-            ("time.convert_time", "once", True)
-        ]
+        assert [(call.tool, call.decided, call.ok) for call in plan.calls] == [("time.convert_time", "once", True)]
         assert "21:00:00+09:00" in plan.calls[0].result
         assert cast.steps[1].output == "The page is written."
-        assert (cast.status, cast.now.waiting_at.socket) == ("waiting", "Socket-3"), (
-            "it was killed while codex worked"
-        )
+        assert (cast.status, cast.now.waiting_at.socket) == ("waiting", "Socket-3"), "it was killed while codex worked"
 
         assert cast.run() == "failed"
         assert (cast.failure.kind, cast.now.usage.cost) == ("budget", pytest.approx(0.0412 + 0.0035))

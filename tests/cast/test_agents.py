@@ -246,9 +246,7 @@ def test_what_an_agent_is_given_cannot_change_the_cast(tmp_path):
     document = h.loop_config()
     cast = h.start(tmp_path, document, {"Plan": meddle})
     cast.step()
-    again = h.start(
-        tmp_path, document, {"Plan": lambda wants: {"workItems": h.items("a"), "context": str(wants)}}
-    )
+    again = h.start(tmp_path, document, {"Plan": lambda wants: {"workItems": h.items("a"), "context": str(wants)}})
     again.step()
     assert "workItems" in again.state["context"]
 

@@ -26,9 +26,7 @@ class Counting:
     def answer(self, turn):
         self.prompts.append(turn.prompt)
         count = len(self.prompts)
-        said = (
-            "not json" if count == 2 else json.dumps({"satisfied": count % 2 == 1, "context": f"try {count}"})
-        )
+        said = "not json" if count == 2 else json.dumps({"satisfied": count % 2 == 1, "context": f"try {count}"})
         return Reply(said, usage=Usage(10 * count, 1, 0.5))
 
 
@@ -171,9 +169,7 @@ def test_work_and_its_handover_are_one_attempt_and_its_tools_go_with_it(tmp_path
     wb.close()
 
 
-@pytest.mark.parametrize(
-    "socket, told", [("Socket-4", "waits, not"), ("Socket-33", "no socket"), ("Socket-3", None)]
-)
+@pytest.mark.parametrize("socket, told", [("Socket-4", "waits, not"), ("Socket-33", "no socket"), ("Socket-3", None)])
 def test_only_the_turn_that_waits_can_be_attempted(at_eval, socket, told):
     if told is None:
         at_eval.run()

@@ -36,9 +36,7 @@ def test_another_route_end_and_state_are_told(case):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
 
     told = changed(case, no_retry)
-    assert (
-        told[0] == "Step 3 should be Socket-3 (WI-1), going to Socket-2. It is Socket-3 (WI-1), going to end."
-    )
+    assert told[0] == "Step 3 should be Socket-3 (WI-1), going to Socket-2. It is Socket-3 (WI-1), going to end."
     assert any(line.startswith("state.context should be") for line in told)
 
 
@@ -114,9 +112,7 @@ def test_pytest_runs_cases_and_tells_what_differs(case):
         "no:nbval",
     )  # which takes long to load
     command = [sys.executable, "-m", "pytest", *ours]
-    done = subprocess.run(
-        [*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "It should end: failed. It ends: complete." in done.stdout
     assert "Traceback" not in done.stdout

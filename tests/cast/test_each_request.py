@@ -146,9 +146,7 @@ def test_requests_about_agents_and_pins(tmp_path):
         "needs": lambda: bench.agents.needs("Nobody"),
         "needs an agent": lambda: bench.agents.needs_agent("U"),
         "ask": lambda: bench.agents.ask("Socket-1"),
-        "ask with an item": lambda: bench.agents.ask(
-            "Socket-2", item=h.item("A"), request="r", state={"x": 1}
-        ),
+        "ask with an item": lambda: bench.agents.ask("Socket-2", item=h.item("A"), request="r", state={"x": 1}),
         "ask without an item": lambda: bench.agents.ask("Socket-2"),
         "ask a person": lambda: bench.agents.ask("Socket-1", agent="person"),
         "ask for nonsense": lambda: bench.agents.ask("Socket-1", agent=lambda: "no object"),
@@ -206,9 +204,7 @@ def test_requests_about_what_is_kept(tmp_path):
         )
     )
     shown.append(("no time", [when_words(one, second) for one in (None, 10**20, -(10**20))]))
-    shown.append(
-        ("cost", [cost_words(*one) for one in ((None, 0), (0, 0), (0.5, 0), (0.5, 2), (1, 0), (12.345, 1))])
-    )
+    shown.append(("cost", [cost_words(*one) for one in ((None, 0), (0, 0), (0.5, 0), (0.5, 2), (1, 0), (12.345, 1))]))
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config())
     for name in ("alpha", "beta"):
@@ -249,9 +245,7 @@ def test_requests_about_what_is_kept(tmp_path):
         "frame of usage": lambda: list(done.usage().frame().columns),
         "test": lambda: done.export.test(path.with_name("case")).name,
         "test again": lambda: done.export.test(path.with_name("case")).name,
-        "test that follows": lambda: (
-            done.export.test(path.with_name("case-2"), follows=tmp_path / "none.json").name
-        ),
+        "test that follows": lambda: done.export.test(path.with_name("case-2"), follows=tmp_path / "none.json").name,
         "page": lambda: done.export.page(tmp_path / "page.html").name,
     }
     shown += asked(requests)
@@ -264,16 +258,10 @@ def test_requests_about_what_is_kept(tmp_path):
                 {} if value is MISSING else {name: value}
             )
             case.write_text(json.dumps(given))
-            shown += [
-                (f"case {how} {name}", said) for _, said in asked({"": lambda: read_case(case).check()})
-            ]
+            shown += [(f"case {how} {name}", said) for _, said in asked({"": lambda: read_case(case).check()})]
     for place in range(len(whole.get("answers", []))):
-        case.write_text(
-            json.dumps({**whole, "answers": [one for n, one in enumerate(whole["answers"]) if n != place]})
-        )
-        shown += [
-            (f"case without answer {place}", said) for _, said in asked({"": lambda: read_case(case).check()})
-        ]
+        case.write_text(json.dumps({**whole, "answers": [one for n, one in enumerate(whole["answers"]) if n != place]}))
+        shown += [(f"case without answer {place}", said) for _, said in asked({"": lambda: read_case(case).check()})]
     bench.close()
     shutil.rmtree(tmp_path / "project")
     shown_texts.matches("requests-kept", shown)

@@ -106,9 +106,7 @@ def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
     assert cast.steps[-1].decision.target == "Socket-3"
 
 
-@pytest.mark.parametrize(
-    "bad", [[{"title": "x"}], [{"title": " ", "context": "c"}], ["x"], [{**item("x"), "id": 1}]]
-)
+@pytest.mark.parametrize("bad", [[{"title": "x"}], [{"title": " ", "context": "c"}], ["x"], [{**item("x"), "id": 1}]])
 def test_r9_bad_items_change_nothing(cast, bad):
     cast.run(steps=1)
     before = cast.now.engine
@@ -344,9 +342,7 @@ def test_items_that_are_equal_keep_their_order(bench, cast):
 
 def h_origins(cast):
     lines = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
-    return [
-        line["data"]["lists"]["workItems"]["origins"] for line in lines if line["type"] == "state_edited"
-    ][-1]
+    return [line["data"]["lists"]["workItems"]["origins"] for line in lines if line["type"] == "state_edited"][-1]
 
 
 def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
@@ -401,9 +397,7 @@ def test_going_back_applies_newer_edits_again(bench, cast):
     same_as_journal(bench, cast)
 
 
-@pytest.mark.parametrize(
-    "act", [lambda cast: cast.retry(limit=True), lambda cast: cast.skip("no", item=True)]
-)
+@pytest.mark.parametrize("act", [lambda cast: cast.retry(limit=True), lambda cast: cast.skip("no", item=True)])
 def test_acts_that_continue_keep_edits(bench, cast, act):
     at_eval_limit(bench, cast)
     cast.edit.set("note", "mine")
@@ -487,9 +481,7 @@ def test_a_raised_limit_is_asked_about(bench, cast):
     assert cast.now.engine.extra == raised, "the limit was raised before that step was left"
     cast.edit.set("note", "mine")
     for act in (lambda: cast.back(stopped - 1), lambda: cast.edit.output({"satisfied": True})):
-        with pytest.raises(
-            MateriaError, match=r"the limit that you raised .* 2 edits would be lost"
-        ) as caught:
+        with pytest.raises(MateriaError, match=r"the limit that you raised .* 2 edits would be lost") as caught:
             act()
         assert caught.value.kind == "edits_lost"
         assert (cast.state["note"], cast.now.engine.extra) == ("mine", raised)

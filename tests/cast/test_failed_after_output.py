@@ -98,9 +98,7 @@ print(json.dumps({"satisfied": False, "state": {"seen": {"ok": False, "error": f
 
 def looped(tmp_path, exit_when):
     plan = json.dumps({"workItems": h.items("a", "b")})
-    return h.start(
-        tmp_path, looping(exit_when), {"Plan": lambda: plan, "Build": lambda: "b", "Tell": lambda: "t"}
-    )
+    return h.start(tmp_path, looping(exit_when), {"Plan": lambda: plan, "Build": lambda: "b", "Tell": lambda: "t"})
 
 
 def test_r48_an_exit_for_it_answers_it(tmp_path):

@@ -292,9 +292,7 @@ def test_an_envelope_is_asked_for_after_the_work(tmp_path):
 def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):
     """What is in progress is gone on with as work, and handed over in a turn of its own again."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
-    on = contract(
-        **me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
-    )
+    on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     agent = scripted("part one", block(on), "part two", block(contract(**me)))
     cast = h.start(tmp_path, h.one_config(**ONE, handoff="agent-contract"), agent)
     assert cast.run() == "complete"

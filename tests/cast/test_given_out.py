@@ -176,9 +176,7 @@ def without_ids(cast):
     lines = [{"type": line["type"], **line["data"]} for line in h.lines_of(cast)]
     for line in lines:
         line.pop("worked", None)
-    text = (
-        json.dumps(lines) + repr(h.facts(cast)["state"]) + (cast.run_dir / "config.resolved.json").read_text()
-    )
+    text = json.dumps(lines) + repr(h.facts(cast)["state"]) + (cast.run_dir / "config.resolved.json").read_text()
     return text.replace(cast.id, "<cast>").replace(str(lines[0].get("session")), "<cast>")
 
 

@@ -241,9 +241,7 @@ def test_an_envelope_that_a_crash_came_before_is_written_on_resume(tmp_path):
 
 def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
     here = {"parse": "json", "handoff": "envelope"}
-    document = h.config(
-        {"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()}
-    )
+    document = h.config({"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()})
     cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
     assert cast.run() == "complete"
     told = {path.name: json.loads(path.read_text())["meta"]["step_id"] for path in cast.run_dir.glob("T/*/*")}
@@ -382,9 +380,7 @@ def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approv
 
 
 def test_a_refusal_is_told_with_its_reason(tmp_path):
-    cast, seen = asking(
-        tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"])
-    )
+    cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"]))
     cast.approvals.deny("not on a Friday")
     assert seen[1].grant is None
     assert "The command is not approved" in seen[1].prompt
@@ -405,9 +401,7 @@ def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
 
 def test_unfinished_work_that_nothing_sends_back_is_run_again(tmp_path):
     """Agent contract rules, section 14: without a not_satisfied edge the node runs again."""
-    failing = contract(
-        agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
-    )
+    failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     cast = start(
         tmp_path,
         "agent-contract",
@@ -565,9 +559,7 @@ def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
 
 
 def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
-    cast = start(
-        tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}]
-    )
+    cast = start(tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}])
     cast.edit.budget(5)
     cast.run()
     assert cast.status == "held"
@@ -583,9 +575,7 @@ def test_the_item_of_a_held_socket_is_kept_and_stays_before_the_open_ones_r46(tm
     document = h.loop_config()
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
     check["handoff"] = "envelope"
-    agents = h.loop_agents(2) | {
-        "Check": {"Check": [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")]}
-    }
+    agents = h.loop_agents(2) | {"Check": {"Check": [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")]}}
     cast = h.start(tmp_path, document, agents)
     cast.run()
     first, second = cast.now.work_items

@@ -205,13 +205,9 @@ def configs(draw):
     if len(names) >= 4 and draw(st.booleans()):
         sockets["Socket-1"] = h.at("Gen", ("always", "Socket-2"), parse="json")
         sockets["Socket-2"] = h.at("Talk", ("always", "Socket-3"))
-        sockets["Socket-3"] = h.at(
-            "Talk", ("always", "Socket-2"), ("not_satisfied", "Socket-2"), parse="json"
-        )
+        sockets["Socket-3"] = h.at("Talk", ("always", "Socket-2"), ("not_satisfied", "Socket-2"), parse="json")
         route = {"id": "e", "from": "Socket-3", "condition": draw(WHEN), "targetSocketId": draw(targets)}
-        loops = {
-            "L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": [route]}
-        }
+        loops = {"L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": [route]}}
     limits = {"maxEdgeTraversals": draw(st.integers(1, 4)), "maxNoAdvanceCycles": draw(st.integers(1, 2))}
     budget = {"maxTokens": draw(st.integers(0, 200))} if draw(st.booleans()) else {}
     return h.config(sockets, MATERIA, loops, limits=limits, budget=budget)

@@ -111,10 +111,7 @@ def test_files_that_nobody_made_are_told_and_stop_nothing(tmp_path):
     assert (event["socket"], event["visit"], event["paths"]) == ("Check", 1, ["gone.py", "../made.py"])
     text = repr(HandoffView(cast.now, cast.steps[1]))
     assert "not on the disk, though named as made: gone.py" in text
-    assert (
-        "though named as made: gone.py"
-        in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
-    )
+    assert "though named as made: gone.py" in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
     assert same_when_opened(cast).steps[1].missing == cast.steps[1].missing
     (tmp_path / "gone.py").write_text("x")
     assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
@@ -147,7 +144,4 @@ def test_a_name_that_is_no_path_is_missing(tmp_path, text):
     value = envelope(summary__evidence={"artifacts_produced": [text, "  "]})
     assert missing_evidence(protocol("envelope"), reading.__class__(value), tmp_path, cast.run_dir) == [text]
     assert missing_evidence(protocol("envelope"), None, tmp_path, cast.run_dir) == []
-    assert (
-        missing_evidence(protocol("envelope"), reading.__class__(value, "contract"), tmp_path, cast.run_dir)
-        == []
-    )
+    assert missing_evidence(protocol("envelope"), reading.__class__(value, "contract"), tmp_path, cast.run_dir) == []

@@ -16,9 +16,7 @@ def told(tmp_path, name, count, context=450):
         wants = turn.wants or {}
         if not wants:
             return f"{turn.socket_id} wrote something for {turn.item_key}: " + "x" * 80
-        value = {
-            "context": f"HANDOFF {turn.socket_id} {turn.item_key}. " + "It was looked at and is there. " * 5
-        }
+        value = {"context": f"HANDOFF {turn.socket_id} {turn.item_key}. " + "It was looked at and is there. " * 5}
         if "workItems" in wants:
             value["workItems"] = [
                 {

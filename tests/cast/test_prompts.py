@@ -59,9 +59,7 @@ def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
     ]
     assert sum(turn == "Why it came back" for *_, turn in visits) == 1
     repairs = [one.socket for one in side.prompts if one.turn == "What was wrong with the answer"]
-    assert repairs == ["Socket-1", "Socket-3", "Socket-4"], (
-        "one each; Socket-2 and Socket-5 answer in plain words"
-    )
+    assert repairs == ["Socket-1", "Socket-3", "Socket-4"], "one each; Socket-2 and Socket-5 answer in plain words"
     assert "Why it came back" in repr(found)
 
 

@@ -147,9 +147,7 @@ def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
     again = same_again(first, tmp_path)
     assert again.run() == "complete"
     assert again.now.engine.usage[:8] == first.now.engine.usage[:8]
-    assert [[one[:3] for one in turn.spent] for step in again.steps for turn in step.turns] == [
-        [(2, 1, 0.5)]
-    ] * 2
+    assert [[one[:3] for one in turn.spent] for step in again.steps for turn in step.turns] == [[(2, 1, 0.5)]] * 2
     over = same_again(first, tmp_path, most=12)
     assert over.run() == "failed"
     assert over.failure.kind == "budget"

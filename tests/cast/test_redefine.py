@@ -18,9 +18,7 @@ BAD = [sys.executable, "-c", "raise SystemExit(3)"]
 
 def loadout(command, **fields):
     materia = {"Count": {"type": "utility", "command": command, "parse": "json", **fields}}
-    return json.dumps(
-        {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Count"}}, "materia": materia}
-    )
+    return json.dumps({"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Count"}}, "materia": materia})
 
 
 @pytest.fixture

@@ -147,9 +147,7 @@ def test_a_skip_needs_a_note_and_a_socket_that_owes_an_answer(failed, tmp_path):
 def over_budget(tmp_path):
     from materia_nb.agents import Reply, Usage
 
-    cast = h.start(
-        tmp_path / "b", h.chain_config(2) | {"budget": {"maxTokens": 5}}, lambda: Reply("x", Usage(5, 5))
-    )
+    cast = h.start(tmp_path / "b", h.chain_config(2) | {"budget": {"maxTokens": 5}}, lambda: Reply("x", Usage(5, 5)))
     assert cast.run() == "failed"
     return cast
 

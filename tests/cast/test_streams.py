@@ -205,9 +205,7 @@ def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_pat
     cast.run()
     assert cast.status == "complete"
     assert len(planned) == 1
-    assert [line["data"]["lane"] for line in h.lines_of(cast) if line["type"] == "lane_started"][2:] == [
-        "api"
-    ]
+    assert [line["data"]["lane"] for line in h.lines_of(cast) if line["type"] == "lane_started"][2:] == ["api"]
     assert cast.now.lanes["ui"].now.steps == before
     h.assert_same(open_cast(cast.run_dir), cast)
 
@@ -445,20 +443,13 @@ def test_a_schedule_with_issues_is_repaired_before_any_stream_starts(tmp_path):
 
 def test_a_script_answers_each_turn_of_all_lanes_once(tmp_path):
     cast = run(tmp_path, Build={"Socket-3": ["one", "two", "three"]})
-    texts = [
-        step.output
-        for lane in cast.now.lanes.values()
-        for step in lane.now.steps
-        if step.socket == "Socket-3"
-    ]
+    texts = [step.output for lane in cast.now.lanes.values() for step in lane.now.steps if step.socket == "Socket-3"]
     assert sorted(texts) == ["one", "three", "two"]
 
 
 def test_a_second_plan_has_lanes_and_files_of_its_own(tmp_path):
     config = streams_config()
-    config["loadouts"]["T"]["sockets"]["Socket-5"] = h.at(
-        "Judge", ("not_satisfied", "Socket-1", 1), parse="json"
-    )
+    config["loadouts"]["T"]["sockets"]["Socket-5"] = h.at("Judge", ("not_satisfied", "Socket-1", 1), parse="json")
     config["materia"]["Judge"] = h.agent("Judge")
     answers = [h.NO, h.YES]
     cast = run(tmp_path, config, Judge=lambda: answers.pop(0))
@@ -499,9 +490,7 @@ def test_a_recording_answers_in_the_lanes_that_answered(tmp_path):
 def test_recorded_answers_are_replayed_in_lanes(tmp_path):
     cast = run(tmp_path, Build=failing(0))
     assert not cast.replay(cast.graph)
-    assert cast.export.test(
-        tmp_path / "whole"
-    ).exists()  # which is refused unless its answers lead the same way
+    assert cast.export.test(tmp_path / "whole").exists()  # which is refused unless its answers lead the same way
     other = streams_config()
     other["loadouts"]["T"]["loops"]["L"]["exits"][0]["targetSocketId"] = "end"
     assert cast.replay(build_graph(other))

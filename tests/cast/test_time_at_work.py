@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.formatting import step_table
-from materia_nb.insight.usage import StepTime, step_time, work_time
+from materia_nb.insight.estimate import StepTime, step_time, work_time
 from materia_nb.widgets.base import Doing
 from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
 

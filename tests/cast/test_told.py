@@ -80,9 +80,7 @@ def test_a_person_changes_a_part_for_one_turn(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     cast.edit.prompt("request", "It is about moss.")
-    assert cast.now.prompt.text.startswith(
-        "## Request\nIt is about moss.\n\n## Your task\nReturn compact JSON"
-    )
+    assert cast.now.prompt.text.startswith("## Request\nIt is about moss.\n\n## Your task\nReturn compact JSON")
     assert open_cast(cast.run_dir).now.prompt == cast.now.prompt
 
 

@@ -40,9 +40,7 @@ class Toolsmith:
                 return Asking((MAKE,))
             make = MAKE
         if make.result is None:
-            make = ToolCall(
-                id=make.id, tool="bash", args=make.args, round=2, result="made", decided=make.decided
-            )
+            make = ToolCall(id=make.id, tool="bash", args=make.args, round=2, result="made", decided=make.decided)
             turn.tell(Called(make))
         return Reply(make.result, Usage(3, 1))
 
@@ -279,9 +277,7 @@ def test_calls_stand_in_the_conversation_of_the_next_turn(tmp_path):
             return Reply('{"satisfied": true}')
 
     agent = Sloppy()
-    config = h.config(
-        {"Socket-1": h.at("A", ("satisfied", "end"), parse="json")}, {"A": h.agent(tools="readOnly")}
-    )
+    config = h.config({"Socket-1": h.at("A", ("satisfied", "end"), parse="json")}, {"A": h.agent(tools="readOnly")})
     cast = h.start(tmp_path, config, agent)
     cast.run()
     said = agent.turns[0].conversation
@@ -300,9 +296,7 @@ def test_a_call_that_began_is_not_run_again_whatever_ended_the_process(tmp_path)
         def answer(self, turn):
             (call,) = [one for one in turn.calls if one.id == "2.1"] or [None]
             if call is not None and call.decided and call.result is None:
-                begun = ToolCall(
-                    id="2.1", tool="bash", args=call.args, round=2, result="cut", ok=False, decided="once"
-                )
+                begun = ToolCall(id="2.1", tool="bash", args=call.args, round=2, result="cut", ok=False, decided="once")
                 turn.tell(Called(begun))
                 ran.append(call)
                 raise KeyboardInterrupt

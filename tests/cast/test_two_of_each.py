@@ -219,8 +219,6 @@ def test_r47_what_is_done_to_one_cast_changes_no_other(wb, kind):
 @pytest.mark.parametrize("part", WAYS, ids=lambda part: part.__name__)
 def test_every_public_way_to_change_a_cast_is_tried(part):
     public = {
-        name
-        for name, _ in inspect.getmembers(part, inspect.isfunction)
-        if name[0] != "_" and not hasattr(Shown, name)
+        name for name, _ in inspect.getmembers(part, inspect.isfunction) if name[0] != "_" and not hasattr(Shown, name)
     }
     assert public - LOOKS.get(part, set()) == set(WAYS[part])

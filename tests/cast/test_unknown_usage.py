@@ -199,9 +199,7 @@ def test_time_of_a_turn_that_failed_counts(tmp_path, monkeypatch):
     assert open_cast(cast.run_dir).now.engine == cast.now.engine
 
 
-@pytest.mark.parametrize(
-    "words", ["much", "-3", "2.5", "usd", "$", "$5 turns", "1e9", "²", "2.5 turns", "5 hours"]
-)
+@pytest.mark.parametrize("words", ["much", "-3", "2.5", "usd", "$", "$5 turns", "1e9", "²", "2.5 turns", "5 hours"])
 def test_what_is_no_budget(tmp_path, words):
     made = h.start(tmp_path, h.one_config())
     with pytest.raises(MateriaError, match="not a budget"):

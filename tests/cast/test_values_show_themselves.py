@@ -182,8 +182,6 @@ def test_what_every_public_member_gives_shows_itself(wb):
     raw = {
         name: len(repr(one))
         for name, one in found.items()
-        if not isinstance(one, DATA)
-        and not hasattr(one, "_repr_mimebundle_")
-        and not hasattr(one, "_repr_html_")
+        if not isinstance(one, DATA) and not hasattr(one, "_repr_mimebundle_") and not hasattr(one, "_repr_html_")
     }
     assert not {name: size for name, size in raw.items() if size > 200}

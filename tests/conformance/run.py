@@ -90,9 +90,7 @@ def _run_output(vector: Mapping[str, Any]) -> list[str]:
     """Read one reply: what is wrong with it, who repairs it, and where it leads."""
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
-    facts = TurnFacts(
-        agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {}
-    )
+    facts = TurnFacts(agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {})
     seen = contract_protocol.examine(contract_fields.contract_in(text), _ANY_JSON, facts)
     found = {
         **_read(seen.reading),
@@ -216,9 +214,7 @@ def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
     given, context = vector["input"], vector["input"]["context"]
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
     loop = context.get("loop") or {}
-    facts = TurnFacts(
-        meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), max_rounds=loop.get("max", 3)
-    )
+    facts = TurnFacts(meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), max_rounds=loop.get("max", 3))
     reading = handoff_envelope.read_object(
         value, _ANY_JSON, facts, profile=context["profile"], channel=context["channel"]
     )
@@ -286,9 +282,7 @@ def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
             given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
         )
         return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
-    names = runtime_rules.envelope_files(
-        given["run_base"], given["flow"], given["step_id"], given["agent_key"]
-    )
+    names = runtime_rules.envelope_files(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
 
 

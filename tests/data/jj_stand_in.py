@@ -87,9 +87,7 @@ def snapshot(root):
     ignored = [line.rstrip("/") for line in ignore.read_text().split()] if ignore.exists() else []
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        hidden = path.parts[len(root.parts)] in {".jj", ".git"} or any(
-            name.startswith(one) for one in ignored
-        )
+        hidden = path.parts[len(root.parts)] in {".jj", ".git"} or any(name.startswith(one) for one in ignored)
         if path.is_file() and not hidden:
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found

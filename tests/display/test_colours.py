@@ -60,9 +60,7 @@ def test_text_has_contrast_on_every_colour(number):
 
 @pytest.mark.parametrize("colour", ["#ffe680", "#102030"])
 def test_marks_do_not_change_the_colour_of_a_card(colour):
-    marks = Marks(
-        current="Socket-1", waiting=True, visits={"Socket-1": 3}, breakpoints=frozenset({"Socket-1"})
-    )
+    marks = Marks(current="Socket-1", waiting=True, visits={"Socket-1": 3}, breakpoints=frozenset({"Socket-1"}))
     card = graph_svg(coloured(colour), marks).split('data-socket="Socket-1"')[1]
     assert f'stroke="{colour}"' in card
 

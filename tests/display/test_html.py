@@ -51,9 +51,8 @@ from materia_nb.display.escape import (
     status_badge,
 )
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.sections import path_svg
+from materia_nb.display.sections import TimeAxis, path_svg
 from materia_nb.display.svg import DARK, ON_DARK, GraphPicture, graph_block
-from materia_nb.display.time_axis import TimeAxis
 from materia_nb.handoff.base import Pointer, StatusPath
 from materia_nb.widgets import frontend
 
@@ -118,11 +117,7 @@ def test_hostile_text_stays_text_in_every_builder(text):
 
 
 JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(st.characters(codec=None)),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=20,
 )
@@ -309,9 +304,7 @@ def test_a_bundle_respects_include_and_exclude():
     picture = GraphPicture(graphs.hello())
     assert picture._repr_mimebundle_().keys() - {"image/png"} == {"text/plain", "text/html", "image/svg+xml"}
     assert picture._repr_mimebundle_(include={"text/plain"}).keys() == {"text/plain"}
-    assert picture._repr_mimebundle_(exclude=["text/html", "image/svg+xml", "image/png"]).keys() == {
-        "text/plain"
-    }
+    assert picture._repr_mimebundle_(exclude=["text/html", "image/svg+xml", "image/png"]).keys() == {"text/plain"}
 
 
 def test_a_picture_shows_its_marks():

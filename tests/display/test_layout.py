@@ -185,9 +185,7 @@ def test_edits_move_only_the_edited_card(seed):
         placed = layout_graph(graph, **options(seed), positions=spots)
         assert faults(placed) == [], edit
         now = placed.grid_positions()
-        assert {key: now[key] for key in spots} == {
-            key: pytest.approx(at, abs=0.001) for key, at in spots.items()
-        }
+        assert {key: now[key] for key in spots} == {key: pytest.approx(at, abs=0.001) for key, at in spots.items()}
 
 
 def test_a_new_card_follows_its_predecessor_outside_of_foreign_loops():
@@ -278,9 +276,7 @@ def test_every_bundled_loadout_is_readable_as_a_whole():
     assert len(known) > 25
     assert small == {}
     # In a surface of 400 pixels one goes on below, and not aside too, wherever cards that are read leave that.
-    aside = [
-        one.name for one in known if (it := best_layout(one, (266, 400))).size[0] * least_zoom(it.level) > 266
-    ]
+    aside = [one.name for one in known if (it := best_layout(one, (266, 400))).size[0] * least_zoom(it.level) > 266]
     assert set(aside) <= {"Mime-Aside", "Parallel-Build"}
 
 

@@ -54,9 +54,7 @@ def texts(root):
 
 def icons(root):
     return [
-        element
-        for element in root.iter("{http://www.w3.org/2000/svg}g")
-        if "scale" in element.get("transform", "")
+        element for element in root.iter("{http://www.w3.org/2000/svg}g") if "scale" in element.get("transform", "")
     ]
 
 
@@ -131,20 +129,14 @@ def test_edges_show_condition_order_and_limit_r3_r18():
 
 def test_conditions_differ_in_more_than_colour():
     root = parse(graph_svg(graphs.rework()))
-    lines = {
-        p.get("data-edge"): p for p in root.iter("{http://www.w3.org/2000/svg}path") if p.get("data-edge")
-    }
+    lines = {p.get("data-edge"): p for p in root.iter("{http://www.w3.org/2000/svg}path") if p.get("data-edge")}
     assert lines["edge:0:Socket-5"].get("stroke-dasharray") is None
     assert lines["edge:1:Socket-5"].get("stroke-dasharray")
 
 
 def test_exits_are_dashed_and_have_their_stable_id():
     root = parse(graph_svg(graphs.rework()))
-    exits = [
-        p
-        for p in root.iter("{http://www.w3.org/2000/svg}path")
-        if (p.get("id") or "").startswith("loop-exit:")
-    ]
+    exits = [p for p in root.iter("{http://www.w3.org/2000/svg}path") if (p.get("id") or "").startswith("loop-exit:")]
     assert [p.get("id") for p in exits] == [
         "loop-exit:workItemIteration:exit:Socket-6:satisfied",
         "loop-exit:workItemIteration:exit:Socket-6:not_satisfied",
@@ -251,12 +243,10 @@ def test_the_description_names_every_edge():
     root = parse(graph_svg(graphs.rework(), RUNNING))
     description = root.find("{http://www.w3.org/2000/svg}desc").text
     assert (
-        "Socket-5 (agent Auto-Eval, loop consumer, ▶ waiting): ✓ satisfied to Socket-6; ✗ not_satisfied"
-        in description
+        "Socket-5 (agent Auto-Eval, loop consumer, ▶ waiting): ✓ satisfied to Socket-6; ✗ not_satisfied" in description
     )
     assert (
-        "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Socket-3 · 2/5 done"
-        in description
+        "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Socket-3 · 2/5 done" in description
     )
 
 

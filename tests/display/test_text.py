@@ -27,9 +27,7 @@ def test_a_table_without_rows_has_its_headers():
     assert table([], ["x", "y"]).splitlines()[0] == "x  y"
 
 
-@given(
-    st.lists(st.lists(st.text(st.characters(codec=None), max_size=20), min_size=1, max_size=3), max_size=5)
-)
+@given(st.lists(st.lists(st.text(st.characters(codec=None), max_size=20), min_size=1, max_size=3), max_size=5))
 def test_hostile_cells_stay_on_one_line(rows):
     result = table(rows, ["a", "b", "c"])
     assert len(result.split("\n")) == 2 + len(rows)
@@ -55,10 +53,7 @@ def test_the_grid_lists_loops_exits_and_derived_facts_r15():
     assert "advance ▸ workItemIndex when satisfied (derived)" in text
     assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text
     assert "consumes workItems of Socket-3 · 2/5 done · as workItem · cursor workItemIndex" in text
-    assert (
-        "exit from Socket-6: ✓ satisfied → Socket-7  [loop-exit:workItemIteration:exit:Socket-6:satisfied]"
-        in text
-    )
+    assert "exit from Socket-6: ✓ satisfied → Socket-7  [loop-exit:workItemIteration:exit:Socket-6:satisfied]" in text
 
 
 def test_the_grid_shows_the_position_of_the_cast():

@@ -104,10 +104,7 @@ def test_a_member_without_an_edge_ends_the_cast_with_items_left(tmp_path):
     cast = odd(tmp_path, sockets, [PLAN, h.YES, "x"], loops)
     assert codes(cast) == [("items-left", "Socket-3", 3, "WI-1")]
     assert "1 item left" in cast.now.warnings[0].message
-    assert (
-        odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.warnings
-        == ()
-    )
+    assert odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.warnings == ()
 
 
 def test_r45_an_item_that_was_left_unsatisfied_is_told_although_others_went_well(tmp_path):
@@ -137,9 +134,7 @@ def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
 
 def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-4"), advance="satisfied", exits=[])
-    loops["L"]["exits"] = [
-        {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
-    ]
+    loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
     assert codes(cast) == [
         ("unanswered-verdict", "Socket-2", 2, "WI-1"),
@@ -149,9 +144,7 @@ def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
 
 def test_r45_a_new_plan_makes_the_verdicts_on_the_old_items_moot(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-1"), advance="satisfied", exits=[])
-    loops["L"]["exits"] = [
-        {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
-    ]
+    loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
     assert codes(cast) == [("same-again", "Socket-1", 3, None)]
 
@@ -252,9 +245,7 @@ def test_r64_an_answer_that_was_emptied_to_be_taken(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()
     assert ("hollow-answer", "Socket-1", 1, None) in codes(cast)
-    cast = h.start(
-        tmp_path, h.loop_config(), scripted([full, {"workItems": h.items("a")}, "b", h.YES, "told"])
-    )
+    cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": h.items("a")}, "b", h.YES, "told"]))
     cast.run()
     assert codes(cast) == []
 
@@ -285,9 +276,7 @@ def entered_twice(tmp_path, first, second):
     """Cast a loop over ``state.rows`` twice; an agent replaces the list between the two entries."""
     sockets = {
         "Socket-1": h.at("M", ("always", "Socket-2"), parse="json", assign={"rows": "$.rows"}),
-        "Socket-2": h.at(
-            "M", ("always", "Socket-2"), parse="json", foreach={"items": "state.rows"}, advance={}
-        ),
+        "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", foreach={"items": "state.rows"}, advance={}),
     }
     route = {"id": "x", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-1"}
     loops = {"F": {"sockets": ["Socket-2"], "exits": [route]}}
@@ -303,24 +292,18 @@ def test_r67_a_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
 
 def test_r67_entries_that_came_in_behind_the_cursor_are_never_worked_on(tmp_path):
     cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
-    assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [
-        ("never-worked-on", "Socket-2", "1")
-    ]
+    assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [("never-worked-on", "Socket-2", "1")]
     assert "c (1) was never worked on: the list was replaced behind its cursor" in str(cast.now.warnings[0])
 
 
 @pytest.mark.parametrize("second", [["a", "b"], ["a"]])
 def test_r67_a_list_whose_entries_were_worked_on_has_no_such_warning(tmp_path, second):
     warnings = entered_twice(tmp_path, ["a", "b"], second).now.warnings
-    assert {one.code for one in warnings} <= {
-        "same-again"
-    }  # which is about the agent that gives the list again
+    assert {one.code for one in warnings} <= {"same-again"}  # which is about the agent that gives the list again
 
 
 @settings(max_examples=40)
-@given(
-    first=st.lists(st.sampled_from("abc"), max_size=4), second=st.lists(st.sampled_from("abc"), max_size=4)
-)
+@given(first=st.lists(st.sampled_from("abc"), max_size=4), second=st.lists(st.sampled_from("abc"), max_size=4))
 def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(first, second):
     with TemporaryDirectory() as folder:
         cast = entered_twice(Path(folder), first, second)

@@ -21,9 +21,7 @@ from materia_nb.engine.events import (
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 
-CALL = ToolCall(
-    id="c1", tool="bash", args={"command": "ls"}, round=2, said="look", result="a", ok=False, seconds=1.5
-)
+CALL = ToolCall(id="c1", tool="bash", args={"command": "ls"}, round=2, said="look", result="a", ok=False, seconds=1.5)
 VALUES = {
     "str": "text",
     "int": 3,

@@ -70,9 +70,7 @@ def test_nothing_but_the_fold_makes_a_session(tmp_path, only_the_fold):
 
 
 def test_what_travels_with_an_event_is_what_the_fold_finds_by_itself():
-    cast = Folded(retry_loop()).answers(
-        items("a", "b"), "built", say(satisfied=False), "again", say(satisfied=True)
-    )
+    cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=False), "again", say(satisfied=True))
     assert again(cast) == cast.session
     assert cast.events[-1].transition is not None
 
@@ -191,9 +189,7 @@ def test_a_result_takes_the_place_of_the_call_that_was_told_when_it_began():
     assert [one.result for one in cast.session.calls] == ["done", None]
     cast.do(decide.fail, Failure("agent_error", "gone", "A"), 0).do(decide.recast)
     cast.do(decide.called, call)
-    assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], (
-        "the visit keeps both turns"
-    )
+    assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
 def test_a_recast_leaves_its_turns_behind_and_a_revival_does_not():

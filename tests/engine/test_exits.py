@@ -84,9 +84,7 @@ def test_r16_routes_of_another_member_do_not_count():
         "Check": at("P", edge("Do"), advance={}),
         **TARGETS,
     }
-    play = Play(
-        config(sockets, {"L": loop("Do", "Check", exits=[exit_route("Do", A, "Any")])}), items("a"), "x", "y"
-    )
+    play = Play(config(sockets, {"L": loop("Do", "Check", exits=[exit_route("Do", A, "Any")])}), items("a"), "x", "y")
     assert play.at == "complete"
 
 
@@ -225,26 +223,16 @@ def derived(exits=None, answer=YES, legacy=None, **check):
         **TARGETS,
     }
     more = {} if legacy is None else {"exit": legacy}
-    return Play(
-        config(sockets, {"L": loop("Build", "Check", exits=exits, **more)}), items("one"), "x", answer
-    )
+    return Play(config(sockets, {"L": loop("Build", "Check", exits=exits, **more)}), items("one"), "x", answer)
 
 
-@pytest.mark.parametrize(
-    "conditions, when", [([S], S), ([N], N), ([A], A), ([S, A], A), ([S, N], A), ([S, N, A], A)]
-)
+@pytest.mark.parametrize("conditions, when", [([S], S), ([N], N), ([A], A), ([S, A], A), ([S, N], A), ([S, N, A], A)])
 def test_r15_exits_give_their_source_an_advance(conditions, when):
     play = derived([exit_route("Check", condition, TARGET[condition]) for condition in conditions], NO)
     fact = play.decision.advance
     assert (fact.when, fact.cursor, fact.derived, fact.moved) == (when, "workItemIndex", True, when != S)
     assert play.at == (
-        "Build"
-        if when == S
-        else TARGET[N]
-        if N in conditions
-        else TARGET[A]
-        if A in conditions
-        else "complete"
+        "Build" if when == S else TARGET[N] if N in conditions else TARGET[A] if A in conditions else "complete"
     )
 
 
@@ -265,9 +253,7 @@ def test_r15_the_legacy_exit_replaces_a_route_of_the_same_condition():
     legacy = {"from": "Check", "when": "satisfied", "to": "Good"}
     play = derived([exit_route("Check", S, "Any"), exit_route("Check", N, "Bad")], YES, legacy)
     assert play.at == "Good"
-    assert [look.route for look in play.decision.looks if look.matched] == [
-        "loop-exit:L:exit:Check:satisfied"
-    ]
+    assert [look.route for look in play.decision.looks if look.matched] == ["loop-exit:L:exit:Check:satisfied"]
 
 
 def test_r15_a_guarded_legacy_exit_makes_its_source_json():

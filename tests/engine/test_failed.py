@@ -121,9 +121,7 @@ def test_a_failure_that_a_utility_reports_takes_the_edge_and_its_item_is_not_don
 
 
 def test_the_budget_stops_a_cast_whose_visits_fail():
-    document = tried(
-        edge("Try", "failed"), materia="P", budget={"maxTokens": 10}, limits={"repairAttempts": 0}
-    )
+    document = tried(edge("Try", "failed"), materia="P", budget={"maxTokens": 10}, limits={"repairAttempts": 0})
     play = Play(document)
     play.answer("no", tokens=11)
     assert play.failure == "budget"

@@ -147,9 +147,7 @@ def test_r22_nothing_is_captured_when_the_item_advanced_in_that_step():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),
-        "Check": asks(
-            edge("Do", "not_satisfied"), edge("Do", "satisfied"), advance={"when": "not_satisfied"}
-        ),
+        "Check": asks(edge("Do", "not_satisfied"), edge("Do", "satisfied"), advance={"when": "not_satisfied"}),
     }
     play = Play(config(sockets, {"L": loop("Do", "Check")}), items("a", "b"), "x", no("next, please"))
     assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
@@ -288,7 +286,5 @@ def test_what_was_handed_on_for_an_item_goes_with_it_and_is_gone_with_it(origins
     assert (entry.item[1], entry.text) == (0, "a is good")
     old = cast.state.data["workItems"]
     new = [{"title": "new", "context": "n"} if origin is None else dict(old[origin]) for origin in origins]
-    made = lay_out(
-        cast.rules, cast.state, {**cast.state.data, "workItems": new}, {"workItems": ListEdit(origins)}
-    )
+    made = lay_out(cast.rules, cast.state, {**cast.state.data, "workItems": new}, {"workItems": ListEdit(origins)})
     assert [one.item[1] for one in made.state.handoffs.entries if one.item is not None] == kept

@@ -154,11 +154,7 @@ class Played:
             value = {"workItems": self.items(self.rng.randint(0, 5))}
         self.keep(decide.answer(self.rules, self.session, decide.Answer(json.dumps(value)), 0))
         fact = self.session.steps[-1].decision.advance if self.session.steps[-1].decision else None
-        if (
-            fact is not None
-            and fact.moved
-            and any(walk.iterator.cursor == fact.cursor for walk in self.walks())
-        ):
+        if fact is not None and fact.moved and any(walk.iterator.cursor == fact.cursor for walk in self.walks()):
             self.advanced[fact.cursor, self.listed[fact.before]["title"]] += 1
 
     def within(self, item):
@@ -187,9 +183,7 @@ class Played:
             new[0]["context"] = "changed"
         renamed = {}
         if origins is not None:
-            renamed = {
-                old[place]["title"]: new[n]["title"] for n, place in enumerate(places) if place is not None
-            }
+            renamed = {old[place]["title"]: new[n]["title"] for n, place in enumerate(places) if place is not None}
         before = self.session
         try:
             if self.path == "workItems":
@@ -274,9 +268,7 @@ class Played:
         if self.state.status == "failed":
             return
         named = {
-            (one.item, one.message)
-            for one in find_warnings(self.rules, self.session)
-            if one.code == "never-worked-on"
+            (one.item, one.message) for one in find_warnings(self.rules, self.session) if one.code == "never-worked-on"
         }
         for walk in self.walks():
             cursor = walk.iterator.cursor
@@ -302,9 +294,7 @@ def play(kind, seed):
             if played.edit():
                 made += 1
                 played.check()
-                undone = evolve.fold(
-                    played.rules, played.session, decide.undo(played.rules, played.session, 0)
-                )
+                undone = evolve.fold(played.rules, played.session, decide.undo(played.rules, played.session, 0))
                 assert undone._replace(steps=before.steps) == before
                 assert [*undone.steps] == [*before.steps]
                 continue
@@ -350,9 +340,7 @@ def at_c(tmp_path):
     ],
 )
 @pytest.mark.parametrize("guess", [True, False])
-def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(
-    at_c, given, worked_on, laid_out, guess
-):
+def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(at_c, given, worked_on, laid_out, guess):
     before = len(at_c.route)
     places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
     said = at_c.edit.items(h.items(*given), None if guess else places)
@@ -426,9 +414,7 @@ def test_r45_r46_items_that_a_person_adds_too_late_are_named(tmp_path):
     cast.edit.items(h.items(*"abX"))
     assert cast.now.standings == ["done", "done", "open"]
     cast.run()
-    assert [(one.code, one.item, one.socket) for one in cast.now.warnings] == [
-        ("never-worked-on", "WI-3", "Socket-2")
-    ]
+    assert [(one.code, one.item, one.socket) for one in cast.now.warnings] == [("never-worked-on", "WI-3", "Socket-2")]
     assert cast.now.standings == ["done", "done", "skipped"]
 
 
@@ -506,16 +492,12 @@ def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path)
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json")}
     loops = {}
     for n in range(2, count + 2):
-        sockets[f"Socket-{n}"] = h.at(
-            "Check", (("always"), f"Socket-{n}"), parse="json", advance={"when": "always"}
-        )
+        sockets[f"Socket-{n}"] = h.at("Check", (("always"), f"Socket-{n}"), parse="json", advance={"when": "always"})
         target = f"Socket-{n + 1}" if n <= count else "end"
         loops[f"part{n}"] = {
             "sockets": [f"Socket-{n}"],
             "iterator": {"items": "state.workItems", "as": "workItem", "cursor": "shared"},
-            "exits": [
-                {"id": f"e{n}", "from": f"Socket-{n}", "condition": "always", "targetSocketId": target}
-            ],
+            "exits": [{"id": f"e{n}", "from": f"Socket-{n}", "condition": "always", "targetSocketId": target}],
         }
     document = h.config(sockets, {"Plan": h.agent(generator=True), "Check": h.agent()}, loops)
     answers = {"Plan": lambda: json.dumps({"workItems": h.items("a", "b")}), "Check": lambda: h.YES}
@@ -523,7 +505,5 @@ def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path)
     cast.run(steps=1)
     assert status_lines(cast.now)[0] == "T: ready after 1 step (34 loops not begun)"
     cast.run()
-    assert (
-        status_lines(cast.now)[0] == "T: complete after 3 steps (loop part2: 2 of 2 done, 33 loops not begun)"
-    )
+    assert status_lines(cast.now)[0] == "T: complete after 3 steps (loop part2: 2 of 2 done, 33 loops not begun)"
     assert set(loop_progress(cast.now).values()) == {(2, 2), (0, 2)}

@@ -244,9 +244,7 @@ def test_r14_the_list_is_measured_after_this_steps_own_changes():
     grow = at("W", edge("Walk"), foreach={"items": "rows"}, advance={})
     document = config(
         {"Rows": at("U", edge("Walk")), "Walk": grow},
-        materia={
-            "W": {"type": "utility", "command": ["true"], "parse": "json", "assign": {"rows": "$.rows"}}
-        },
+        materia={"W": {"type": "utility", "command": ["true"], "parse": "json", "assign": {"rows": "$.rows"}}},
     )
     play = Play(document, say(state={"rows": [1]}), say(rows=[1, 2]), say(rows=[1]))
     assert (play.at, play.sockets) == ("complete", ["Rows", "Walk", "Walk"])
@@ -309,9 +307,7 @@ def test_r17_follow_up_of_the_replaced_items_is_gone():
 def test_r17_leaving_by_an_ordinary_edge_keeps_the_cursor():
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
-        "Build": asks(
-            edge("Build", "satisfied"), edge("Aside", "not_satisfied"), advance={"when": "satisfied"}
-        ),
+        "Build": asks(edge("Build", "satisfied"), edge("Aside", "not_satisfied"), advance={"when": "satisfied"}),
         "Aside": at("P", edge("Build")),
     }
     play = Play(config(sockets, {"L": loop("Build")}), items("a", "b"), YES, NO, "x")

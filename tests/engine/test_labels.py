@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from materia_nb.engine.labels import Label, as_listed, relabelled
+from materia_nb.engine.conversation import Label, as_listed, relabelled
 from materia_nb.errors import MateriaError
 
 NOTHING = {"name": None, "tag": (), "untag": (), "note": None, "verdict": None, "by": "Ana"}

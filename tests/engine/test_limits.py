@@ -6,7 +6,7 @@ import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
 from materia_nb.engine import entering, outputs, recovery
-from materia_nb.engine.limits import edges_used, limits_of
+from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 
@@ -340,9 +340,7 @@ def test_what_is_used_of_each_limit_and_what_reviving_adds():
     play.go("no object", "nor this")
     assert play.at == "repair_exhausted"
     again = recovery.revive(play.rules, play.state).state
-    assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}[
-        "repairs of one visit"
-    ] == (2, 2)
+    assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}["repairs of one visit"] == (2, 2)
 
 
 def test_rounds_of_an_item_are_counted_where_no_edge_bounds_them():

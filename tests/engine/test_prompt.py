@@ -115,9 +115,7 @@ def test_r31_values_are_not_expanded_again():
     assert filled("{{tpl}} {{lastOutput}} {{s}}") == "{{request}} said {{request}} text"
 
 
-@pytest.mark.parametrize(
-    "text", ["{{}}", "{{ }}", "{{\n}}", "{s}", "{{s}", "{{a}b}}", "}}{{", "no variables", ""]
-)
+@pytest.mark.parametrize("text", ["{{}}", "{{ }}", "{{\n}}", "{s}", "{{s}", "{{a}b}}", "}}{{", "no variables", ""])
 def test_r31_what_is_no_variable_stays(text):
     assert filled(text) == text
 
@@ -165,9 +163,7 @@ def test_parts_are_in_order_and_only_those_that_apply():
     materia = {"D": agent("Do {{item.title}} for {{request}}.")}
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
-        "Do": asks(
-            edge("Do", "not_satisfied"), edge("Do", "satisfied"), materia="D", advance={"when": "satisfied"}
-        ),
+        "Do": asks(edge("Do", "not_satisfied"), edge("Do", "satisfied"), materia="D", advance={"when": "satisfied"}),
     }
     play = Play(config(sockets, {"L": loop("Do")}, materia=materia), request="R")
     assert list(parts(play)) == ["request", "place", "task", "return"]

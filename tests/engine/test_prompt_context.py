@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, items, loop, say
 from materia_nb.engine import entering
-from materia_nb.engine.prompt_context import CONTEXTS_CHARS, HANDOFFS_INSIDE
-from materia_nb.engine.prompt_parts import (
+from materia_nb.engine.followup import (
     OUTPUT_HEAD,
     OUTPUT_TAIL,
     STATE_CHARS,
@@ -19,6 +18,7 @@ from materia_nb.engine.prompt_parts import (
     middle,
     state_json,
 )
+from materia_nb.engine.prompt_context import CONTEXTS_CHARS, HANDOFFS_INSIDE
 from materia_nb.loadout import check_config
 from materia_nb.loadout.graph import CAST_CONTEXTS
 
@@ -418,27 +418,17 @@ def test_what_gives_way_leaves_request_task_and_form_whole():
 
 
 def test_inside_an_item_a_prompt_does_not_grow_with_the_list():
-    sizes = [
-        len(Play(retry(), items(*[f"item {n:04}" for n in range(count)])).prompt.text) for count in (12, 400)
-    ]
+    sizes = [len(Play(retry(), items(*[f"item {n:04}" for n in range(count)])).prompt.text) for count in (12, 400)]
     assert sizes[1] - sizes[0] < 60
 
 
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(max_size=30)
-    | st.integers(1_900, 9_000).map("\n".__mul__)
-)
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=30) | st.integers(1_900, 9_000).map("\n".__mul__)
 VALUES = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text(max_size=9), inner, max_size=40),
     max_leaves=60,
 )
-STATES = st.dictionaries(
-    st.sampled_from(["workItems", "context", "a", "b", "", "…"]), VALUES, min_size=1, max_size=6
-)
+STATES = st.dictionaries(st.sampled_from(["workItems", "context", "a", "b", "", "…"]), VALUES, min_size=1, max_size=6)
 
 
 def strings(value):

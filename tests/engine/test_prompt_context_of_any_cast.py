@@ -66,9 +66,7 @@ def documents(draw):
     for socket in made["loadouts"]["T"]["sockets"].values():
         texts = ["$", "lastOutput"] if socket.get("parse") != "json" else ["$.note"]
         if "assign" in socket:
-            socket["assign"] = {
-                path: draw(st.sampled_from(texts)) for path in socket["assign"] if path != "rows"
-            }
+            socket["assign"] = {path: draw(st.sampled_from(texts)) for path in socket["assign"] if path != "rows"}
     made["limits"]["promptCharacters"] = draw(st.sampled_from([60_000, 12_000, 4_000]))
     made["limits"]["maxEdgeTraversals"] = 6
     made.pop("budget", None)
@@ -147,9 +145,7 @@ class PromptContext:
             if isinstance(said, dict):
                 at = step.after.at if step.after is not None else self.state.at
                 title = None if at is None or at.item is None else title_of(at.item)
-                self.said.append(
-                    Said(step.number, step.socket, title, said.get("satisfied"), said.get("context", ""))
-                )
+                self.said.append(Said(step.number, step.socket, title, said.get("satisfied"), said.get("context", "")))
 
     def edit(self):
         """Change the list, set a value, set the handoffs, correct the output, go back."""
@@ -181,10 +177,7 @@ class PromptContext:
         places = [place for place in range(len(old)) if rng.random() < 0.8]
         for _ in range(rng.choice([0, 1, 2])):
             places.insert(rng.randint(0, len(places)), None)
-        new = [
-            self.items(1)[0] if place is None else dict(whole_floats_as_integers(old[place]))
-            for place in places
-        ]
+        new = [self.items(1)[0] if place is None else dict(whole_floats_as_integers(old[place])) for place in places]
         renamed = None
         if new and rng.random() < 0.3:
             at = rng.randrange(len(new))
@@ -192,9 +185,7 @@ class PromptContext:
             new[at] = {"title": renamed[1], "context": self.value("c", 300)}
         self.keep(decide.edit_items(self.rules, self.session, new, places, 0, abandon=rng.random() < 0.3))
         if renamed:
-            self.said = [
-                one._replace(title=renamed[1]) if one.title == renamed[0] else one for one in self.said
-            ]
+            self.said = [one._replace(title=renamed[1]) if one.title == renamed[0] else one for one in self.said]
 
     # -- what must hold
 

@@ -176,9 +176,7 @@ def test_aborting_anywhere_can_be_taken_back(document, seed, when):
 def test_a_transition_that_does_not_fit_is_one_clear_error(document, status):
     rules = rules_of(document)
     state = entering.begin(rules, "r")._replace(status=status)
-    fitting = {"ready": {"enter"}, "failed": {"recast", "revive"}, "aborted": {"recast", "revive"}}.get(
-        status, set()
-    )
+    fitting = {"ready": {"enter"}, "failed": {"recast", "revive"}, "aborted": {"recast", "revive"}}.get(status, set())
     calls = {
         "enter": lambda: entering.enter(rules, state),
         "output": lambda: outputs.output(rules, state, "x"),

@@ -14,9 +14,7 @@ CHAIN = config({"A": asks(edge("B", "satisfied"), edge("A", "not_satisfied")), "
 
 
 def stopped(play, kind="agent_error"):
-    return recovery.fail(
-        play.rules, play.state, Failure(kind, "it broke", play.visit.socket, "mend it")
-    ).state
+    return recovery.fail(play.rules, play.state, Failure(kind, "it broke", play.visit.socket, "mend it")).state
 
 
 def test_a_turn_that_was_cut_short_waits_again_as_it_was():
@@ -35,9 +33,7 @@ def test_where_no_turn_of_an_agent_was_cut_short_there_is_nothing_to_send(how):
         play.go(say(satisfied=True))
         state = stopped(play, "utility_exit")
     elif how == "limit":
-        play = Play(
-            config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad"
-        )
+        play = Play(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad")
         state = play.state
     else:
         state = play.state._replace(status="aborted", at=None) if how == "never entered" else play.state
@@ -80,9 +76,7 @@ def test_a_recast_begins_the_visit_anew_and_takes_back_a_consent():
 
 
 def test_a_revival_after_the_last_repair_asks_for_another_with_what_was_wrong():
-    play = Play(
-        config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad"
-    )
+    play = Play(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad")
     step = recovery.revive(play.rules, play.state)
     assert (step.state.status, step.state.at.mode, step.state.at.repairs) == ("waiting", "repair", 1)
     assert "bad" in next(part.text for part in step.prompt.parts if part.name == "repair")

@@ -26,9 +26,7 @@ def test_a_sparse_answer_is_repaired_as_often_as_the_limit_says_and_then_the_cas
     cast = cast_of(attempts=attempts).answers(*["not json"] * (attempts + 1))
     starts, retries = of_type(cast, ev.RecoveryStart), of_type(cast, ev.RecoveryRetry)
     assert [(one.attempt, one.max_attempts) for one in starts] == [(n + 1, attempts) for n in range(attempts)]
-    assert [(one.attempt, one.max_attempts) for one in retries] == [
-        (n + 1, attempts) for n in range(attempts)
-    ]
+    assert [(one.attempt, one.max_attempts) for one in retries] == [(n + 1, attempts) for n in range(attempts)]
     assert {one.validation_kind for one in starts} <= {"json_parse"}
     (exhausted,) = of_type(cast, ev.RecoveryExhausted)
     assert exhausted.attempt == attempts

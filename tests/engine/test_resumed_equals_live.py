@@ -113,9 +113,7 @@ COMMANDS = {
     "answer": lambda cast, n: cast.approvals.answer("the second one"),
     "approve": lambda cast, n: cast.approvals.approve(),
     "deny": lambda cast, n: cast.approvals.deny("not now"),
-    "decide": lambda cast, n: cast.approvals.decide(
-        satisfied=bool(n % 2), target=(None, "Socket-2", "end")[n % 3]
-    ),
+    "decide": lambda cast, n: cast.approvals.decide(satisfied=bool(n % 2), target=(None, "Socket-2", "end")[n % 3]),
     "budget": lambda cast, n: cast.edit.budget(n * 3 if n % 4 else None),
     "label": lambda cast, n: cast.labels.add(
         n % 4 or None,
@@ -154,9 +152,7 @@ def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, assign
         lines = read_journal(cast.run_dir / "events.jsonl").lines
         folded = list(folds(cast, lines))
         for count, session in dict(cast.seen).items():
-            read = read_session(
-                cast.runner.rules, lines[:count], lambda name: (cast.run_dir / name).read_text()
-            )
+            read = read_session(cast.runner.rules, lines[:count], lambda name: (cast.run_dir / name).read_text())
             assert read.session == folded[count - 1] == session, (count, lines[count - 1].type)
             assert (read.messages, read.differences) == ([], [])
         (entry,) = list_casts(cast.run_dir.parent)

@@ -86,9 +86,7 @@ def test_the_files_of_a_step_are_those_behind_it_and_at_the_start_those_before_t
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
-    steps = (
-        Steps().adding(first._replace(files=StepFiles("start", "one"))).adding(second._replace(files=None))
-    )
+    steps = Steps().adding(first._replace(files=StepFiles("start", "one"))).adding(second._replace(files=None))
     assert [files_after(session._replace(steps=steps), number) for number in (0, 1, 2)] == [
         "start",
         "one",

@@ -32,9 +32,7 @@ def assigned(output, *pairs, before=None):
 
 
 def test_r10_a_utilitys_state_is_merged_shallowly():
-    data = after(
-        [say(state={"a": {"x": 1}, "b": 1}), say(state={"a": {"y": 2}, "c": None})], at("U"), at("U")
-    ).data
+    data = after([say(state={"a": {"x": 1}, "b": 1}), say(state={"a": {"y": 2}, "c": None})], at("U"), at("U")).data
     assert data == {"a": {"y": 2}, "b": 1, "c": None}
 
 
@@ -95,9 +93,7 @@ def test_r10_a_blank_context_adds_nothing(context):
 
 @pytest.mark.parametrize("before", [None, 3, ["x"], "", "  "])
 def test_r10_a_context_that_is_no_text_is_replaced(before):
-    assert after([say(state={"context": before}), say(context="c")], at("U"), asks()).data == {
-        "context": "[S1 P] c"
-    }
+    assert after([say(state={"context": before}), say(context="c")], at("U"), asks()).data == {"context": "[S1 P] c"}
 
 
 def test_r10_the_patch_comes_before_the_context():
@@ -179,9 +175,7 @@ def test_r11_a_text_socket_reads_itself_as_dollar():
 )
 def test_r11_a_missing_source_leaves_the_target_and_is_noted(source):
     before = (
-        {"l": [5, 6, {}], "text": "t", "v": "old"}
-        if source != "state.l.2"
-        else {"l": [5], "text": "t", "v": "old"}
+        {"l": [5, 6, {}], "text": "t", "v": "old"} if source != "state.l.2" else {"l": [5], "text": "t", "v": "old"}
     )
     first = say(state=before)
     play = Play(config({"A": at("U", edge("B")), "B": at("P", assign={"v": source})}), first, "done")
@@ -198,9 +192,7 @@ def test_r11_item_sources_inside_a_loop():
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Do"), assign={"seen": "item.title", "whole": "item"}, advance={"when": "always"}),
     }
-    play = Play(
-        config(sockets, {"L": {"sockets": ["Do"], "consumes": {"from": "Plan"}}}), items("a", "b"), "x"
-    )
+    play = Play(config(sockets, {"L": {"sockets": ["Do"], "consumes": {"from": "Plan"}}}), items("a", "b"), "x")
     assert (play.data["seen"], play.data["whole"]["context"]) == ("a", "about a")
 
 

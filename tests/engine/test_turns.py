@@ -159,9 +159,7 @@ def test_r20_input_and_output_count_and_refused_turns_too():
 
 def test_r20_the_state_of_the_stopped_step_is_applied():
     sockets = {
-        "Walk": asks(
-            edge("Walk"), assign={"said": "$.context"}, foreach={"items": "l"}, advance={"when": "always"}
-        )
+        "Walk": asks(edge("Walk"), assign={"said": "$.context"}, foreach={"items": "l"}, advance={"when": "always"})
     }
     sockets = {"Rows": at("U", edge("Walk")), **sockets}
     play, _ = budgeted((say(state={"l": [1, 2]}), 0), (say(context="c"), 100), sockets=sockets)
@@ -172,9 +170,7 @@ def test_r20_the_state_of_the_stopped_step_is_applied():
 
 
 def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
-    play, _ = budgeted(
-        (YES, 100), sockets={"Ask": asks(edge("Good", "satisfied"), edge("end")), "Good": at("P")}
-    )
+    play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Good", "satisfied"), edge("end")), "Good": at("P")})
     with pytest.raises(MateriaError, match="100 tokens"):
         play.revive()
     play.state = recovery.set_budget(play.state, max_tokens=150)
@@ -237,9 +233,7 @@ def test_an_invalid_final_is_repaired_then_fails():
     play.go("no json")
     assert (play.visit.mode, names(play.prompt.parts)) == ("repair", ["repair", "return"])
     assert play.go("no json").at == "repair_exhausted"
-    assert names(play.revive().prompt.parts) == ["repair", "return"], (
-        "in the conversation that has the drafts"
-    )
+    assert names(play.revive().prompt.parts) == ["repair", "return"], "in the conversation that has the drafts"
     assert play.go("{}").at == "Next"
 
 

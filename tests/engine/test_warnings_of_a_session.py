@@ -11,10 +11,7 @@ from materia_nb.engine.cast_warnings import FEWER, find_warnings, hollow_fields,
 
 def said(cast):
     """The warnings once the cast is complete, by code, with what they are about."""
-    return {
-        one.code: (one.socket, one.step, one.item, one.message)
-        for one in find_warnings(cast.rules, cast.session)
-    }
+    return {one.code: (one.socket, one.step, one.item, one.message) for one in find_warnings(cast.rules, cast.session)}
 
 
 def test_nothing_is_odd_about_a_cast_that_is_under_way():
@@ -37,9 +34,7 @@ def test_what_is_said_again_of_the_same_item_is_a_repetition_and_of_another_is_n
     cast.answers(items("a", "b"), "built", say(satisfied=False, context="too long"), "built")
     assert [step.number for step in repeats(cast.rules, cast.session)] == [4]
     cast.answers(say(satisfied=True), "built")
-    assert [step.number for step in repeats(cast.rules, cast.session)] == [4], (
-        "of the other item it is the first time"
-    )
+    assert [step.number for step in repeats(cast.rules, cast.session)] == [4], "of the other item it is the first time"
 
 
 def test_the_latest_step_repeats_where_it_is_among_those_that_do():

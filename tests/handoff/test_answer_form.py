@@ -106,13 +106,9 @@ def test_a_filled_in_form_is_accepted(name):
             text = text.replace(word, value)
         answer = json.loads(text)
         if name != "sparse" and wanted.sources:
-            answer["plan"] = (
-                "first this"  # an assignment reads it; the form of the protocol has no place for it
-            )
+            answer["plan"] = "first this"  # an assignment reads it; the form of the protocol has no place for it
         written = (
-            f"```agent_contract_handoff\n{json.dumps(answer)}\n```"
-            if name == "agent-contract"
-            else json.dumps(answer)
+            f"```agent_contract_handoff\n{json.dumps(answer)}\n```" if name == "agent-contract" else json.dumps(answer)
         )
         reading = spoken.read(written, wanted, facts)
         assert reading.accepted, reading.issues
@@ -122,9 +118,7 @@ def test_a_filled_in_form_is_accepted(name):
 def test_a_field_with_a_placeholder_of_the_form_is_named(name):
     spoken, wanted = protocol(name), wants(satisfied=True)
     filled = line_of(spoken.form(wanted, TurnFacts(agent_id="a1b2c3d4e")))
-    left = {"sparse": "<notes for the next agent>", "envelope": "<why>", "agent-contract": "<what is next>"}[
-        name
-    ]
+    left = {"sparse": "<notes for the next agent>", "envelope": "<why>", "agent-contract": "<what is next>"}[name]
     for word, value in {**FILLED, STATUS: "COMPLETE"}.items():
         filled = filled if word == left else filled.replace(word, value)
     text = f"```agent_contract_handoff\n{filled}\n```" if name == "agent-contract" else filled
@@ -137,9 +131,7 @@ def test_dots_and_words_like_placeholders_are_not_an_answer(text):
     assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
 
 
-@pytest.mark.parametrize(
-    "text", ["....", "wait...", "<5 ms on average", "<stdin>", "<img src='x'>", "<b>so</b> it is"]
-)
+@pytest.mark.parametrize("text", ["....", "wait...", "<5 ms on average", "<stdin>", "<img src='x'>", "<b>so</b> it is"])
 def test_work_that_looks_like_a_form_is_an_answer(text):
     assert not list(form_words({"a": [text]}, ()))
 

@@ -95,9 +95,7 @@ def test_2_anything_else_is_not_a_block(text):
 
 
 def test_2_backticks_are_written_as_escapes():
-    assert contract_fields.contract_in('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {
-        "a": "```"
-    }
+    assert contract_fields.contract_in('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
 
 
 def test_2_a_contract_that_is_an_object_already_may_not_be_too_deep():
@@ -251,9 +249,7 @@ def test_8_an_unfinished_loop_continues_and_is_not_malformed():
     assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
     assert (reading.accepted, reading.satisfied, reading.action) == (True, False, "route")
     assert reading.memory == {"plan_status": "IN_PROGRESS", "in_progress": 1}
-    assert CON.status_sections([reading]) == [], (
-        "its status is not recorded, so the way of the visit does not have it"
-    )
+    assert CON.status_sections([reading]) == [], "its status is not recorded, so the way of the visit does not have it"
     assert CON.status_sections([reading, read(CONTRACT)])[0].statuses.taken == ("COMPLETE",)
     assert read(contract(loop_state=loop, agent_status__pending_steps=None)).action == "reissue"
 
@@ -283,9 +279,7 @@ def test_3_hostile_values_in_optional_fields(name):
             {"iteration": value},
             {"contract": value, "payload": value},
         ):
-            reading = contract_protocol.examine(
-                {**CONTRACT, name: held}, FREE, TurnFacts(assignment=given)
-            ).reading
+            reading = contract_protocol.examine({**CONTRACT, name: held}, FREE, TurnFacts(assignment=given)).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
             contract_fields.Contract({name: held})
 
@@ -375,14 +369,12 @@ def test_11_an_illegal_status_is_reported_with_the_other_issues_r58():
     reading = read(value, memory={"plan_status": "BLOCKED"})
     assert codes(reading.issues) == ["ILLEGAL_TRANSITION:BLOCKED->COMPLETE", "OPEN_GAPS"]
     assert reading.action == "reissue"
-    assert codes(
-        read(contract(agent_status__plan_status="ODD"), memory={"plan_status": "BLOCKED"}).issues
-    ) == ["PLAN_STATUS:ODD"]
+    assert codes(read(contract(agent_status__plan_status="ODD"), memory={"plan_status": "BLOCKED"}).issues) == [
+        "PLAN_STATUS:ODD"
+    ]
 
 
-@pytest.mark.parametrize(
-    "memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}]
-)
+@pytest.mark.parametrize("memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}])
 def test_11_a_memory_in_another_format_is_ignored(memory):
     assert contract_fields.remembered(memory) in (
         contract_fields.StatusRecord(),
@@ -484,10 +476,7 @@ def test_14_gaps_are_work_items_only_in_a_generator():
     titles = [one["title"] for one in read(both, wanted(GENERATOR, generator=True)).work_items]
     assert titles == ["first", "second", '{"third":1}', "third"]
     helped = changed(value, {"consolidation_report": FULL})
-    assert (
-        read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"]
-        == "how\nNext best agent: developer"
-    )
+    assert read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"] == "how\nNext best agent: developer"
 
 
 def test_14_a_reading_with_too_large_numbers_is_valid_json():
@@ -520,9 +509,7 @@ def test_9_malformed_suggestions_are_skipped_with_a_warning():
     given = [{"description": "d", "body": "b", "type": "weird"}, {"description": "x"}, 3]
     reading = read(contract(memorialize_suggestions=given), agent_id=OWN_ID)
     assert reading.accepted
-    assert [one.split(":")[0] for one in reading.notes] == [
-        f"memorialize_suggestions[{place}]" for place in range(3)
-    ]
+    assert [one.split(":")[0] for one in reading.notes] == [f"memorialize_suggestions[{place}]" for place in range(3)]
     assert read(contract(memorialize_suggestions=[]), agent_id=OWN_ID).notes == ()
 
 
@@ -536,9 +523,7 @@ def test_a_wrong_agent_id_is_only_noted():
 
 @pytest.mark.parametrize("sends_back, action, satisfied", [(True, "route", False), (False, "reissue", None)])
 def test_unfinished_work_follows_an_edge_back_or_is_continued(sends_back, action, satisfied):
-    failing = contract(
-        agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
-    )
+    failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     shape = replace(FREE, sends_back=sends_back)
     reading = CON.read(block(failing), shape)
     assert (reading.action, reading.satisfied, reading.accepted) == (action, satisfied, True)

@@ -140,9 +140,7 @@ def kept(stored, update, merged):
 
 
 objects = st.dictionaries(st.sampled_from("abc") | st.just("name"), json_values, max_size=4)
-named = st.lists(
-    st.fixed_dictionaries({"name": st.sampled_from("xy")}, optional={"p": json_values}), max_size=3
-)
+named = st.lists(st.fixed_dictionaries({"name": st.sampled_from("xy")}, optional={"p": json_values}), max_size=3)
 documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | named, max_size=3)
 
 
@@ -204,6 +202,6 @@ def test_10_hostile_updates_change_nothing_without_write_access(clause):
 
 
 def test_10_a_section_that_is_not_an_object_is_replaced():
-    assert runtime_rules.apply_updates(
-        {"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]
-    ).document == {"s": {"a": 1}}
+    assert runtime_rules.apply_updates({"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]).document == {
+        "s": {"a": 1}
+    }

@@ -259,9 +259,7 @@ def test_8_blocked_pauses_for_help_with_the_reason():
 
 def test_8_a_review_without_a_verdict_goes_back_if_every_edge_is_guarded():
     value = envelope(status="UNVERIFIED")
-    guarded = wanted(
-        {"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]}
-    )
+    guarded = wanted({"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]})
     mixed = wanted({"parse": "json", "edges": [edge("end", "satisfied"), edge("end")]})
     assert read(value, guarded).satisfied is False
     assert read(value, mixed).satisfied is None
@@ -325,9 +323,7 @@ def test_5_the_form_has_the_fields_of_every_envelope():
     ):  # fmt: skip
         assert word in told
     assert "work item" not in told
-    assert "work item" in ENV.ask(
-        wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
-    )
+    assert "work item" in ENV.ask(wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True))
 
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])

@@ -78,9 +78,7 @@ def test_r5_a_whole_text_that_is_json_but_no_object_is_refused(text):
     assert "not an object" in refused(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", "null", '{"a":1} x', 'x {"a":1}', '```\n{"a":1}\n```', "\ufeff{}", '{"a":1}{}']
-)
+@pytest.mark.parametrize("text", ["[]", "null", '{"a":1} x', 'x {"a":1}', '```\n{"a":1}\n```', "\ufeff{}", '{"a":1}{}'])
 def test_r6_a_utility_writes_one_object_and_nothing_else(text):
     refused(text, utility_object)
 

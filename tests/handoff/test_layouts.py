@@ -73,9 +73,7 @@ def test_an_envelope_is_shown_with_its_worst_concern_first_and_the_files_that_ar
 @pytest.mark.parametrize("can_help, words", [(True, ["yes"]), (False, ["no"]), (None, [])])
 def test_the_benefit_of_another_round_is_shown_if_it_is_known(can_help, words):
     routing = {"recommendation": "LOOP", "reason": "r"}
-    value = envelope(
-        routing=routing if can_help is None else {**routing, "can_further_iteration_help": can_help}
-    )
+    value = envelope(routing=routing if can_help is None else {**routing, "can_further_iteration_help": can_help})
     _, rows, _ = shown("envelope", value)["envelope"]
     assert [text for name, text in rows if name == "another round helps"] == words
 
@@ -118,15 +116,11 @@ def test_a_contract_is_shown_with_its_steps_requests_and_suggestions():
     headers, rows, lines = found["evidence"]
     assert headers == ("list", "entry")
     assert rows == (("files_checked", Pointer("a.py", "/there/a.py")), ("key_outputs", "it works"))
-    assert lines == (
-        "empty: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",
-    )
+    assert lines == ("empty: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",)
 
 
 def test_empty_lists_of_evidence_are_named():
-    lists = [
-        name for name, given in CONTRACT["evidence_report"].items() if isinstance(given, list) and not given
-    ]
+    lists = [name for name, given in CONTRACT["evidence_report"].items() if isinstance(given, list) and not given]
     full = contract(**{f"evidence_report__{name}": ["x"] for name in lists})
     assert shown("agent-contract", full)["evidence"][2] == ()
     assert shown("agent-contract", contract(evidence_report__key_outputs=[]))["evidence"][:2] == ((), ())

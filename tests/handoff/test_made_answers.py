@@ -121,8 +121,6 @@ def test_a_refused_answer_lists_its_issues_up_to_a_limit():
     assert (str(one.where), one.hint, one.kind) == ("$.a", "mend it", "refused_answer")
     issues = [Issue(f"$.a{number}", "It is bad.", "mend it") for number in range(42)]
     lines = str(RefusedAnswer("It was not taken.", issues)).splitlines()
-    assert [line for line in lines if "$.a" in line] == [
-        f"  $.a{n}: It is bad. Fix: mend it." for n in range(40)
-    ]
+    assert [line for line in lines if "$.a" in line] == [f"  $.a{n}: It is bad. Fix: mend it." for n in range(40)]
     assert lines[-1] == "  and 2 more issues"
     assert "more of this sort" not in str(RefusedAnswer("It was not taken.", issues[:40]))

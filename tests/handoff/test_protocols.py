@@ -62,9 +62,7 @@ def test_a_megabyte_of_anything_is_answered(name, unit):
         assert not reading.accepted
 
 
-@pytest.mark.parametrize(
-    "name, text", [("envelope", json.dumps(ENVELOPE)), ("agent-contract", block(CONTRACT))]
-)
+@pytest.mark.parametrize("name, text", [("envelope", json.dumps(ENVELOPE)), ("agent-contract", block(CONTRACT))])
 def test_a_valid_output_behind_a_megabyte_of_prose_is_found(name, text):
     assert protocol(name).read("lorem ipsum " * (MEGABYTE // 12) + text, FREE).accepted
 
@@ -199,9 +197,7 @@ def shouting(offer, tmp_path, value, agent):
 
 
 def test_optional_methods_of_another_protocol_are_used(offer, tmp_path):
-    cast = shouting(
-        offer, tmp_path, "shouting:Thorough", lambda: (tmp_path / "made").write_text("1") and "YES"
-    )
+    cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: (tmp_path / "made").write_text("1") and "YES")
     assert cast.now.engine.last_json == {"word": "YES", "changed": ["made"]}
     assert cast.steps[-1].missing == ("YES.txt",)
     kept = cast.run_dir / "T" / "handoffs" / "Socket_1-M.json"
@@ -345,9 +341,7 @@ def test_an_invalid_envelope_is_asked_for_again(tmp_path):
         prompts.append(prompt)
         return answers[len(prompts) - 1]
 
-    cast = h.start(
-        tmp_path, speaking("envelope"), {"Plan": plan, "Build": lambda: "b", "Review": lambda: "no"}
-    )
+    cast = h.start(tmp_path, speaking("envelope"), {"Plan": plan, "Build": lambda: "b", "Review": lambda: "no"})
     assert cast.run(until="Socket-2") == "until"
     assert "status is none of VERIFIED" in prompts[1]
     assert [item["title"] for item in cast.now.work_items] == ["slow"]

@@ -58,9 +58,7 @@ def test_streams_and_their_indexes_keep_the_order_given():
 
 def test_no_items_means_no_streams():
     assert read({"version": 1, "streams": []}, count=0).accepted
-    assert paths(read({"version": 1, "streams": [stream("a", 0)]}, count=0)) == [
-        f"{AT}.streams.0.workItemIndexes.0"
-    ]
+    assert paths(read({"version": 1, "streams": [stream("a", 0)]}, count=0)) == [f"{AT}.streams.0.workItemIndexes.0"]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +131,4 @@ def test_the_form_explains_a_good_schedule():
             "parallelSchedule": {"version": 1, "streams": [stream("<name>", 0)]},
         }
     )
-    assert any(
-        "form" in issue.message or issue.code == "form_words" for issue in sparse.read(copied, needs).issues
-    )
+    assert any("form" in issue.message or issue.code == "form_words" for issue in sparse.read(copied, needs).issues)

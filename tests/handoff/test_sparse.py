@@ -327,9 +327,7 @@ values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["workItems", "satisfied", "context", "x", "y", "title"]), inner, max_size=4
-        )
+        | st.dictionaries(st.sampled_from(["workItems", "satisfied", "context", "x", "y", "title"]), inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -345,9 +343,7 @@ texts = (
 def test_reading_never_raises_and_is_the_same_each_time(text, socket, is_utility, generator):
     if is_utility:
         parse, assign = socket["parse"], socket["assign"]
-        shape = wanted(
-            {"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator)
-        )
+        shape = wanted({"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator))
     else:
         shape = wanted(socket | ({"parse": "json"} if generator else {}), generator=generator)
     reading = SPARSE.read(text, shape)

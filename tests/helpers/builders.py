@@ -105,9 +105,7 @@ def config(
     return document(sockets, known | (materia or {}), loops, **more)
 
 
-def loop(
-    *members: str, exits: list[JSONObject] | None = None, source: str = "Plan", **fields: Any
-) -> JSONObject:
+def loop(*members: str, exits: list[JSONObject] | None = None, source: str = "Plan", **fields: Any) -> JSONObject:
     """A loop over the work items of ``source``."""
     whole = {"sockets": list(members), "consumes": {"from": source, **fields.pop("consumes", {})}, **fields}
     return whole | ({} if exits is None else {"exits": exits})

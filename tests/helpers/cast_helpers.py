@@ -49,9 +49,7 @@ def loop_config(**top: Any) -> Json:
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
             "Socket-2": at("Build", ("always", "Socket-3")),
-            "Socket-3": at(
-                "Check", ("satisfied", "Socket-2"), ("not_satisfied", "Socket-2", 3), parse="json"
-            ),
+            "Socket-3": at("Check", ("satisfied", "Socket-2"), ("not_satisfied", "Socket-2", 3), parse="json"),
             "Socket-4": at("Tell"),
         },
         {
@@ -64,9 +62,7 @@ def loop_config(**top: Any) -> Json:
             "L": {
                 "sockets": ["Socket-2", "Socket-3"],
                 "consumes": {"from": "Socket-1", "output": "workItems"},
-                "exits": [
-                    {"id": "e", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}
-                ],
+                "exits": [{"id": "e", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}],
             }
         },
         **top,
@@ -138,8 +134,7 @@ def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> d
 
     return {
         "Plan": lambda: json.dumps(
-            {"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])}
-            | ({"context": long} if long else {})
+            {"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])} | ({"context": long} if long else {})
         ),
         "Build": lambda prompt, visit: f"built {visit}: {prompt.splitlines()[0]}{long}",
         "Check": check,
@@ -196,9 +191,7 @@ class WatchList(Cast):
         self.follow.changes(lambda cast: self.seen.append((len(lines_of(self)), cast.runner.session)))
 
 
-def watched(
-    root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None
-) -> WatchList:
+def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> WatchList:
     return WatchList(start_runner(plan(root, document), "the widget", table(agents)))
 
 

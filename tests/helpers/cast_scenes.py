@@ -56,9 +56,7 @@ def out_of_turns(tmp_path):
 
 def failing_utility(tmp_path):
     said = "import sys; print('half'); sys.stderr.write('no'); sys.exit(3)"
-    cast = h.start(
-        tmp_path, h.one_config({"type": "utility", "command": ["python3", "-I", "-S", "-c", said]})
-    )
+    cast = h.start(tmp_path, h.one_config({"type": "utility", "command": ["python3", "-I", "-S", "-c", said]}))
     cast.run()
     return cast
 

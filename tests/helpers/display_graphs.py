@@ -118,9 +118,7 @@ def chain(length: int) -> Graph:
     return graph(
         "chain",
         [
-            socket(
-                f"Socket-{n}", f"Step number {n}", *([("always", f"Socket-{n + 1}")] if n < length else [])
-            )
+            socket(f"Socket-{n}", f"Step number {n}", *([("always", f"Socket-{n + 1}")] if n < length else []))
             for n in range(1, length + 1)
         ],
     )

@@ -92,9 +92,7 @@ def drawn_in(html):
 def sanitized(html):
     """The text and the images that are left of an output where style sheets and SVG are removed, as in an untrusted notebook."""
     html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
-    return re.sub(
-        r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html
-    )
+    return re.sub(r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html)
 
 
 def harmless(html):

@@ -34,9 +34,7 @@ def loadouts(draw):
     members = [f"In{n}" for n in range(draw(st.integers(1, 3)))]
     outside = [f"Out{n}" for n in range(draw(st.integers(1, 3)))]
     everywhere = [*members, "Plan", *outside, *members, *outside, "end"]
-    sockets = {
-        "Plan": at("UG" if draw(st.booleans()) else "G", edge(members[0], most=draw(most)), parse="json")
-    }
+    sockets = {"Plan": at("UG" if draw(st.booleans()) else "G", edge(members[0], most=draw(most)), parse="json")}
     for name, following in zip(members, [*members[1:], members[0]], strict=True):
         extra = [e for e in draw(edges([*members, *outside])) if e["when"] != "always"]
         sockets[name] = asks(*extra, edge(following, most=draw(most)), materia=draw(st.sampled_from("PPUM")))
@@ -97,18 +95,14 @@ def rules_of(document):
 def answer(rng, here):
     """Something a socket might say: mostly fit for it, now and then not."""
     if rng.random() < 0.03:
-        return rng.choice(
-            ["", "no", "{", '{"a": {"satisfied": true}', "[]", '{"satisfied": 1}', '{"odd": 1}']
-        )
+        return rng.choice(["", "no", "{", '{"a": {"satisfied": true}', "[]", '{"satisfied": 1}', '{"odd": 1}'])
     value = {}
     if here.wanted.why_satisfied or rng.random() < 0.5:
         value["satisfied"] = rng.random() < 0.5
     if rng.random() < 0.3:
         value["context"] = rng.choice(["why", "x" * 950, " "])
     if here.wanted.work_items or rng.random() < 0.05:
-        value["workItems"] = [
-            {"title": f"t{n}", "context": "c"} for n in range(rng.choice([0, 1, 2, ROWS, ROWS]))
-        ]
+        value["workItems"] = [{"title": f"t{n}", "context": "c"} for n in range(rng.choice([0, 1, 2, ROWS, ROWS]))]
     if here.socket.is_utility and rng.random() < 0.4:
         value["state"] = {"rows": [None] * rng.choice([0, 1, ROWS]), "a": rng.choice([1, [], {"b": 2}])}
     return json.dumps(value)

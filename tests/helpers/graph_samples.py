@@ -12,9 +12,7 @@ def langgraph(*edges: str) -> dict[str, Any]:
     for edge in edges:
         source, arrow, target = edge.split(" ")
         label = arrow[1:-1] if arrow != "->" else None
-        written.append(
-            {"source": source, "target": target} | ({"data": label, "conditional": True} if label else {})
-        )
+        written.append({"source": source, "target": target} | ({"data": label, "conditional": True} if label else {}))
         nodes |= dict.fromkeys((source, target))
     return {"nodes": [{"id": one, "data": {"name": one}} for one in nodes], "edges": written}
 

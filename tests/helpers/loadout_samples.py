@@ -16,9 +16,7 @@ AGENT = agent()
 UTILITY = utility()
 
 
-def config(
-    sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any
-) -> JSONObject:
+def config(sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any) -> JSONObject:
     """One loadout T with materia P (agent), G (generator), U (utility) and UG (utility generator)."""
     known = {"P": AGENT, "G": agent(generator=True), "U": UTILITY, "UG": utility(generator=True)}
     return copy.deepcopy(document(sockets, top.pop("materia", known), loops, entry=entry, **top))
@@ -259,9 +257,7 @@ RICH: JSONObject = {
     },
     "materia": {
         "G": agent("Plan {{request}}", generator=True, label="Planner", model="small", thinking="high"),
-        "P": agent(
-            "Build {{item.title}} {{state.plan.text}} {{cursor.workItemIndex}}", tools=["read", "bash"]
-        ),
+        "P": agent("Build {{item.title}} {{state.plan.text}} {{cursor.workItemIndex}}", tools=["read", "bash"]),
         "M": agent("Talk", multiTurn=True, tools="readOnly", color="teal", group="talkers"),
         "J": agent("Judge", tools="coding", parallelSafe=True),
         "U": utility(timeoutMs=500, params={"a": [1, None]}, assign={"seen": "$.seen"}),

@@ -67,9 +67,7 @@ TOOLS: dict[str, Callable[..., Any]] = {
     one.__name__: one for one in (count, append, environment, much, picture, fail, leave, wait)
 }
 OPEN: Json = {"type": "object", "properties": {}, "additionalProperties": True}
-OFFERED: list[Json] = [
-    {"name": name, "description": one.__doc__, "inputSchema": OPEN} for name, one in TOOLS.items()
-]
+OFFERED: list[Json] = [{"name": name, "description": one.__doc__, "inputSchema": OPEN} for name, one in TOOLS.items()]
 UNFIT = {"name": "two words", "description": "No name.", "inputSchema": OPEN}
 
 

@@ -97,9 +97,7 @@ def block(value: Any) -> str:
 
 def paths_of(value: Any, path: str = "") -> list[str]:
     """Every path in a value, each object and list included."""
-    children = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = []
     for key, child in children:
         here = f"{path}.{key}" if path else str(key)

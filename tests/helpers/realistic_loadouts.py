@@ -30,9 +30,7 @@ def release() -> dict[str, Any]:
             "changes": {
                 "sockets": ["Socket-2", "Socket-3"],
                 "consumes": {"from": "Socket-1"},
-                "exits": [
-                    {"id": "done", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}
-                ],
+                "exits": [{"id": "done", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}],
             }
         },
     )
@@ -57,9 +55,7 @@ def paper() -> dict[str, Any]:
             "sections": {
                 "sockets": ["Socket-2", "Socket-3", "Socket-4", "Socket-5"],
                 "consumes": {"from": "Socket-1"},
-                "exits": [
-                    {"id": "done", "from": "Socket-5", "condition": "satisfied", "targetSocketId": "Socket-6"}
-                ],
+                "exits": [{"id": "done", "from": "Socket-5", "condition": "satisfied", "targetSocketId": "Socket-6"}],
             }
         },
     )
@@ -79,9 +75,7 @@ def cleaning() -> dict[str, Any]:
             "tables": {
                 "sockets": ["Socket-2", "Socket-3", "Socket-4"],
                 "consumes": {"from": "Socket-1"},
-                "exits": [
-                    {"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "Socket-5"}
-                ],
+                "exits": [{"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "Socket-5"}],
             }
         },
     )

@@ -46,9 +46,7 @@ def written(value: Any) -> str:
     if hasattr(value, "_asdict"):
         usual = value._field_defaults
         told = [
-            f"{key}={written(one)}"
-            for key, one in value._asdict().items()
-            if key not in usual or usual[key] != one
+            f"{key}={written(one)}" for key, one in value._asdict().items() if key not in usual or usual[key] != one
         ]
         return f"{type(value).__name__}({', '.join(told)})"
     return value if isinstance(value, str) else repr(value)

@@ -72,9 +72,7 @@ def repository(folder: Path, *options: str) -> Path:
 
 def ignored(folder: Path, path: str) -> bool:
     """Ask git itself whether it would leave a path out."""
-    done = subprocess.run(
-        ["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False
-    )
+    done = subprocess.run(["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False)
     return done.returncode == 0
 
 

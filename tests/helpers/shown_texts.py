@@ -39,15 +39,11 @@ CHANGING = (
 
 def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
     """Check that what is shown is what the file of that name has, or write it where that is asked for."""
-    said = (
-        "\n".join(line for title, value in parts for line in (f"## {_stable(title)}", *_lines(value))) + "\n"
-    )
+    said = "\n".join(line for title, value in parts for line in (f"## {_stable(title)}", *_lines(value))) + "\n"
     path = FOLDER / f"{name}.txt"
     if os.environ.get("MATERIA_SHOWN") == "write":
         path.write_text(said, "utf-8")
-    changed = unified_diff(
-        path.read_text("utf-8").splitlines(), said.splitlines(), path.name, "now", "", "", 1, ""
-    )
+    changed = unified_diff(path.read_text("utf-8").splitlines(), said.splitlines(), path.name, "now", "", "", 1, "")
     if lines := list(changed):
         raise AssertionError("\n".join(lines[:40]))
 

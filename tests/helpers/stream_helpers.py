@@ -20,9 +20,7 @@ def streams_config(limit: int | None = None, *, build: Json | None = None, **top
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
             "Socket-2": at("Setup", ("always", "Socket-3")),
             "Socket-3": at("Build", ("always", "Socket-4")),
-            "Socket-4": at(
-                "Check", ("satisfied", "Socket-3"), ("not_satisfied", "Socket-3", 3), parse="json"
-            ),
+            "Socket-4": at("Check", ("satisfied", "Socket-3"), ("not_satisfied", "Socket-3", 3), parse="json"),
             "Socket-5": at("Tell"),
         },
         {
@@ -52,9 +50,7 @@ def plan_of(streams: Mapping[str, Sequence[int]]) -> str:
             "workItems": h.items(*[f"Part {n}" for n in range(count)]),
             "parallelSchedule": {
                 "version": 1,
-                "streams": [
-                    {"name": name, "workItemIndexes": list(indexes)} for name, indexes in streams.items()
-                ],
+                "streams": [{"name": name, "workItemIndexes": list(indexes)} for name, indexes in streams.items()],
             },
         }
     )

@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.insight.jsonpath import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
+from materia_nb.insight.blame import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
 
 
 def test_every_output_is_asked(cast):
@@ -14,9 +14,7 @@ def test_every_output_is_asked(cast):
     assert [one.value for one in cast.steps.ask("$.workItems[*].title")] == ["a", "b", "c"]
     verdicts = cast.steps.ask("$.satisfied")
     assert (verdicts[0].socket, verdicts[0].item, verdicts[0].value) == ("Socket-3", "WI-1", False)
-    assert [one.value for one in cast.steps.ask("satisfied")] == [one.value for one in verdicts], (
-        "dotted paths too"
-    )
+    assert [one.value for one in cast.steps.ask("satisfied")] == [one.value for one in verdicts], "dotted paths too"
     assert any(one.value == "built a" for one in cast.steps.ask("$")), "text is asked as text"
 
 

@@ -52,9 +52,7 @@ def test_a_patch_of_a_utility_is_blamed_with_its_place_in_the_output(tmp_path):
 
 
 def test_an_assignment_after_the_patch_goes_before_it(tmp_path):
-    document = config(
-        {"Socket-1": at("M", parse="json", assign={"plan.title": "$.context"})}, {"M": agent("p")}
-    )
+    document = config({"Socket-1": at("M", parse="json", assign={"plan.title": "$.context"})}, {"M": agent("p")})
     cast = start(tmp_path, document, lambda: {"context": "rain"})
     cast.run()
     assert told(cast, "plan.title") == [(1, "R11", "$.context")]

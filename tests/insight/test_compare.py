@@ -89,9 +89,7 @@ def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
 
 def test_time_cost_and_id_make_no_difference(bench):
     a, b = (
-        bench.cast(
-            "x", loadout="Ask", agents={"*": {"Answer": {"text": "so", "usage": {"input": n, "output": n}}}}
-        )
+        bench.cast("x", loadout="Ask", agents={"*": {"Answer": {"text": "so", "usage": {"input": n, "output": n}}}})
         for n in (1, 2)
     )
     a.run()

@@ -12,7 +12,7 @@ from builders import asks, at, config, edge
 from cast_helpers import start
 from materia_nb import Workbench
 from materia_nb.agents import ModelAgent
-from materia_nb.engine.prompt_parts import tokens_of
+from materia_nb.engine.followup import tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.estimate import Prompts, estimate_cast
 from materia_nb.loadout import build_graph
@@ -84,9 +84,7 @@ def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
 
 def test_a_price_that_is_not_known_is_not_nothing():
     """R56: what one socket costs is left out and named; where none is known, neither is the whole."""
-    found = estimate_cast(
-        once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3
-    )
+    found = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
     assert found.total.cost == (0.5, 0.5, 0.5)
     assert found.unpriced == ("Check",)
     assert found.sockets["Check"].cost is None
@@ -113,9 +111,7 @@ def test_a_sweep_says_before_it_starts_what_it_takes(bench, capsys):
     agents = {"own": {"*": lambda: "x"}}
     bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
     line = capsys.readouterr().err.splitlines()[0]
-    assert line.startswith(
-        "2 casts to run. With 3 items per list, satisfied 0.5 and the shortest answers: about "
-    )
+    assert line.startswith("2 casts to run. With 3 items per list, satisfied 0.5 and the shortest answers: about ")
     assert line.endswith("cost unknown")
     bench.sweep(requests=["moss"], agents=agents, repeat=2)
     assert capsys.readouterr().err == ""
@@ -205,9 +201,7 @@ def test_items_of_a_list_with_another_name_are_as_long_as_the_answer(bench):
     """The prompt of a worker holds one of four items, which are the whole answer."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),
-        "Work": at(
-            "P", edge("Work"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}, advance={}
-        ),
+        "Work": at("P", edge("Work"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}, advance={}),
     }
     graph = build_graph(config(sockets))
     short, long = (estimate_cast(graph, items=4, answer={"List": tokens}, casts=1) for tokens in (100, 900))

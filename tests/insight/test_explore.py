@@ -74,9 +74,7 @@ def test_plan_build_eval_can_end_and_fail_and_takes_every_way(wb):
     assert e.complete_search
 
 
-@pytest.mark.parametrize(
-    "what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"]
-)
+@pytest.mark.parametrize("what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"])
 def test_a_witness_is_cast_as_it_is(wb, what):
     witness = wb.explore("Plan-Build-Eval").witness(what)
     cast = wb.cast("r", loadout="Plan-Build-Eval", agents={"*": witness.answers})
@@ -173,9 +171,7 @@ def test_a_round_through_the_plan_is_bounded_by_its_edge():
 
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
 def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
-    back, on = [
-        Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))
-    ]
+    back, on = [Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))]
     assert max_turns(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])) == most
 
 
@@ -198,9 +194,7 @@ def test_a_search_that_was_cut_off_calls_nothing_impossible():
     assert not e.complete_search
     assert e.can("Build") is True
     assert e.can("failed") is None
-    assert (
-        e.notes[0] == "The search stopped after 3 states: anything that was not seen may still be possible."
-    )
+    assert e.notes[0] == "The search stopped after 3 states: anything that was not seen may still be possible."
     with pytest.raises(MateriaError, match="This is not known: the search stopped after 3 states"):
         e.most_turns()
 

@@ -66,9 +66,7 @@ def test_the_odds_of_a_visit_that_fails_and_is_tried_once_more():
 
 
 def test_a_failure_that_no_edge_waits_for_has_no_odds():
-    e = Exploration(
-        graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0
-    )
+    e = Exploration(graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0)
     with pytest.raises(MateriaError, match="No edge of Do waits for a failure") as caught:
         e.odds(0.5, 0, failed={"Do": 0.1})
     assert caught.value.kind == "bad_chance"
@@ -226,9 +224,7 @@ def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
     graph = graph_of(config(sockets, {"L": loop("Do", "Look")}, limits={"maxNoAdvanceCycles": 2}))
     o = Exploration(graph, 1).odds(0.5, 1)
     assert set(o.ends) == {"edge_traversals_exhausted", "no_advance_cycles_exhausted"}
-    assert o.ends["edge_traversals_exhausted"] == pytest.approx(
-        0.5
-    )  # a third of either kind comes first as likely
+    assert o.ends["edge_traversals_exhausted"] == pytest.approx(0.5)  # a third of either kind comes first as likely
     agree(o, simulate_casts(graph, 500, 0.5, 1))
 
 

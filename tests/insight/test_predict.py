@@ -245,9 +245,7 @@ def test_a_question_keeps_who_answered_when_it_was_asked(bench):
 
 def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
     asked_for = []
-    cast = bench.cast(
-        "x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}}
-    )
+    cast = bench.cast("x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}})
     asked = Question(cast)
     folder = asked.twin.run_dir
     assert folder.parent != cast.run_dir.parent

@@ -130,8 +130,7 @@ def test_the_same_way_decided_by_another_rule_is_told_beside_it(tmp_path):
 
 def test_another_state_on_the_same_way_is_told_beside_it(tmp_path):
     before, after = (
-        config({"Do": asks(edge("Tell"), assign={target: "$.x"}), "Tell": at("P")})
-        for target in ("one", "other")
+        config({"Do": asks(edge("Tell"), assign={target: "$.x"}), "Tell": at("P")}) for target in ("one", "other")
     )
     _, again = replayed_with(
         tmp_path, before, after, {"P": lambda turn: {"x": 1} if turn.socket_id == "Do" else "told"}
@@ -171,9 +170,7 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
     if original.session.state.status == "complete" and again.needs:
         assert again
         assert again.first is not None
-    ones, others = (
-        [diff.step_route(step) for step in side.session.steps] for side in (original, again.replayed)
-    )
+    ones, others = ([diff.step_route(step) for step in side.session.steps] for side in (original, again.replayed))
     if again.needs is None:
         ended = [replay_end(side.session, None) for side in (original, again.replayed)]
         assert bool(again) == (ones != others or ended[0] != ended[1])

@@ -56,10 +56,7 @@ def test_the_implied_end_says_that_nothing_matched():
 
 def test_an_exit_says_what_advanced_and_what_another_answer_would_have_done():
     text = told(Play(retry_loop(), items("one"), "built", YES))
-    assert (
-        "The derived advance moved the cursor workItemIndex from 0 to 1 (satisfied); the list is exhausted."
-        in text
-    )
+    assert "The derived advance moved the cursor workItemIndex from 0 to 1 (satisfied); the list is exhausted." in text
     assert "The exit route to Tell was taken" in text
     assert "With satisfied: false it would have gone to Build." in text
 

@@ -76,9 +76,7 @@ def routed() -> None:
 
 
 def drawn() -> None:
-    graph = build_graph(
-        config({"Ask": asks(edge("Ask", "satisfied"), edge("Do", WORD), materia="U"), "Do": at("P")})
-    )
+    graph = build_graph(config({"Ask": asks(edge("Ask", "satisfied"), edge("Do", WORD), materia="U"), "Do": at("P")}))
     light, dark = (graph_svg(graph, theme=theme) for theme in ("light", "dark"))
     for picture, colour in ((light, "#123456"), (dark, "#abcdef")):
         assert f'stroke="{colour}" stroke-width="1.6" stroke-dasharray="6 3"' in picture

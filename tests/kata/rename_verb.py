@@ -44,9 +44,7 @@ from_method(
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, closing(Workbench(folder, bundled=False)) as bench:
         path = Path(folder) / "ask.yaml"
-        path.write_text(
-            "loadouts:\n  Ask:\n" + m.ASK.partition("materia:\n")[0].replace("\n", "\n    "), "utf-8"
-        )
+        path.write_text("loadouts:\n  Ask:\n" + m.ASK.partition("materia:\n")[0].replace("\n", "\n    "), "utf-8")
         path.write_text(path.read_text("utf-8") + "\nmateria:\n" + m.ASK.partition("materia:\n")[2], "utf-8")
         shell = m.new_shell(bench)
         m.line(shell, f"load {path}")

@@ -275,9 +275,7 @@ def test_cells_may_be_run_twice_and_out_of_order_and_their_casts_used(name, shel
         if current is not None and current.status == "ready":
             current.run()  # a button of a panel, or a cell of one's own
     if name in LESSONS:
-        assert repr(progress()) == "No answers yet. Answer a question in a lesson first.", (
-            "to run all is no guess"
-        )
+        assert repr(progress()) == "No answers yet. Answer a question in a lesson first.", "to run all is no guess"
 
 
 @pytest.mark.parametrize("name", LESSONS)

@@ -135,9 +135,7 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv("MATERIA_LEARNER", name)
         with suppress(MateriaError):
             check("03-loops", visits=(answer, 3))
-    (tmp_path / "class" / "ben" / "guesses.jsonl").open("a").write(
-        '{"lesson": 5, "ques\n[]\n{"question": 7}\n'
-    )
+    (tmp_path / "class" / "ben" / "guesses.jsonl").open("a").write('{"lesson": 5, "ques\n[]\n{"question": 7}\n')
     found = merge_classes([tmp_path / "class"])
     assert [(one.who, one.lesson, one.right) for one in found] == [
         ("ada", "03-loops", True),

@@ -137,9 +137,7 @@ def test_full_auto_gives_up_on_an_item_and_can_be_revived(wb):
     assert cast.run() == "complete"
 
 
-@pytest.mark.parametrize(
-    "name, route", [("Plan-Build-Eval", "15"), ("Full-Auto", "1237"), ("Teach-Exits", "15")]
-)
+@pytest.mark.parametrize("name, route", [("Plan-Build-Eval", "15"), ("Full-Auto", "1237"), ("Teach-Exits", "15")])
 def test_an_empty_plan_still_reaches_what_is_behind_the_loop_r16(wb, name, route):
     replies = {**LOOP, "Plan": {"workItems": []}, "Auto-Plan": {"workItems": []}}
     assert play(wb, name, replies)[1] == route

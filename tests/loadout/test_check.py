@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
 from materia_nb.loadout import LoadoutError, build_graph, check_config, config_fields
 from materia_nb.loadout.check_fields import check_fields
-from materia_nb.loadout.materia import SHIPPED_SCRIPTS
 from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.report import Findings, Report
+from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -30,9 +30,7 @@ def found(document, loadout=None):
 
 @given(json_values)
 @example({"loadouts": {"T": {"entry": [], "sockets": {"Socket-1": {"edges": [{"to": {}, "when": []}]}}}}})
-@example(
-    {"loadouts": {"T": {"sockets": {"a": 1}, "loops": {"L": {"sockets": [[], {}], "exit": {"from": []}}}}}}
-)
+@example({"loadouts": {"T": {"sockets": {"a": 1}, "loops": {"L": {"sockets": [[], {}], "exit": {"from": []}}}}}})
 @example({"limits": {"maxEdgeTraversals": 10**400}, "budget": {"maxTokens": float("nan")}})
 def test_checking_never_raises_whatever_the_json(document):
     report = check_config(document)
@@ -45,9 +43,7 @@ def test_checking_never_raises_whatever_the_json(document):
 
 @given(json_values, json_values)
 def test_checking_never_raises_whatever_is_inside_a_loadout(socket, loop):
-    document = config(
-        {"Socket-1": socket, "Socket-2": {"materia": "P"}}, loops={"L": loop, "M": {"exits": [loop]}}
-    )
+    document = config({"Socket-1": socket, "Socket-2": {"materia": "P"}}, loops={"L": loop, "M": {"exits": [loop]}})
     document["materia"]["X"] = socket
     report = check_config(document)
     if report.ok:
@@ -159,9 +155,7 @@ def test_agents_r26(changed, field):
     assert found(document) == {("invalid-materia", f"materia.P.{field}")}
 
 
-@pytest.mark.parametrize(
-    "tools", ["none", "readOnly", "coding", [], ["read"], {"type": "custom", "tools": ["read"]}]
-)
+@pytest.mark.parametrize("tools", ["none", "readOnly", "coding", [], ["read"], {"type": "custom", "tools": ["read"]}])
 def test_tool_scopes(tools):
     document = config({"Socket-1": {"materia": "P"}})
     document["materia"]["P"]["tools"] = tools
@@ -221,9 +215,7 @@ def test_a_materia_that_could_be_either_must_say_which_it_is_r38(runs):
 
 
 def test_without_an_entry_a_cast_starts_at_the_first_socket_r36():
-    document = config(
-        {"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}}
-    )
+    document = config({"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}})
     del document["loadouts"]["T"]["entry"]
     assert build_graph(document).entry == "Socket-2"
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in check_config(document).hints}
@@ -335,9 +327,7 @@ def test_a_generator_is_no_member_of_a_loop_over_another_r27():
 
 
 def test_exit_routes_do_not_close_a_cycle_r27():
-    document = looped(
-        {"exits": [route("Socket-3", "always", "Socket-2")]}, Socket_3={"edges": [edge("Socket-4")]}
-    )
+    document = looped({"exits": [route("Socket-3", "always", "Socket-2")]}, Socket_3={"edges": [edge("Socket-4")]})
     assert found(document) == {("invalid-loop", "loops.L.sockets")}
 
 
@@ -380,16 +370,12 @@ def test_legacy_exit(legacy, problems):
     ],
 )
 def test_an_authored_advance_equals_the_one_of_the_legacy_exit_r27(advance, fields):
-    document = looped(
-        {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"advance": advance}
-    )
+    document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"advance": advance})
     assert found(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
 
 
 def test_explicit_text_of_a_utility_at_a_guarded_legacy_exit_r15():
-    document = looped(
-        {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"materia": "U"}
-    )
+    document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"materia": "U"})
     document["materia"]["U"]["parse"] = "text"
     assert found(document) == {("invalid-loop", "Socket-3.parse")}
 
@@ -435,9 +421,7 @@ def test_the_error_counts_the_problems_and_shows_the_first():
 
 
 def test_a_large_broken_loadout_is_checked_without_endless_comparing():
-    sockets = {
-        f"Socket-{number}": {"materia": "P", "edges": [edge(f"Sockel-{number}")]} for number in range(1, 1001)
-    }
+    sockets = {f"Socket-{number}": {"materia": "P", "edges": [edge(f"Sockel-{number}")]} for number in range(1, 1001)}
     start = time.process_time()
     assert len(check_config(config(sockets)).problems) == 1000
     assert time.process_time() - start < 10
@@ -453,9 +437,7 @@ def test_a_command_part_may_be_blank_but_the_program_may_not():
 
 def _places(value, path=()):
     yield path
-    children = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         yield from _places(child, (*path, key))
 
@@ -496,9 +478,7 @@ def test_what_is_built_into_the_reference_is_shipped_under_its_name_r61(alias):
     assert build_graph(document).sockets["Socket-1"].materia.script is None
 
 
-@pytest.mark.parametrize(
-    "alias, told", [("vcs.spawnJjWorkspace", "Git-Spawn"), ("Echo", "script"), (1, "script")]
-)
+@pytest.mark.parametrize("alias, told", [("vcs.spawnJjWorkspace", "Git-Spawn"), ("Echo", "script"), (1, "script")])
 def test_a_built_in_utility_that_is_not_shipped_is_a_problem_r61(alias, told):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias}
@@ -557,9 +537,7 @@ def legacy_exit(source: str, when: str = "satisfied") -> dict:
     return {"exit": {"from": source, "when": when, "to": "end"}}
 
 
-@pytest.mark.parametrize(
-    "first, second", [(an_exit, an_exit), (legacy_exit, legacy_exit), (legacy_exit, an_exit)]
-)
+@pytest.mark.parametrize("first, second", [(an_exit, an_exit), (legacy_exit, legacy_exit), (legacy_exit, an_exit)])
 def test_r66_two_loops_that_derive_an_advance_on_the_same_socket_are_a_problem(first, second):
     document = two_loops(first("Socket-3"), second("Socket-3"), cursor="secondCursor")
     report = check_config(document)

@@ -53,9 +53,7 @@ def test_every_bundled_loadout_can_stand_before_every_other(first):
         assert found.ok, str(found)
         graph = build_graph(made.document, made.name, BUNDLED.owners)
         alone = [build_graph(BUNDLED.document, name) for name in (first, second)]
-        assert list(graph.sockets) == [
-            f"Socket-{n}" for n in range(1, sum(len(one.sockets) for one in alone) + 1)
-        ]
+        assert list(graph.sockets) == [f"Socket-{n}" for n in range(1, sum(len(one.sockets) for one in alone) + 1)]
         assert len(graph.loops) == sum(len(one.loops) for one in alone)
 
 
@@ -243,9 +241,7 @@ def test_a_materia_is_copied_once_for_all_sockets_that_read_the_same_cursor():
 
 def test_a_list_of_rows_is_gone_through_by_both_parts():
     """State is shared; a cursor that the first part left at the end would hide the rows from the second."""
-    rows = config(
-        {"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X"
-    )
+    rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})
     document = both(seed, rows)
     made = linked(document, "A", "B", "B")
@@ -269,9 +265,7 @@ def test_what_a_loadout_tells_its_agents_of_the_cast_stays_with_it():
 
 
 def test_what_the_first_part_leaves_is_what_the_second_finds():
-    made = linked(
-        both(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")}))
-    )
+    made = linked(both(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")})))
     assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 

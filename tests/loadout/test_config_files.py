@@ -113,9 +113,7 @@ def test_the_second_of_two_keys_is_where_the_fault_is():
     assert fault('{\n "a": 1,\n "a": 2}', "json").where == "cell:3:2"
 
 
-@pytest.mark.parametrize(
-    "text", ["{a: 1, a: 2} // x", "{a: NaN} // x", "{a 1}", "{a: 1", "{a: [1}", "{'a': 'x}"]
-)
+@pytest.mark.parametrize("text", ["{a: 1, a: 2} // x", "{a: NaN} // x", "{a 1}", "{a: 1", "{a: [1}", "{'a': 'x}"])
 def test_faults_of_json_with_comments(text):
     fault(text, "jsonc")
 
@@ -157,8 +155,7 @@ def _lists(width, depth):
         (_lists(10, 9), "more than 200,000 values"),
         (_lists(400, 3), "more than 200,000 values"),
         (
-            "a0: &a0 {k: 1}\n"
-            + "\n".join(f"a{n}: &a{n} {{b: *a{n - 1}, c: *a{n - 1}}}" for n in range(1, 60)),
+            "a0: &a0 {k: 1}\n" + "\n".join(f"a{n}: &a{n} {{b: *a{n - 1}, c: *a{n - 1}}}" for n in range(1, 60)),
             "values",
         ),
         ("a: &a " + "x" * 70_000 + "\nb: [" + "*a, " * 10_000 + "]", "more than 50,000,000 characters"),

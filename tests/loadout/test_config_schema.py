@@ -14,9 +14,7 @@ from materia_nb.loadout.json_schema import main
 
 HERE = Path(__file__).parents[1]
 BUNDLED = HERE.parent / "materia_nb" / "loadout" / "bundled" / "default.json"
-VECTORS = [
-    json.loads(line) for line in (HERE / "vectors" / "validate.jsonl").read_text().splitlines() if line
-]
+VECTORS = [json.loads(line) for line in (HERE / "vectors" / "validate.jsonl").read_text().splitlines() if line]
 SCHEMA = Draft202012Validator(config_schema())
 
 
@@ -117,9 +115,7 @@ def test_what_is_broken_is_told_at_its_field(given):
     error = min(SCHEMA.iter_errors(broken(given)), key=lambda one: one.path)
     at = given["at"] + given.get("inside", [])
     missing = "value" not in given
-    assert list(error.absolute_path) == (
-        at[:-1] if missing or error.validator == "additionalProperties" else at
-    )
+    assert list(error.absolute_path) == (at[:-1] if missing or error.validator == "additionalProperties" else at)
     assert not missing or f"'{at[-1]}' is a required property" in error.message
     assert error.validator != "additionalProperties" or f"'{at[-1]}'" in error.message
 

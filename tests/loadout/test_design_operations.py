@@ -114,9 +114,7 @@ def test_removing_a_socket_takes_what_names_it_and_says_so(draft):
 
 
 def test_removing_the_source_the_entry_and_the_last_member_is_told(draft):
-    assert "loop L has no source of items now; the loadout has no entry now" in draft.remove_socket(
-        "Socket-1"
-    )
+    assert "loop L has no source of items now; the loadout has no entry now" in draft.remove_socket("Socket-1")
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
     draft.remove_socket("Socket-3")
@@ -374,9 +372,7 @@ def test_r27_a_loop_is_made_of_sockets_and_the_report_follows():
         "Socket-4": {"materia": "P"},
     }
     draft = design(config(sockets))
-    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == (
-        "made loop items of Socket-2, Socket-3"
-    )
+    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == ("made loop items of Socket-2, Socket-3")
     assert ("invalid-loop", "loops.items.sockets") in codes(draft), "it forms no cycle yet"
     draft.add_edge("Socket-3", "Socket-2")
     assert draft.report.ok
@@ -600,9 +596,7 @@ def test_all_undone_is_the_original_and_the_patch_makes_the_document(document, o
 
 
 @given(plain_configs, st.lists(_operation, max_size=12), json_values)
-def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_owner(
-    document, operations, extra
-):
+def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_owner(document, operations, extra):
     loadout = document["loadouts"]["T"]
     loadout["unknown"] = extra
     for socket in loadout["sockets"].values():

@@ -213,9 +213,7 @@ def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monk
     own = profile / "config.json" if layer == "profile" else project / "own.json"
     own.write_text(json.dumps(looped()))
     before = own.read_bytes()
-    monkeypatch.setenv(
-        *(("MATERIA_PROFILE_DIR", str(profile)) if layer == "profile" else ("MATERIA_CONFIG", str(own)))
-    )
+    monkeypatch.setenv(*(("MATERIA_PROFILE_DIR", str(profile)) if layer == "profile" else ("MATERIA_CONFIG", str(own))))
     wb = Workbench(project)
     assert wb.loadouts["T"] == layer
     draft = wb.design("T")
@@ -395,9 +393,9 @@ def test_json_with_comments_is_not_written_and_the_way_out_is_named(wb, project)
 
 
 def test_yaml_that_cannot_be_changed_in_place_is_refused(wb, project):
-    text = YAML.replace(
-        "edges: [{when: always, to: Socket-2}]", "edges: [&e {when: always, to: Socket-2}]"
-    ).replace("- {when: always, to: end}", "- *e")
+    text = YAML.replace("edges: [{when: always, to: Socket-2}]", "edges: [&e {when: always, to: Socket-2}]").replace(
+        "- {when: always, to: end}", "- *e"
+    )
     path = file(project, "given.yaml", text)
     wb.load("given.yaml")
     draft = wb.design()
@@ -531,9 +529,7 @@ def test_the_exits_that_a_loop_would_skip_are_made_of_its_edges():
     )
     made, turned = with_exits(change, "L")
     assert turned == ["Socket-2 → Socket-4", "Socket-3 → end"]
-    assert [
-        (one["from"], one["condition"], one["targetSocketId"]) for one in made.document["loops"]["L"]["exits"]
-    ] == [
+    assert [(one["from"], one["condition"], one["targetSocketId"]) for one in made.document["loops"]["L"]["exits"]] == [
         ("Socket-2", "always", "Socket-4"),
         ("Socket-3", "always", "end"),
     ]
@@ -557,8 +553,7 @@ def test_a_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, monkeyp
     other.mkdir()
     copied = wb.loadouts.save(wb.design("T"), other / "other.json")
     assert copied.startswith(
-        f"saved in {other / 'other.json'} with the materia Tool, P; "
-        f"not copied, but run where they are: {script}; "
+        f"saved in {other / 'other.json'} with the materia Tool, P; not copied, but run where they are: {script}; "
     )
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(other / "profile"))
     clean = Workbench(other)

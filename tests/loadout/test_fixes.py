@@ -132,9 +132,7 @@ CASES = {
             Socket_4={"parse": "json", "edges": [edge("end"), edge("Socket-1", "satisfied")]},
         ),
         "Look at it first",
-        lambda after: (
-            [one["when"] for one in after["sockets"]["Socket-4"]["edges"]] == ["satisfied", "always"]
-        ),
+        lambda after: [one["when"] for one in after["sockets"]["Socket-4"]["edges"]] == ["satisfied", "always"],
     ),
     "missing-entry": (
         {**loop([route("Socket-3", "satisfied", "Socket-4")])},
@@ -235,9 +233,7 @@ def test_the_verb_shows_first_and_saves_when_told(shell, project):
     file = project / "two.json"
     text_of = json.dumps(
         {
-            "loadouts": {
-                "Two": {"sockets": {"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}}}
-            },
+            "loadouts": {"Two": {"sockets": {"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}}}},
             "materia": {"P": {"tools": "none", "prompt": "p"}},
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.design.forms import form_of, read_field
+from materia_nb.loadout.json_schema import form_of, read_field
 from materia_nb.loadout.models import (
     AgentMateria,
     Consumes,

@@ -58,9 +58,7 @@ def test_every_bundled_loadout_can_be_built(project, env):
 
 
 def test_higher_layers_win_by_name(tmp_path, project, profile, env):
-    write(
-        profile / "config.json", {"loadouts": {"A": loadout("p1"), "B": loadout()}, "materia": {"P": AGENT}}
-    )
+    write(profile / "config.json", {"loadouts": {"A": loadout("p1"), "B": loadout()}, "materia": {"P": AGENT}})
     write(project / ".pi/pi-materia.json", {"loadouts": {"B": loadout("p2", x=1), "C": loadout()}})
     write(tmp_path / "env.json", {"loadouts": {"C": loadout("p3"), "D": loadout()}})
     write(tmp_path / "mine.json", {"loadouts": {"D": loadout("p4")}})
@@ -109,9 +107,7 @@ def test_a_loadout_without_sockets_keeps_those_below_r33(project, profile, env):
     over = {"loadouts": {"A": {"description": "mine", "handoff": None}}}
     config = load_layers(over, project=project, env=env, bundled=False)
     assert config.document["loadouts"]["A"] == loadout("p1", description="mine")
-    config = load_layers(
-        {"loadouts": {"A": {"sockets": {"Socket-9": {}}}}}, project=project, env=env, bundled=False
-    )
+    config = load_layers({"loadouts": {"A": {"sockets": {"Socket-9": {}}}}}, project=project, env=env, bundled=False)
     assert config.document["loadouts"]["A"]["sockets"] == {"Socket-9": {}}
 
 

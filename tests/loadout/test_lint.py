@@ -76,9 +76,7 @@ def test_unknown_fields_everywhere():
 
 
 def test_fields_without_effect_r4_r21():
-    document = plain(
-        limits={"maxVisits": 1}, command=["x"], advance={"cursor": "c", "items": "state.x", "done": "end"}
-    )
+    document = plain(limits={"maxVisits": 1}, command=["x"], advance={"cursor": "c", "items": "state.x", "done": "end"})
     document["limits"] = {"maxSocketVisits": 5}
     document["budget"] = {"maxCostUsd": 3, "stopAtLimit": False}
     document["eventing"] = {"enabled": False}
@@ -109,9 +107,7 @@ def test_many_fields_without_effect_are_one_line_and_each_is_kept_with_its_place
     report = check_config(idle(5))
     folded = [hint for hint in report.hints if hint.code == "no-effect"]
     assert report.no_effect == tuple(folded)
-    assert {hint.source for hint in folded} == {f"Socket-{n}.parse" for n in range(1, 5)} | {
-        "materia.U.color"
-    }
+    assert {hint.source for hint in folded} == {f"Socket-{n}.parse" for n in range(1, 5)} | {"materia.U.color"}
     assert report.no_effect_line == "5 fields have no effect here: color, parse (4 times)"
     assert str(report).count("no effect") == 1
     assert report.no_effect_line in str(report)
@@ -153,9 +149,7 @@ def test_free_socket_ids_r26():
 
 
 def test_sockets_that_nothing_leads_to():
-    document = config(
-        {"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}}
-    )
+    document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}})
     assert hints(document) == {("unreachable-socket", "Socket-2")}
 
 
@@ -191,9 +185,7 @@ def test_a_guarded_legacy_exit_makes_its_source_json_r15():
 
 
 def test_an_edge_that_leaves_from_the_exit_socket():
-    document = reached(
-        looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]})
-    )
+    document = reached(looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}))
     assert hints(document) == {("leaves-loop", "Socket-3.edges[1]")}
 
 
@@ -222,9 +214,7 @@ def test_loops_and_lists_that_never_move_on():
 def test_routes_that_are_never_taken():
     other = looped({"exits": [route("Socket-2", "always", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert hints(other) == {("idle-route", "loops.L.exits[0]"), ("exhausted-unmatched", "loops.L.exits")}
-    opposite = looped(
-        {"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE}
-    )
+    opposite = looped({"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert ("idle-route", "loops.L.exits[0]") in hints(opposite)
 
 
@@ -234,9 +224,7 @@ def test_an_empty_list_that_no_exit_waits_for_ends_the_cast_r16():
     document["loadouts"]["T"]["loops"]["L"]["exits"].append(route("Socket-3", "always", "Socket-4"))
     document["loadouts"]["T"]["sockets"]["Socket-3"]["advance"] = ADVANCE
     assert hints(document) == set()
-    assert hints(looped({"exits": [route("Socket-3", "satisfied", "end")]})) == {
-        ("unreachable-socket", "Socket-4")
-    }
+    assert hints(looped({"exits": [route("Socket-3", "satisfied", "end")]})) == {("unreachable-socket", "Socket-4")}
 
 
 def test_a_last_item_that_no_exit_waits_for_ends_the_cast_r16():
@@ -299,9 +287,7 @@ def test_every_field_is_documented():
     assert all(row.description.endswith(".") and row.shape for row in rows)
     assert all(rule.startswith("R") for row in rows for rule in row.rules)
     assert len({(row.model, row.field) for row in rows}) == len(rows)
-    assert {"from", "as", "targetSocketId", "maxTraversals", "timeoutMs", "maxCostUsd"} <= {
-        row.field for row in rows
-    }
+    assert {"from", "as", "targetSocketId", "maxTraversals", "timeoutMs", "maxCostUsd"} <= {row.field for row in rows}
 
 
 def test_the_schema_names_fields_as_the_config_does():
@@ -445,9 +431,7 @@ def test_variables_that_nothing_has_written_on_some_way():
         True,
         True,
     )
-    (never,) = [
-        one for one in check_config(reading("Read {{plna.text}}.")).hints if one.code == "never-written"
-    ]
+    (never,) = [one for one in check_config(reading("Read {{plna.text}}.")).hints if one.code == "never-written"]
     assert "by any way" in never.message
 
 
@@ -485,9 +469,7 @@ def test_what_lanes_hand_over_is_written_once_they_have_come_together():
 
 def test_lists_and_assignments_that_read_what_nothing_has_written():
     assert only("never-written", reading("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
-    assert only("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {
-        "Socket-1.foreach.items"
-    }
+    assert only("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {"Socket-1.foreach.items"}
     after = reading("x")
     after["loadouts"]["T"]["sockets"]["Socket-2"]["materia"] = "U"  # it may patch anything
     after["materia"]["R"]["prompt"] = "{{state.anything}}"

@@ -104,9 +104,7 @@ def test_an_assignment_that_the_protocol_does_not_hold(name, source):
 def test_an_assignment_that_names_no_field_to_ask_for(name, source):
     (hint,) = report(one(parse="json", handoff=name, assign={"a": source}))
     assert (hint.code, hint.source) == ("not-in-protocol", "Socket-1.assign.a")
-    assert (
-        hints(one(parse="json", handoff="sparse", assign={"a": "$.plan..name", "b": "$['c d'].e"})) == set()
-    )
+    assert hints(one(parse="json", handoff="sparse", assign={"a": "$.plan..name", "b": "$['c d'].e"})) == set()
 
 
 @pytest.mark.parametrize(

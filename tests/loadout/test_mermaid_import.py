@@ -18,8 +18,7 @@ from mermaid_charts import ARROWS, CHARTS, DIAGRAMS, IDS, LABELLED_ARROWS, LABEL
 def shown(chart: Chart) -> tuple[dict[str, str | None], list[str]]:
     """Return the nodes of a chart with their labels, and its links as ``a>b:label``."""
     written = [
-        f"{link.source}{'.' * link.dotted}>{link.target}{':' * bool(link.label)}{link.label}"
-        for link in chart.links
+        f"{link.source}{'.' * link.dotted}>{link.target}{':' * bool(link.label)}{link.label}" for link in chart.links
     ]
     return {id_: node.label for id_, node in chart.nodes.items()}, written
 
@@ -92,9 +91,7 @@ def test_other_diagrams_are_refused_by_name(text):
         parse_mermaid(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "graph TD a --> b", "hello", "graphs\na", "digraph { a }", "flowchart XX\na"]
-)
+@pytest.mark.parametrize("text", ["", "graph TD a --> b", "hello", "graphs\na", "digraph { a }", "flowchart XX\na"])
 def test_a_text_without_the_header_is_refused(text):
     with pytest.raises(MateriaError, match="not a Mermaid flowchart"):
         parse_mermaid(text)
@@ -118,9 +115,7 @@ ENCODED = str.maketrans({sign: f"#{ord(sign)};" for sign in '#;<>&`*"[]|'})
 def test_a_graph_is_the_same_in_each_syntax(data):
     """Random graphs, each written with random arrows, shapes, label forms and separators."""
     choose = lambda *options: data.draw(st.sampled_from(options))  # noqa: E731
-    ids = data.draw(
-        st.lists(st.from_regex(r"[A-Za-z_][\w]{0,5}", fullmatch=True), min_size=1, max_size=6, unique=True)
-    )
+    ids = data.draw(st.lists(st.from_regex(r"[A-Za-z_][\w]{0,5}", fullmatch=True), min_size=1, max_size=6, unique=True))
     ids = [f"{id_}_" for id_ in ids]
     labels = {id_: data.draw(LABEL) for id_ in ids}
     lines = []
@@ -138,8 +133,7 @@ def test_a_graph_is_the_same_in_each_syntax(data):
     expected = []
     for _ in range(data.draw(st.integers(0, 6))):
         source, target, label = (
-            data.draw(strategy)
-            for strategy in (st.sampled_from(ids), st.sampled_from(ids), st.just("") | LABEL)
+            data.draw(strategy) for strategy in (st.sampled_from(ids), st.sampled_from(ids), st.just("") | LABEL)
         )
         written = f'"{label.translate(ENCODED)}"'
         line, end = choose(("--", "-->"), ("==", "==>"), ("-.", ".->"))
@@ -171,11 +165,7 @@ def test_each_loadout_can_be_read_back_from_its_drawing(tmp_path):
                 assert key in str(chart.nodes[id_].label)
             drawn = links(graph)
             inner = [
-                (ids[link.source], ids[link.target])
-                for link in drawn
-                if link.source in ids and link.target in ids
+                (ids[link.source], ids[link.target]) for link in drawn if link.source in ids and link.target in ids
             ]
-            assert [
-                (link.source, link.target) for link in chart.links if {"s0", "e0"}.isdisjoint(link[:2])
-            ] == inner
+            assert [(link.source, link.target) for link in chart.links if {"s0", "e0"}.isdisjoint(link[:2])] == inner
             assert len(chart.links) == len(drawn)

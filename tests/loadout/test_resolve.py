@@ -89,9 +89,7 @@ def test_iterators_r1_r12_r13():
     assert iterators == {
         "Socket-1": None,  # a plain group gives no items
         "Socket-2": Iterator("state.parts", "part", "Socket-2Index"),  # its own beats the loop's
-        "Socket-3": Iterator(
-            "state.workItems", "workItem", "workItemIndex", "L"
-        ),  # the first loop that has one
+        "Socket-3": Iterator("state.workItems", "workItem", "workItemIndex", "L"),  # the first loop that has one
         "Socket-4": Iterator("state.rows", "item", "i", "M"),
     }
     assert graph.sockets["Socket-3"].loops == ("L", "M")
@@ -116,12 +114,8 @@ def test_names_that_consumes_gives_r12():
     ],
 )
 def test_exits_derive_an_advance_r15(conditions, when):
-    graph = build_graph(
-        looped({"exits": [route("Socket-3", condition, "Socket-4") for condition in conditions]})
-    )
-    assert graph.sockets["Socket-3"].advance == Advance(
-        "workItemIndex", "state.workItems", when, derived=True
-    )
+    graph = build_graph(looped({"exits": [route("Socket-3", condition, "Socket-4") for condition in conditions]}))
+    assert graph.sockets["Socket-3"].advance == Advance("workItemIndex", "state.workItems", when, derived=True)
     assert graph.sockets["Socket-2"].advance is None
     assert "workItemIndex" in told(graph)["Socket-3.advance"]
 
@@ -155,9 +149,7 @@ def test_exits_without_consumes_derive_nothing():
 @pytest.mark.parametrize("when", CONDITIONS)
 @pytest.mark.parametrize("materia", ["P", "U"])
 def test_the_legacy_exit_derives_advance_route_and_parse_r15(when, materia):
-    document = looped(
-        {"exit": {**LEGACY, "when": when}}, Socket_3={"materia": materia, "edges": [edge("Socket-2")]}
-    )
+    document = looped({"exit": {**LEGACY, "when": when}}, Socket_3={"materia": materia, "edges": [edge("Socket-2")]})
     del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
     del document["materia"]["U"]["parse"]
     graph = build_graph(document)
@@ -226,9 +218,7 @@ def test_a_loop_iterator_without_cursor_counts_for_each_member_r13():
         "Socket-2": {"materia": "P", "advance": {}},
     }
     graph = build_graph(
-        config(
-            sockets, loops={"L": {"sockets": ["Socket-1", "Socket-2"], "iterator": {"items": "state.rows"}}}
-        )
+        config(sockets, loops={"L": {"sockets": ["Socket-1", "Socket-2"], "iterator": {"items": "state.rows"}}})
     )
     assert [s.iterator.cursor for s in graph.sockets.values()] == ["Socket-1Index", "Socket-2Index"]
     assert graph.sockets["Socket-2"].advance.cursor == "Socket-2Index"
@@ -318,9 +308,7 @@ def test_a_thousand_sockets_build_in_no_time():
 
 def test_a_config_that_cannot_change_is_checked_once_and_any_other_each_time(monkeypatch):
     checked = []
-    monkeypatch.setattr(
-        "materia_nb.loadout.check_graph.check_sockets", lambda _, facts: checked.append(facts.name)
-    )
+    monkeypatch.setattr("materia_nb.loadout.check_graph.check_sockets", lambda _, facts: checked.append(facts.name))
     document = config({"Socket-1": {"materia": "P"}})
     fixed = frozen(document)
     for _ in range(2):

@@ -34,9 +34,7 @@ def test_components_and_cycles_hold_the_nodes_that_reach_one_another(targets):
         for other in targets:
             mutual = other in reached[node] and node in reached[other]
             assert (number[node] == number[other]) == (node == other or mutual)
-            assert other not in reached[node] or number[other] <= number[node], (
-                "the last components come first"
-            )
+            assert other not in reached[node] or number[other] <= number[node], "the last components come first"
 
 
 def test_a_node_without_edges_leads_nowhere():

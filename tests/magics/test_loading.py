@@ -100,7 +100,4 @@ def test_who_answers_in_a_cast_is_refused_for_nobody(shell):
     with pytest.raises(MateriaError, match="no materia or socket 'Plam'") as caught:
         wb.cast("x", loadout="Plan-Build-Eval", agents={"Plam": "person"})
     assert "'Plan'" in caught.value.hint
-    assert (
-        wb.cast("x", loadout="Plan-Build-Eval", agents={"Socket-1": "person", "*": "person"}).status
-        == "ready"
-    )
+    assert wb.cast("x", loadout="Plan-Build-Eval", agents={"Socket-1": "person", "*": "person"}).status == "ready"

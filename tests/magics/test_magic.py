@@ -72,9 +72,7 @@ def test_loading_twice_leaves_one_matcher_and_unloading_none(shell):
     materia_nb.unload_ipython_extension(shell)
     assert "materia" not in shell.magics_manager.magics["line"]
     assert "materia" not in shell.magics_manager.magics["cell"]
-    assert not [
-        m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == "materia_nb"
-    ]
+    assert not [m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == "materia_nb"]
     materia_nb.unload_ipython_extension(shell)
 
 
@@ -296,9 +294,7 @@ def test_a_utility_is_defined_in_a_cell(shell):
 
 def test_a_loadout_with_problems_shows_all_of_them(shell):
     shown = text(
-        cell(
-            shell, "define loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}"
-        )
+        cell(shell, "define loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}")
     )
     assert "unknown-endpoint" in shown
     assert "invalid-edge-condition" in shown

@@ -19,9 +19,7 @@ NOT_OURS = {"notebook"}
 
 
 def pins() -> dict[str, Requirement]:
-    lines = (
-        line.partition("#")[0].strip() for line in (BINDER / "requirements.txt").read_text().splitlines()
-    )
+    lines = (line.partition("#")[0].strip() for line in (BINDER / "requirements.txt").read_text().splitlines())
     found = [Requirement(line) for line in lines if line]
     assert len({one.name for one in found}) == len(found)
     return {one.name: one for one in found}

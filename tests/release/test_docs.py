@@ -215,9 +215,7 @@ def test_data_blocks_can_be_read_and_configs_and_vectors_hold(one):
 
 def test_the_yaml_of_the_smallest_loadout_is_the_same_as_its_json():
     page = Path("docs/loadout-format.md")
-    assert read_text(blocks("yaml", page=page)[0].text, "yaml") == json.loads(
-        blocks("json", page=page)[0].text
-    )
+    assert read_text(blocks("yaml", page=page)[0].text, "yaml") == json.loads(blocks("json", page=page)[0].text)
 
 
 @each(blocks("sh"))
@@ -315,9 +313,7 @@ def test_every_member_that_is_named_exists(project):
     named = {(page, *member) for page in PAGES for member in MEMBER.findall(text_of(page))}
     file_names = {"lock", "html", "py", "jsonl", "png"}
     unknown = {
-        one
-        for one in named
-        if not hasattr(holders[one[1]], one[2]) and not (one[1] == "cast" and one[2] in file_names)
+        one for one in named if not hasattr(holders[one[1]], one[2]) and not (one[1] == "cast" and one[2] in file_names)
     }
     wb.close()
     assert unknown == set()
@@ -327,19 +323,13 @@ def test_every_member_that_is_named_exists(project):
 def test_every_public_member_is_explained(holder, name):
     page = text_of(Path("docs/python-api.md"))
     # Called by the workbench or by views; the last one is explained on the page of the run directory.
-    inner = (
-        {"start", "open", "resume", "ended_by", "write_derived", "put_pin", "stops_as"}
-        if name == "cast"
-        else set()
-    )
+    inner = {"start", "open", "resume", "ended_by", "write_derived", "put_pin", "stops_as"} if name == "cast" else set()
     public = {member for member in vars(holder) if not member.startswith("_")} - inner - {"title"}
     assert {member for member in public if f"`{name}.{member}" not in page} == set()
 
 
 def test_every_protocol_of_ours_is_explained():
-    _, *explained = re.findall(
-        r"^\| `([a-z-]+)` \|", text_of(Path("docs/handoff-protocols.md")), re.MULTILINE
-    )
+    _, *explained = re.findall(r"^\| `([a-z-]+)` \|", text_of(Path("docs/handoff-protocols.md")), re.MULTILINE)
     assert list(OWN_PROTOCOLS) == explained[: len(OWN_PROTOCOLS)]
     assigned = re.search(r"^\| `assignment` \|.*", text_of(make_docs.FORMAT), re.MULTILINE)[0]
     assert re.findall(r"`([a-z-]+)`", assigned)[1:] == [
@@ -376,9 +366,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         )
 
     usage = {"input": 6, "output": 2}
-    plan = {
-        "Plan": ["no", {"text": "still no", "usage": usage}, {"text": '{"workItems": []}', "usage": usage}]
-    }
+    plan = {"Plan": ["no", {"text": "still no", "usage": usage}, {"text": '{"workItems": []}', "usage": usage}]}
     repaired = wb.cast("r", loadout="T-Plan", agents={"*": plan})
     repaired.edit.budget(9)
     repaired.labels.add(name="labelled")
@@ -479,9 +467,7 @@ def stream_casts(wb: Workbench) -> list[Any]:
     wb.load(document)
     agents = streams.stream_agents(Check=lambda: '{"satisfied": true}')
     del agents["Build"]
-    joined, failed = (
-        wb.cast("l", loadout="T", agents={**agents, **more}) for more in ({}, {"Setup": lambda: 1 / 0})
-    )
+    joined, failed = (wb.cast("l", loadout="T", agents={**agents, **more}) for more in ({}, {"Setup": lambda: 1 / 0}))
     joined.run()
     failed.run()
     kept = wb.cast("k", loadout="Ask", agents={"*": lambda: "x"}, files="kept")
@@ -535,9 +521,7 @@ def held_casts(wb: Workbench) -> list[Any]:
         return p.block(p.contract(agent_status__plan_status=status, **more))
 
     def wish(status: str, recommendation: str, **more: str) -> str:
-        return json.dumps(
-            p.envelope(status=status, routing={"recommendation": recommendation, "reason": "so", **more})
-        )
+        return json.dumps(p.envelope(status=status, routing={"recommendation": recommendation, "reason": "so", **more}))
 
     for protocol in ("agent-contract", "envelope"):
         wb.loadouts.define(
@@ -586,9 +570,7 @@ def test_events_and_files_of_real_casts_are_those_of_the_page(project):
             assert event["data"].keys() - {"lane"} <= documented[event["type"]], event
         for path in cast.run_dir.rglob("*"):
             if path.is_file():
-                name = re.sub(
-                    r"(Socket-\d+)|(WI-\d+)|(?<=[-/])\d+(?=[-.])", "*", str(path.relative_to(cast.run_dir))
-                )
+                name = re.sub(r"(Socket-\d+)|(WI-\d+)|(?<=[-/])\d+(?=[-.])", "*", str(path.relative_to(cast.run_dir)))
                 name = re.sub(r"^[^/]+/handoffs/\w+-\w+", "<loadout>/handoffs/<socket>-<materia>", name)
                 ending = name.rpartition("*")[2] or name
                 assert ending.replace("*", "<n>") in page, name

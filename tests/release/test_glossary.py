@@ -11,8 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 ENTRIES = {
-    head.lower(): body.strip()
-    for head, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n?)+)", PAGE, re.MULTILINE)
+    head.lower(): body.strip() for head, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n?)+)", PAGE, re.MULTILINE)
 }
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
 ALSO = {"agent-contract": "agent contract", "loop region": "loop"}

@@ -18,9 +18,9 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 58_117,  # Python, TOML and JavaScript together
-    "lines of code in one module": 586,
-    "public names that stand for two things": 45,
+    "lines of code": 57_151,  # Python, TOML and JavaScript together
+    "lines of code in one module": 471,
+    "public names that stand for two things": 44,
 }
 STORED_RECORDS = 600_000
 """Bytes of tests/data/shown: outputs that somebody reviews when they change."""
@@ -74,9 +74,7 @@ def test_the_package_does_not_grow_unnoticed():
     doubled = sorted(name for name, count in offered.items() if count > 1)
     measured = dict(zip(LIMITS, (len(texts), total, max(lines), len(doubled)), strict=True))
     grown = {limit: count for limit, count in measured.items() if count > LIMITS[limit]}
-    assert not grown, (
-        f"make the package smaller; public names that stand for two things: {', '.join(doubled)}"
-    )
+    assert not grown, f"make the package smaller; public names that stand for two things: {', '.join(doubled)}"
 
 
 def test_stored_records_stay_small_enough_to_be_reviewed():

@@ -21,9 +21,7 @@ def check(tmp_path, monkeypatch):
 
 def test_vague_names_are_counted_wherever_they_are_bound(check, tmp_path):
     path = tmp_path / "module.py"
-    path.write_text(
-        "found = 1\nedge = 2\ndef run(what, graph):\n    for one in graph:\n        print(one, told)\n"
-    )
+    path.write_text("found = 1\nedge = 2\ndef run(what, graph):\n    for one in graph:\n        print(one, told)\n")
     names = [name.text for name in check.python_names(path)]
     assert sorted(name for name in names if name in check.VAGUE) == ["found", "one", "what"]
     assert len(names) == 5
@@ -37,7 +35,5 @@ def test_translated_phrases_are_told_from_plain_ones(check, tmp_path):
 
 def test_messages_are_literals_of_three_words_outside_docstrings(check, tmp_path):
     path = tmp_path / "module.py"
-    path.write_text(
-        '"""A docstring of five words."""\nraise ValueError(f"no such {kind} of socket", "two words")\n'
-    )
+    path.write_text('"""A docstring of five words."""\nraise ValueError(f"no such {kind} of socket", "two words")\n')
     assert [sample.text for sample in check.messages(path)] == ["no such X of socket"]

@@ -61,9 +61,7 @@ def by_name(lines: list[str]) -> dict[str, SpecifierSet]:
 def test_the_recipe_asks_for_what_the_package_asks_for(recipe):
     run = by_name(recipe["requirements"]["run"])
     assert run.pop("python") == SpecifierSet(PROJECT["requires-python"])
-    assert run == {
-        canonicalize_name(one.name): one.specifier for one in map(Requirement, PROJECT["dependencies"])
-    }
+    assert run == {canonicalize_name(one.name): one.specifier for one in map(Requirement, PROJECT["dependencies"])}
 
 
 def test_the_recipe_builds_as_the_package_is_built(recipe):
@@ -127,9 +125,7 @@ def test_what_is_written_into_the_table_is_put_everywhere(copy):
     project = copy / "pyproject.toml"
     head, _, rest = project.read_text().partition("[tool.home]")
     table, _, rest = rest.partition("[project.urls]")
-    table = table.replace("materia-nb.invalid", "nb.example.org").replace(
-        "Materia NB contributors", "Ada & Co"
-    )
+    table = table.replace("materia-nb.invalid", "nb.example.org").replace("Materia NB contributors", "Ada & Co")
     project.write_text(f"{head}[tool.home]{table}[project.urls]{rest}")
     assert "CITATION.cff: https://materia-nb.invalid is not the homepage of [tool.home]" in "\n".join(
         release_check.missing(copy)
@@ -147,9 +143,7 @@ def test_what_others_made_and_is_shipped_has_a_licence(tmp_path, monkeypatch):
     monkeypatch.setattr(release_check, "bundled", lambda _: ["node_modules/somebodys"])
     (tmp_path / "materia_nb").mkdir()
     (tmp_path / "materia_nb" / "letters.woff2").touch()
-    (tmp_path / "package-lock.json").write_text(
-        '{"packages": {"node_modules/somebodys": {"license": "BSD-3-Clause"}}}'
-    )
+    (tmp_path / "package-lock.json").write_text('{"packages": {"node_modules/somebodys": {"license": "BSD-3-Clause"}}}')
     told = list(release_check.licences(tmp_path))
     assert ("materia_nb/letters.woff2", "MISSING", "name it in FOREIGN") in told
     assert told[-1][1] == "BSD-3-Clause"
@@ -159,11 +153,7 @@ def test_what_others_made_and_is_shipped_has_a_licence(tmp_path, monkeypatch):
 
 
 def steps(workflow: str) -> list[dict[str, Any]]:
-    return [
-        step
-        for job in read(f".github/workflows/{workflow}")["jobs"].values()
-        for step in job.get("steps", [])
-    ]
+    return [step for job in read(f".github/workflows/{workflow}")["jobs"].values() for step in job.get("steps", [])]
 
 
 def test_every_python_that_is_named_is_tested():
@@ -188,9 +178,7 @@ def test_what_the_workflows_run_is_there():
 def test_only_the_job_that_publishes_may_ask_for_the_trust_of_the_index():
     release = read(".github/workflows/release.yml")
     assert release["on"] == {"push": {"tags": ["v*"]}}
-    asking = {
-        name for name, job in release["jobs"].items() if "write" in (job.get("permissions") or {}).values()
-    }
+    asking = {name for name, job in release["jobs"].items() if "write" in (job.get("permissions") or {}).values()}
     assert asking == {"publish"}
     assert release["jobs"]["publish"]["permissions"] == {"id-token": "write"}
     assert [job.get("needs") for job in release["jobs"].values()] == [None, "test", "build"]

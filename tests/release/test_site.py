@@ -101,9 +101,7 @@ def test_the_contents_go_by_task_and_lead_to_every_guide(site):
     captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
     contents = dict(zip(captions[::2], captions[1::2], strict=True))
     assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Decisions", "Project"]
-    placed = [
-        re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', one) for one in contents.values()
-    ]
+    placed = [re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', one) for one in contents.values()]
     assert min(map(len, placed)) > 1
     guides = {
         path.relative_to(ROOT).with_suffix(".html").as_posix()
@@ -121,9 +119,7 @@ def test_every_page_has_a_search_and_a_dark_side(site):
         assert 'class="theme-toggle"' in body
     assert "cursor" in (site / "searchindex.js").read_text()
     front = (site / "README.html").read_text()
-    light, dark = (
-        re.findall(rf'<img [^>]*class="only-{side}"[^>]*src="([^"]+)"', front) for side in ("light", "dark")
-    )
+    light, dark = (re.findall(rf'<img [^>]*class="only-{side}"[^>]*src="([^"]+)"', front) for side in ("light", "dark"))
     assert light
     assert dark == [one.replace(".png", "-dark.png") for one in light]
     assert "prefers-color-scheme: dark" in next(site.glob("notebooks/01-*.html")).read_text() + "".join(
@@ -133,9 +129,7 @@ def test_every_page_has_a_search_and_a_dark_side(site):
 
 def test_every_public_name_is_in_the_reference(site):
     anchors = {one for page in (site / "docs/api").glob("*.html") for one in pages_of(site)[page].anchors}
-    wanted = {
-        f"materia_nb.{name}" for name in ("Workbench", "Cast", "MateriaError", "load_ipython_extension")
-    }
+    wanted = {f"materia_nb.{name}" for name in ("Workbench", "Cast", "MateriaError", "load_ipython_extension")}
     wanted |= {"materia_nb.Workbench.cast", "materia_nb.cast.formatting.StepList.ask"}
     for package in PACKAGES:
         module = import_module(f"materia_nb.{package}")
@@ -202,22 +196,16 @@ def test_the_search_finds_the_page_that_answers_first(site):
     assert len(asked) > 30
     script = Path(__file__).with_name("site_search.cjs")
     queries = json.dumps([query for query, _ in asked])
-    done = subprocess.run(
-        ["node", script, site], input=queries, capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run(["node", script, site], input=queries, capture_output=True, text=True, check=True, timeout=60)
     first = [found[0][0] if found else None for found in json.loads(done.stdout)]
     assert dict(zip(asked, first, strict=True)) == {one: one[1] for one in asked}
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
     loads = {str(path.relative_to(site)): page.loads for path, page in pages_of(site).items()}
-    loads |= {
-        str(path.relative_to(site)): IN_STYLES.findall(path.read_text()) for path in site.rglob("*.css")
-    }
+    loads |= {str(path.relative_to(site)): IN_STYLES.findall(path.read_text()) for path in site.rglob("*.css")}
     assert sum(map(len, loads.values())) > len(loads), "styles and scripts are loaded by every page"
-    assert {
-        name: far for name, all_ in loads.items() if (far := [one for one in all_ if is_elsewhere(one)])
-    } == {}
+    assert {name: far for name, all_ in loads.items() if (far := [one for one in all_ if is_elsewhere(one)])} == {}
 
 
 def test_no_script_names_another_place(site):
@@ -240,11 +228,7 @@ def test_every_link_and_picture_leads_somewhere(site):
             if is_elsewhere(target) or parts.scheme == "data":
                 continue
             there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            lost = (
-                unquote(parts.fragment) not in pages[there].anchors
-                if parts.fragment and there in pages
-                else False
-            )
+            lost = unquote(parts.fragment) not in pages[there].anchors if parts.fragment and there in pages else False
             if lost or not there.exists():
                 wrong.append(f"{path.relative_to(site)}: {target}")
     assert wrong == []

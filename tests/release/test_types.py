@@ -34,8 +34,5 @@ def test_pyright_passes_what_is_right_and_finds_every_slip(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] == 2
-    found = {
-        (one["file"].endswith("bare.py"), one["range"]["start"]["line"])
-        for one in report["generalDiagnostics"]
-    }
+    found = {(one["file"].endswith("bare.py"), one["range"]["start"]["line"]) for one in report["generalDiagnostics"]}
     assert found == {(True, number) for number, line in enumerate(lines) if "# type: ignore" in line}

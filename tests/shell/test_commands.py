@@ -67,9 +67,7 @@ def commands(group=program, before=""):
         yield from commands(one, whole) if isinstance(one, click.Group) else [(whole, one)]
 
 
-@pytest.mark.parametrize(
-    "name", [name for given, names in SHELL.items() if given != "notebook" for name in names]
-)
+@pytest.mark.parametrize("name", [name for given, names in SHELL.items() if given != "notebook" for name in names])
 def test_a_command_has_the_options_of_its_verb_and_says_what_it_does(name):
     verb, command = VERBS[name], dict(commands())[name]
     options = {spelt for one in command.params for spelt in one.opts}
@@ -148,9 +146,7 @@ def test_json_says_how_the_cast_stands_and_whether_all_is_fine(bench, capsys):
 
 
 def test_a_cast_that_fails_ends_with_1(bench, capsys):
-    code, out, _ = materia(
-        capsys, "run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here"
-    )
+    code, out, _ = materia(capsys, "run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here")
     assert code == 1
     assert "failed" in out
 
@@ -322,9 +318,7 @@ def test_misuse_is_json_too(line, bench, capsys):
 def run_program(*arguments, **options):
     """Run the program as a process of its own."""
     command = [sys.executable, "-m", "materia_nb", *arguments]
-    return subprocess.run(
-        command, stderr=subprocess.PIPE, check=False, **{"stdout": subprocess.PIPE} | options
-    )
+    return subprocess.run(command, stderr=subprocess.PIPE, check=False, **{"stdout": subprocess.PIPE} | options)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "cp437", "gbk", "ascii"])
@@ -337,9 +331,7 @@ def test_an_output_that_is_not_utf8_has_replacements(encoding, bench):
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
 def test_json_escapes_what_the_output_cannot_encode(encoding, bench):
     name = b"\xff\xe2\x94\x80"  # half a surrogate, and a line
-    ran = run_program(
-        "grid", name, "--json", env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
-    )
+    ran = run_program("grid", name, "--json", env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"})
     assert ran.returncode == 1
     assert "\u2500" in json.loads(ran.stdout.decode(encoding))["error"]["what"]
 

@@ -95,9 +95,7 @@ def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
     assert "recordings/birthday.json" in wanted
     copied, shipped = (nbformat.read(path / "01-edges.ipynb", as_version=4) for path in (folder, NOTEBOOKS))
     assert copied.cells == shipped.cells
-    assert copied.metadata.language_info.version == platform.python_version(), (
-        "as Lab writes when it is opened"
-    )
+    assert copied.metadata.language_info.version == platform.python_version(), "as Lab writes when it is opened"
     assert f"jupyter lab '{folder}/00-quickstart.ipynb'" in capsys.readouterr().out
 
 
@@ -120,9 +118,7 @@ def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
 def test_copying_twice_changes_nothing(tmp_path, capsys):
     for _ in range(2):
         assert main(["lessons", str(tmp_path)]) == 0
-    assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} were there already)" in (
-        capsys.readouterr().out
-    )
+    assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} were there already)" in (capsys.readouterr().out)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path, capsys):

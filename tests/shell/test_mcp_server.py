@@ -151,9 +151,7 @@ def test_a_person_sees_each_step_and_keeps_or_refuses_it(session):
     choose(session, "Refuse it")
     assert "Socket-3" not in session.design.document["sockets"]
     choose(session, "Keep it")
-    assert session.question.words.startswith("Step 5 of 6"), (
-        "an edge to a socket that was refused is left out"
-    )
+    assert session.question.words.startswith("Step 5 of 6"), "an edge to a socket that was refused is left out"
     assert "4 is left out" in session.question.words
     choose(session, "Refuse it")
     assert session.question is None
@@ -220,9 +218,7 @@ def test_a_scripted_client_builds_over_stdio_and_what_it_left_is_offered(project
     from mcp import Client, StdioServerParameters
     from mcp.types import Implementation
 
-    start = StdioServerParameters(
-        command=sys.executable, args=["-m", "materia_nb", "mcp", "--project", str(project)]
-    )
+    start = StdioServerParameters(command=sys.executable, args=["-m", "materia_nb", "mcp", "--project", str(project)])
 
     async def script():
         async with Client(start, client_info=Implementation(name="coder", version="1")) as client:

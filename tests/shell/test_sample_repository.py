@@ -93,17 +93,13 @@ def test_the_line_for_cases_takes_any_file_name(repository):
 def test_it_fails_on_an_edge_that_leads_nowhere(repository, capsys):
     change(repository, lambda sockets, _: sockets["Socket-1"]["edges"][0].update(to="Sockt-2"))
     assert codes(repository)[0] == 1
-    assert re.search(
-        r"::error file=.pi/pi-materia.json,line=\d+,title=unknown-endpoint", capsys.readouterr().out
-    )
+    assert re.search(r"::error file=.pi/pi-materia.json,line=\d+,title=unknown-endpoint", capsys.readouterr().out)
 
 
 def test_it_fails_on_a_changed_route(repository, capsys):
     change(repository, lambda sockets, _: sockets["Socket-2"]["edges"][1].update(to="Socket-2"))
     assert codes(repository) == [0, 1, 0]
-    assert (
-        "::error file=tests/once-back.materia-case.json,line=1,title=failed-case" in capsys.readouterr().out
-    )
+    assert "::error file=tests/once-back.materia-case.json,line=1,title=failed-case" in capsys.readouterr().out
 
 
 def test_it_fails_on_a_cost_above_the_limit(repository, capsys):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.store.board import Board, Quest, change_board, read_board
+from materia_nb.store.files import Board, Quest, change_board, read_board
 
 
 @pytest.fixture
@@ -31,9 +31,7 @@ def test_quests_are_added_under_numbers_that_are_not_used_again(path):
 
 
 def test_what_a_later_version_wrote_is_kept(path):
-    path.write_text(
-        '{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "request": "r", "x": 1}]}'
-    )
+    path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "request": "r", "x": 1}]}')
     change_board(path, lambda board: board.having((board.quests[0].having(status="complete"),)))
     kept = json.loads(path.read_text())
     assert (kept["colour"], kept["quests"][0]["x"], kept["quests"][0]["status"]) == ("red", 1, "complete")

@@ -34,9 +34,7 @@ def only(root: Path) -> catalogue.CastEntry:
 
 def stages(tmp_path):
     """A cast at every way of standing, with the status that the list must give."""
-    cast = h.start(
-        tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0))
-    )
+    cast = h.start(tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0)))
     yield cast, "ready"
     cast.step(ask=False)
     yield cast, "waiting"
@@ -147,9 +145,7 @@ def test_long_lines_at_both_ends(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(1), lambda: "x", request="r" * 50_000)
     cast.run()
     with (cast.run_dir / "events.jsonl").open("a") as file:
-        file.write(
-            json.dumps({"ts": 9, "type": "cast_end", "data": {"ok": True, "usage": ["u" * 100_000]}}) + "\n"
-        )
+        file.write(json.dumps({"ts": 9, "type": "cast_end", "data": {"ok": True, "usage": ["u" * 100_000]}}) + "\n")
     entry = only(root)
     assert (entry.status, entry.last_event, len(entry.request)) == ("complete", 9, 200)
 
@@ -221,9 +217,7 @@ def test_finding_a_cast(tmp_path, root, monkeypatch):
     assert caught.value.kind == "ambiguous_cast"
 
 
-@pytest.mark.parametrize(
-    "reference", ["zebr_", "-9", "", "..", "../casts/x", "/etc", "a\0b", "-0", "x" * 5000]
-)
+@pytest.mark.parametrize("reference", ["zebr_", "-9", "", "..", "../casts/x", "/etc", "a\0b", "-0", "x" * 5000])
 def test_what_is_not_found_is_said_with_a_way_on(root, reference):
     (root / "zebra").mkdir(parents=True)
     (root / "zebra" / "events.jsonl").write_text("")

@@ -96,11 +96,7 @@ def test_a_kernel_killed_at_any_act_of_a_design_loses_nothing(tmp_path):
         found = again.loadouts.drafts("Mine")
         assert len(found) <= 2  # killed while one took the place of another: both are whole
         kept += bool(found)
-        reopened = (
-            again.design("Mine", draft=True)
-            if found
-            else again.design("Mine", new="Mine" not in again.loadouts)
-        )
+        reopened = again.design("Mine", draft=True) if found else again.design("Mine", new="Mine" not in again.loadouts)
         assert state(reopened) in expected, f"seed {seed}, {acts} acts"
     assert kept > KILLS / 2
 

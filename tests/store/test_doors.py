@@ -78,9 +78,7 @@ def test_a_line_goes_behind_one_that_was_cut_off(tmp_path):
 @pytest.fixture
 def left(tmp_path):
     """A cast that stands before its last socket, with every file that a run makes."""
-    cast = h.start(
-        tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000
-    )
+    cast = h.start(tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000)
     cast.run(steps=2)
     cast.close()
     return cast.run_dir
@@ -149,9 +147,7 @@ def test_nothing_waits_for_what_is_no_file_of_a_cast(left, name, kind):
         lambda: list_casts(left.parent), lambda: open_cast(left), lambda: resume_cast(left).close()
     )
     needed = {"events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"}
-    assert isinstance(resumed, MateriaError) == (
-        name in needed or (name, kind) == ("manifest.json", "folder")
-    )
+    assert isinstance(resumed, MateriaError) == (name in needed or (name, kind) == ("manifest.json", "folder"))
     assert resumed is None or Path(name).name in str(resumed)
     assert isinstance(opened, MateriaError) == (name in {"events.jsonl", "config.resolved.json"})
     assert (entry.status == "broken") == (name == "events.jsonl")
@@ -168,9 +164,7 @@ def test_nothing_waits_for_what_is_no_file_of_a_project(tmp_path, name, kind):
         assert end is True
     else:
         assert name in str(end)
-        assert any(
-            why in str(end) for why in ("not a plain file", "link", "not a plain", "a directory", "Is a dir")
-        )
+        assert any(why in str(end) for why in ("not a plain file", "link", "not a plain", "a directory", "Is a dir"))
 
 
 def test_a_torn_journal_that_is_a_link_is_not_mended_through_it(left, tmp_path):

@@ -108,9 +108,7 @@ def begun(root):
     """The directories of the casts in which something was recorded, the first one first, its fork behind it."""
     Shim.looks = True
     try:
-        return [
-            path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if b"\n" in path.read_bytes()
-        ]
+        return [path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if b"\n" in path.read_bytes()]
     finally:
         Shim.looks = False
 
@@ -180,11 +178,7 @@ def told(root):
 
 def handles(root):
     """What of the casts is open in this process."""
-    return [
-        found
-        for one in Path("/proc/self/fd").glob("*")
-        if (found := os.path.realpath(one)).startswith(str(root))
-    ]
+    return [found for one in Path("/proc/self/fd").glob("*") if (found := os.path.realpath(one)).startswith(str(root))]
 
 
 def gone_on(root, wanted, what):

@@ -145,9 +145,7 @@ except DiskError as error:
 def test_a_file_that_may_not_grow(tmp_path):
     """The limit of a file's size cuts a write short, as a full disk does, without needing root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     path, told = done.stdout.split("\n", 1)
     assert "File too large" in told
     assert told.count("Could not write the journal") == 1
@@ -250,9 +248,7 @@ except KeyboardInterrupt:
 def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
     """The agent, or the utility, sends it itself: so it comes while it is at work, however busy the machine is."""
     code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     path, status, socket, steps = done.stdout.split()
     assert (status, socket, steps) == ("waiting", "Socket-1", "1")
     assert (Path(path) / "manifest.json").exists()

@@ -72,9 +72,7 @@ def seen(folder):
 
 def tree_of(cast):
     """The modes of the files in the latest snapshot of a cast."""
-    listed = file_snapshots.git(
-        cast.runner.file_snapshots().git_dir, "ls-tree", "-r", "-z", cast.runner.session.files
-    )
+    listed = file_snapshots.git(cast.runner.file_snapshots().git_dir, "ls-tree", "-r", "-z", cast.runner.session.files)
     return {line.partition(b"\t")[2]: line[:6].decode() for line in listed.split(b"\0")[:-1]}
 
 
@@ -201,9 +199,7 @@ def test_what_is_there_now_is_kept_before_going_back(tmp_path):
     (tmp_path / "mine").write_text("of the person\n")
     cast.back(1, files=True)
     assert set(seen(tmp_path)) == {"a"}
-    lines = [
-        line for line in (cast.run_dir / "events.jsonl").read_text().splitlines() if '"files_kept"' in line
-    ]
+    lines = [line for line in (cast.run_dir / "events.jsonl").read_text().splitlines() if '"files_kept"' in line]
     commit = lines[-2].split('"commit":"')[1][:40]
     assert file_snapshots.content(cast.runner.file_snapshots().git_dir, commit, "mine") == b"of the person\n"
 
@@ -273,9 +269,7 @@ def test_a_file_that_changes_twice_within_a_tick_of_the_clock_is_seen(tmp_path):
     for n in range(20):
         path.write_text(f"{n:03}")
         commits.append(keeper.take(commits[-1] if commits else None, {}).commit)
-    assert [file_snapshots.content(keeper.git_dir, one, "a") for one in commits] == [
-        b"%03d" % n for n in range(20)
-    ]
+    assert [file_snapshots.content(keeper.git_dir, one, "a") for one in commits] == [b"%03d" % n for n in range(20)]
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
@@ -406,9 +400,7 @@ def at_snapshot(number, act):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_an_interrupt_while_files_are_kept_leaves_each_step_its_own_files(tmp_path, monkeypatch, number):
-    monkeypatch.setattr(
-        FileSnapshots, "take", at_snapshot(number, lambda: signal.raise_signal(signal.SIGINT))
-    )
+    monkeypatch.setattr(FileSnapshots, "take", at_snapshot(number, lambda: signal.raise_signal(signal.SIGINT)))
     cast = write_three_files(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         cast.run()
@@ -420,9 +412,7 @@ def test_what_is_stored_is_what_was_read_while_files_are_being_written(tmp_path)
     project, stop = tmp_path / "p", threading.Event()
     project.mkdir()
     snapshots = FileSnapshots(project, tmp_path / "casts", "c")
-    contents = {
-        name: {letter * size for letter in (b"a", b"b")} for name, size in (("short", 9), ("long", 90_000))
-    }
+    contents = {name: {letter * size for letter in (b"a", b"b")} for name, size in (("short", 9), ("long", 90_000))}
 
     def write():
         while not stop.is_set():
@@ -492,9 +482,7 @@ def test_a_directory_that_a_killed_process_was_making_is_removed(tmp_path):
 def test_processes_that_make_the_directory_together_make_one(tmp_path):
     context = multiprocessing.get_context("fork")
     casts = tmp_path / "casts"
-    makers = [
-        context.Process(target=FileSnapshots, args=(tmp_path, casts, f"cast-{number}")) for number in range(6)
-    ]
+    makers = [context.Process(target=FileSnapshots, args=(tmp_path, casts, f"cast-{number}")) for number in range(6)]
     for maker in makers:
         maker.start()
     for maker in makers:

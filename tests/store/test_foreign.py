@@ -88,9 +88,7 @@ def test_a_lock_or_a_journal_that_is_a_link_is_not_written_through(tmp_path, beg
     assert target.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "name", ["events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"]
-)
+@pytest.mark.parametrize("name", ["events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"])
 @pytest.mark.parametrize("kind", ["pipe", "endless"])
 def test_a_pipe_or_a_device_is_not_waited_for(begun, name, kind):
     (begun / name).unlink()
@@ -117,9 +115,7 @@ def test_a_recording_that_is_a_pipe_is_not_waited_for(tmp_path, bench):
         bench.agents.recorded(tmp_path / "r.json")
 
 
-@pytest.mark.parametrize(
-    "reference", ["~nobody/x", "a" * 5_000, "\ud800", "a\0b", "~nobody/r.json", "\ud800.json"]
-)
+@pytest.mark.parametrize("reference", ["~nobody/x", "a" * 5_000, "\ud800", "a\0b", "~nobody/r.json", "\ud800.json"])
 def test_what_can_be_no_path_is_no_cast_and_no_recording(bench, reference):
     for find in (bench.open, bench.agents.recorded, bench.resume):
         with pytest.raises(MateriaError):

@@ -34,13 +34,9 @@ def journal(tmp_path):
 
 
 def test_lines_are_time_type_and_data(journal):
-    journal.append(
-        [JournalLine(5, "two", {"text": "ü\n\u2028", "n": None}, status="ready", steps=3), line("three")]
-    )
+    journal.append([JournalLine(5, "two", {"text": "ü\n\u2028", "n": None}, status="ready", steps=3), line("three")])
     raw = journal.path.read_bytes().splitlines()
-    assert [
-        {name: value for name, value in json.loads(one).items() if name != "link"} for one in raw[1:]
-    ] == [
+    assert [{name: value for name, value in json.loads(one).items() if name != "link"} for one in raw[1:]] == [
         {
             "ts": 5,
             "type": "two",
@@ -69,9 +65,7 @@ class Disk:
     def __call__(self, handle, block):
         if self.room <= 0:
             raise (
-                self.error
-                if isinstance(self.error, BaseException)
-                else OSError(self.error, os.strerror(self.error))
+                self.error if isinstance(self.error, BaseException) else OSError(self.error, os.strerror(self.error))
             )
         size = min(len(block), self.piece, self.room)
         self.room -= size
@@ -133,11 +127,7 @@ def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
         return
     assert names.count("events.jsonl") == 2
     cast.run()
-    names = [
-        str(path.relative_to(cast.run_dir))
-        for path in cast.run_dir.rglob("*")
-        if path.stat().st_ino in synced
-    ]
+    names = [str(path.relative_to(cast.run_dir)) for path in cast.run_dir.rglob("*") if path.stat().st_ino in synced]
     assert "sockets/Socket-1/1.md" in names
     assert {"sockets", "sockets/Socket-1"} <= set(names)  # a new file is there only when its folder is
 
@@ -168,9 +158,7 @@ def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
         torn = content[ends[whole] : cut] if cut > ends[whole] else b""
         opened = open_cast(folder)
         assert opened.runner.session == seen[whole]
-        assert opened.now.messages == (
-            ["The last line of the journal is torn; it was left out."] if torn else []
-        )
+        assert opened.now.messages == (["The last line of the journal is torn; it was left out."] if torn else [])
         cast = resume_cast(folder, h.table(lambda visit: f"ü{visit}"))
         asides = list(folder.glob("events.torn-*.txt"))
         assert [aside.read_bytes() for aside in asides] == ([torn] if torn else [])
@@ -197,9 +185,7 @@ def test_what_tore_twice_at_one_place_is_kept_twice(tmp_path):
     assert len(list(tmp_path.glob("events.torn-*"))) == 2
 
 
-@pytest.mark.parametrize(
-    "bad", [b"not json\n", b"[1]\n", b'{"type": 3}\n', b"\0\0\0\n", b'{"ts":1,"type":"x"\n']
-)
+@pytest.mark.parametrize("bad", [b"not json\n", b"[1]\n", b'{"type": 3}\n', b"\0\0\0\n", b'{"ts":1,"type":"x"\n'])
 def test_a_damaged_line_in_the_middle_is_named(recorded, tmp_path, bad):
     folder = tmp_path / "run"
     shutil.copytree(recorded.run_dir, folder)
@@ -270,9 +256,7 @@ def test_each_line_is_encoded_once_and_each_step_once_more(tmp_path):
             "L": {
                 "sockets": ["Socket-2"],
                 "consumes": {"from": "Socket-1", "output": "workItems"},
-                "exits": [
-                    {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
-                ],
+                "exits": [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}],
             }
         },
     )

@@ -43,9 +43,7 @@ def document() -> h.Json:
         {
             "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
             "Socket-2": h.at("Build", ("always", "Socket-3")),
-            "Socket-3": h.at(
-                "Check", ("satisfied", "Socket-4"), ("not_satisfied", "Socket-2", 2), parse="json"
-            ),
+            "Socket-3": h.at("Check", ("satisfied", "Socket-4"), ("not_satisfied", "Socket-2", 2), parse="json"),
             "Socket-4": h.at("Count", ("always", "Socket-2")),
             "Socket-5": h.at("Tell"),
         },
@@ -60,9 +58,7 @@ def document() -> h.Json:
             "L": {
                 "sockets": ["Socket-2", "Socket-3", "Socket-4"],
                 "consumes": {"from": "Socket-1", "output": "workItems"},
-                "exits": [
-                    {"id": "e", "from": "Socket-4", "condition": "always", "targetSocketId": "Socket-5"}
-                ],
+                "exits": [{"id": "e", "from": "Socket-4", "condition": "always", "targetSocketId": "Socket-5"}],
             }
         },
     )

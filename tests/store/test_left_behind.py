@@ -145,9 +145,7 @@ def without_each_line(path):
         event = json.loads(line)
         bare = json.dumps({**event, "data": {}, "link": ""}).encode() + b"\n"
         for variant, replacement in (("without", b""), ("bare", bare)):
-            (path / "events.jsonl").write_bytes(
-                b"".join([*lines[:number], replacement, *lines[number + 1 :]])
-            )
+            (path / "events.jsonl").write_bytes(b"".join([*lines[:number], replacement, *lines[number + 1 :]]))
             listed = cast_entry(path)
             yield f"{variant} {number}, {event['type']}", told(path), listed
     (path / "events.jsonl").write_bytes(b"".join(lines))
@@ -170,9 +168,7 @@ def with_each_field_odd(path):
             odd = [(f"{value!r} as", {**rest, name: wrong}) for wrong in ODD if wrong != value]
             for variant, data in (("without", rest), *odd):
                 changed = json.dumps({**event, "data": data, "link": ""}).encode() + b"\n"
-                (path / "events.jsonl").write_bytes(
-                    b"".join([*lines[:number], changed, *lines[number + 1 :]])
-                )
+                (path / "events.jsonl").write_bytes(b"".join([*lines[:number], changed, *lines[number + 1 :]]))
                 yield f"{variant} {name} of {event['type']}", told(path), cast_entry(path)
     (path / "events.jsonl").write_bytes(b"".join(lines))
 
@@ -208,18 +204,14 @@ def test_a_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tm
 
 
 @pytest.mark.parametrize("variants", [without_each_line, with_each_field_odd])
-@pytest.mark.parametrize(
-    "scene", [in_a_loop, gone_back, failed, with_a_draft], ids=lambda scene: scene.__name__
-)
+@pytest.mark.parametrize("scene", [in_a_loop, gone_back, failed, with_a_draft], ids=lambda scene: scene.__name__)
 def test_every_damage_to_a_journal_of_ours_is_named(tmp_path, clock, scene, variants):
     cast = scene(tmp_path, clock)
     cast.close()
     last = sum(1 for _ in (cast.run_dir / "events.jsonl").open("rb")) - 1
     for variant, told, listed in variants(cast.run_dir):
         assert is_clear(told, listed), variant
-        if not variant.startswith(
-            f"without {last},"
-        ):  # a journal without its last line is one that was killed
+        if not variant.startswith(f"without {last},"):  # a journal without its last line is one that was killed
             assert told[0].startswith("refused: ") or "The journal was changed" in "\n".join(told), variant
 
 
@@ -248,9 +240,7 @@ def test_what_a_fork_begins_with(tmp_path, clock, scene):
     for number in (0, 1, None):
         fork = cast.fork(number)
         fork.close()
-        names = sorted(
-            path.relative_to(fork.run_dir).as_posix() for path in fork.run_dir.rglob("*") if path.is_file()
-        )
+        names = sorted(path.relative_to(fork.run_dir).as_posix() for path in fork.run_dir.rglob("*") if path.is_file())
         lines = (fork.run_dir / "events.jsonl").read_text("utf-8").splitlines()
         shown += [(f"files of fork {number}", names), ("its journal", lines)]
     shown_texts.matches(f"forked-{scene.__name__}", shown)

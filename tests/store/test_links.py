@@ -94,9 +94,7 @@ def test_lines_taken_out_put_in_or_exchanged_are_noticed(recorded, changed):
 def test_a_changed_output_is_told_when_opened_and_not_gone_on_with(recorded, changed):
     lines, _ = recorded
     place = next(n for n, line in enumerate(lines) if b"built 2" in line)
-    folder = changed(
-        [line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)]
-    )
+    folder = changed([line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)])
     opened = open_cast(folder)
     (message,) = opened.now.messages
     assert f"line {place + 1} is not what was written there" in message
@@ -133,8 +131,7 @@ def test_an_end_that_was_taken_off_is_told_apart_from_one_that_tore(recorded, ch
 
 def test_a_journal_without_links_opens_and_goes_on_with_them(recorded, changed):
     early = [
-        json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n"
-        for line in recorded[0]
+        json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n" for line in recorded[0]
     ]
     folder = changed(early[:-4], manifest=False)
     assert not verify(RunDir(folder)).linked

@@ -87,9 +87,7 @@ def test_a_refused_resume_lets_go_again(tmp_path):
 
 def test_a_lock_that_cannot_be_written_is_let_go(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(
-            os, "pwrite", lambda *a: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-        )
+        patched.setattr(os, "pwrite", lambda *a: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(DiskError, match="No space left"):
             CastLock(tmp_path)
     CastLock(tmp_path).release()

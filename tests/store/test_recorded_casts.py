@@ -16,9 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
-NAMES = sorted(
-    path.name for path in RECORDED.iterdir() if path.is_dir() and not path.name.startswith("not-castable")
-)
+NAMES = sorted(path.name for path in RECORDED.iterdir() if path.is_dir() and not path.name.startswith("not-castable"))
 DIFFER = {"limit-total-thirty-retry"}
 
 
@@ -63,9 +61,7 @@ def test_route_state_and_outcome(name):
     with pytest.raises(MateriaError, match="recorded by another engine") as caught:
         resume_cast(RECORDED / name)
     assert caught.value.kind == "not_ours"
-    assert {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")} == before, (
-        "nothing is written"
-    )
+    assert {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")} == before, "nothing is written"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,9 +101,7 @@ def test_drafts_and_the_final_result():
 def test_a_refused_answer_that_was_not_kept_is_mentioned():
     cast = open_cast(RECORDED / "parse-repair-then-ok")
     (message,) = cast.now.messages
-    assert message.startswith(
-        "Step 1: an answer was refused and asked for again; the recording does not keep it"
-    )
+    assert message.startswith("Step 1: an answer was refused and asked for again; the recording does not keep it")
 
 
 @pytest.mark.parametrize("name", ["parse-repair-then-ok", "not-castable-legacy-exit"])
@@ -126,9 +120,7 @@ def test_r59_a_turn_that_failed_is_told_as_one(name, copied):
     message = open_cast(path).now.messages
     told = [one for one in message if "a turn failed and was asked again (Pi agent turn failed" in one]
     assert len(told) == 1
-    assert len([one for one in message if "was refused" in one]) == (
-        0 if name == "parse-repair-then-ok" else 3
-    )
+    assert len([one for one in message if "was refused" in one]) == (0 if name == "parse-repair-then-ok" else 3)
 
 
 def test_r59_a_cast_that_a_failed_turn_ended_failed_by_its_agent(copied):
@@ -180,9 +172,7 @@ def test_a_changed_verdict_differs_at_its_step_and_the_rebuilding_goes_on(copied
     verdicts = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
     third = next(n for n, data in enumerate(verdicts, 1) if data["socket"] == "Socket-3")
     before = json.loads((path / verdicts[third - 1]["artifact"]).read_text())
-    replace_output(
-        path / verdicts[third - 1]["artifact"], json.dumps({**before, "satisfied": not before["satisfied"]})
-    )
+    replace_output(path / verdicts[third - 1]["artifact"], json.dumps({**before, "satisfied": not before["satisfied"]}))
     cast = open_cast(path)
     assert cast.route == starts(path)
     assert cast.status == "complete"
@@ -229,9 +219,7 @@ def test_a_changed_item_is_realigned(copied):
     assert cast.route[2][:3] == ("Socket-2", 2, "2")
     first = cast.now.differences[0]
     assert (first.step, first.recorded, first.ours) == (3, "took item 2", "takes item 1")
-    assert (
-        cast.steps[2].after.at.item.key == "2"
-    )  # its state is that of the recorded way, also once it lies behind
+    assert cast.steps[2].after.at.item.key == "2"  # its state is that of the recorded way, also once it lies behind
     assert "cursor" in first.why
 
 

@@ -41,14 +41,10 @@ class Recording:
     def done(self, socket: str, text: str | bytes, **data) -> Recording:
         key = data.get("itemKey")
         artifact = self.file(socket, text, f"-{key}" if key else "")
-        return self.event(
-            "socket_complete", socket=socket, materia="M", artifact=artifact, entryId="e", **data
-        )
+        return self.event("socket_complete", socket=socket, materia="M", artifact=artifact, entryId="e", **data)
 
     def end(self, error: str | None = None, **data) -> Recording:
-        return self.event(
-            "cast_end", **({"ok": True} if error is None else {"ok": False, "error": error}), **data
-        )
+        return self.event("cast_end", **({"ok": True} if error is None else {"ok": False, "error": error}), **data)
 
     def open(self) -> Cast:
         cast = open_cast(self.path)
@@ -153,9 +149,7 @@ def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
 
 
 def test_recast_of_an_agent_answers_in_the_same_visit(text):
-    text.start("Socket-1").end("outage").event(
-        "cast_recast", socket="Socket-1", visit=1, previousFailure="outage"
-    )
+    text.start("Socket-1").end("outage").event("cast_recast", socket="Socket-1", visit=1, previousFailure="outage")
     cast = text.done("Socket-1", "x").start("Socket-2").open()
     assert (cast.status, cast.now.differences, cast.runner.messages) == ("waiting", (), [])
     assert cast.steps[0].output == "x"
@@ -196,11 +190,7 @@ def test_several_refinements_and_then_a_repair_of_the_final_result(tmp_path):
         recording.event("socket_refinement", socket="Socket-1", artifact=name, refinementTurn=turn)
     recording.event("same_socket_recovery_start", **{**REPAIR, "mode": "finalization"}, error="no JSON")
     recording.event("same_socket_recovery_retry", **REPAIR)
-    cast = (
-        recording.done("Socket-1", '{"context": "c"}', finalizedRefinement=True, refinementTurn=3)
-        .end()
-        .open()
-    )
+    cast = recording.done("Socket-1", '{"context": "c"}', finalizedRefinement=True, refinementTurn=3).end().open()
     assert [turn.text for turn in cast.steps[0].turns] == [
         "draft 1",
         "draft 2",

@@ -80,9 +80,7 @@ def test_reported_turns_are_the_usage_of_the_steps(rebuilt, copied):
         rewrite_journal(path, lambda lines: lines[0]["data"].pop("pipeline", None) and None)
     cast = open_cast(path)
     assert bool(cast.now.problems) is not rebuilt
-    assert [[turn.usage[:3] for turn in step.turns] for step in cast.steps] == [[(10, 2, 0.25)]] * len(
-        sockets
-    )
+    assert [[turn.usage[:3] for turn in step.turns] for step in cast.steps] == [[(10, 2, 0.25)]] * len(sockets)
     total = cast.now.engine.usage
     assert (total.input, total.output, total.cached) == (
         10 * len(sockets),

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide, entering
-from materia_nb.store.differences import our_reason, our_route
+from materia_nb.engine.cast_warnings import our_reason, our_route
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
@@ -68,9 +68,7 @@ def test_a_limit_that_is_counted_otherwise_is_explained(most, error, why):
     assert ours(cast, error=error)[1].startswith(why)
 
 
-@pytest.mark.parametrize(
-    "most, why", [(None, "bounds this edge over the whole cast"), (3, "counts it for each item")]
-)
+@pytest.mark.parametrize("most, why", [(None, "bounds this edge over the whole cast"), (3, "counts it for each item")])
 def test_within_an_item_edges_are_counted_for_the_item(most, why):
     cast = Folded(retry_loop(most)).answers(items("a"), "built", say(satisfied=False))
     told = ours(cast, error="Traversal limit")[1]

@@ -77,9 +77,7 @@ def test_r29_a_utility(tmp_path):
 
 
 def test_r23_a_failed_utility_leaves_its_output(tmp_path):
-    cast = h.start(
-        tmp_path, h.one_config(h.python("import sys; print('part'); sys.exit('boom')", parse="json"))
-    )
+    cast = h.start(tmp_path, h.one_config(h.python("import sys; print('part'); sys.exit('boom')", parse="json")))
     assert cast.run() == "failed"
     base = "sockets/Socket-1/1"
     assert files(cast) == ALWAYS | {f"{base}.{end}" for end in (
@@ -120,11 +118,7 @@ def test_r29_a_loop_over_items(tmp_path):
 
 def test_r29_an_item_outside_work_items_is_known_by_its_index(tmp_path):
     document = h.config(
-        {
-            "Socket-1": h.at(
-                "Each", ("always", "Socket-1"), foreach={"items": "state.list", "as": "n"}, advance={}
-            )
-        },
+        {"Socket-1": h.at("Each", ("always", "Socket-1"), foreach={"items": "state.list", "as": "n"}, advance={})},
         {"Each": h.agent("{{item}}")},
     )
     document["loadouts"]["T"]["sockets"]["Socket-0"] = h.at("Give", ("always", "Socket-1"))
@@ -189,9 +183,7 @@ def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
     assert manifest["journalBytes"] == (cast.run_dir / "events.jsonl").stat().st_size
     named = {entry["artifact"] for entry in manifest["entries"]}
     assert named == {name for name in files(cast) if name.endswith(".md")}
-    build = next(
-        entry for entry in manifest["entries"] if entry["kind"] == "socket_output" and entry["visit"] == 2
-    )
+    build = next(entry for entry in manifest["entries"] if entry["kind"] == "socket_output" and entry["visit"] == 2)
     assert build["itemKey"] == "WI-2"
     assert report["tokens"] == {"input": 16, "output": 9, "total": 25}
     assert report["cost"] == {"total": 1.0}

@@ -17,7 +17,6 @@ import shown_texts
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.store import file_snapshots, files
-from materia_nb.store.board import change_board, read_board
 from materia_nb.store.catalogue import (
     Catalogue,
     cast_entry,
@@ -30,7 +29,16 @@ from materia_nb.store.catalogue import (
 )
 from materia_nb.store.design_autosave import drafts_in
 from materia_nb.store.file_snapshots import FileSnapshots
-from materia_nb.store.files import CastLock, OwnFormat, disk, json_bytes, lock_owner, to_bytes
+from materia_nb.store.files import (
+    CastLock,
+    OwnFormat,
+    change_board,
+    disk,
+    json_bytes,
+    lock_owner,
+    read_board,
+    to_bytes,
+)
 from materia_nb.store.journal import Journal, JournalLine, read_journal
 from materia_nb.store.opening import check_resumable, verify, with_definition
 from materia_nb.store.rundir import (
@@ -110,8 +118,7 @@ def test_what_is_written_and_what_a_disk_refuses(tmp_path):
     ]
     steps += [("no file name", lambda: raises(UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no")))]
     steps += [
-        (f"bytes of {one!r}", lambda one=one: to_bytes(one))
-        for one in ("a", "a\ud800b", "\ud83d\ude00", 7, None)
+        (f"bytes of {one!r}", lambda one=one: to_bytes(one)) for one in ("a", "a\ud800b", "\ud83d\ude00", 7, None)
     ]
     for value in values:
         steps += [
@@ -187,9 +194,7 @@ def test_a_lock_and_a_journal(tmp_path):
         ),
         (
             "labelled",
-            lambda: journal.append(
-                [JournalLine(2, "two", {}, status="ready", steps=3, label={"name": "n"}), line]
-            ),
+            lambda: journal.append([JournalLine(2, "two", {}, status="ready", steps=3, label={"name": "n"}), line]),
         ),
         ("mark", lambda: journal.mark.size),
         ("rest", journal.rest),
@@ -321,9 +326,7 @@ def test_how_a_cast_stands_after_each_event(tmp_path):
                 "steps": 9,
                 "label": {"name": "n", "tags": ["t", 7], "verdict": "good", "note": "n" * 300},
             }
-            (path / "events.jsonl").write_text(
-                "".join(json.dumps(line) + "\n" for line in [*lines[:2], said_by_us])
-            )
+            (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], said_by_us]))
             entry = cast_entry(path)
             shown.append(
                 (
@@ -685,9 +688,7 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
             if path.is_symlink():
                 found.append(f"{path.relative_to(project)} -> {path.readlink()}")
             elif path.is_file() and not path.is_relative_to(casts):
-                found.append(
-                    f"{path.relative_to(project)} {path.stat().st_mode & 0o100:o} {path.read_text()!r}"
-                )
+                found.append(f"{path.relative_to(project)} {path.stat().st_mode & 0o100:o} {path.read_text()!r}")
         return found
 
     shown = [("there", there()), ("changed", list(first.changed)), ("left out", list(first.left_out))]
@@ -704,9 +705,7 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 99)
     second = kept.take(first.commit, {"step": 1, "by": "step"})
     shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
-    shown.append(
-        ("changes", [str(one) for one in file_snapshots.changes(kept.git_dir, first.commit, second.commit)])
-    )
+    shown.append(("changes", [str(one) for one in file_snapshots.changes(kept.git_dir, first.commit, second.commit)]))
     shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
     shown.append(("all", file_snapshots.difference(kept.git_dir, first.commit, second.commit)))
     shown += tried(

@@ -127,9 +127,7 @@ def test_a_changed_agent_has_another_fingerprint(make):
 @pytest.mark.parametrize("make", [closed_over, with_default, Ob, Called, reads_a_global])
 def test_a_sweep_runs_the_cast_of_a_changed_agent_again_and_reports_it(wb, make):
     def swept(what):
-        return wb.sweep(
-            requests="rain", agents={"a": {"*": make(what)}}, checks=[lambda outputs: outputs["Do"] != ""]
-        )
+        return wb.sweep(requests="rain", agents={"a": {"*": make(what)}}, checks=[lambda outputs: outputs["Do"] != ""])
 
     first, again, changed = swept("one"), swept("one"), swept("two")
     assert [one.fresh for one in (first, again, changed)] == [1, 0, 1]

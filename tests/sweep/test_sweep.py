@@ -188,9 +188,7 @@ def test_failures_are_rows_and_can_be_tried_again(wb):
 
 
 def test_a_utility_that_fails_is_a_row_and_one_that_is_pinned_runs_nothing(project):
-    document = config(
-        {"U": at("U", edge("P"), parse="json"), "P": at("P")}, materia={"U": utility(command=["false"])}
-    )
+    document = config({"U": at("U", edge("P"), parse="json"), "P": at("P")}, materia={"U": utility(command=["false"])})
     with_utility = Workbench(project, bundled=False)
     with_utility.load(document)
     assert with_utility.sweep(requests="r", agents=good)[0].ends == "utility_exit"
@@ -271,9 +269,7 @@ def test_a_progress_function_can_end_the_sweep_and_finished_casts_stay(wb):
 def test_several_workers_give_the_same_rows(wb):
     grid = {"requests": ["rain", "sun"], "agents": [good, never], "repeat": 2}
     shared, alone = wb.sweep(**grid, dir="shared", workers=2), wb.sweep(**grid, dir="alone")
-    assert [(row.agents, row.ends, row.turns) for row in shared] == [
-        (row.agents, row.ends, row.turns) for row in alone
-    ]
+    assert [(row.agents, row.ends, row.turns) for row in shared] == [(row.agents, row.ends, row.turns) for row in alone]
 
 
 def test_a_sweep_without_workers_is_refused(wb):
@@ -320,9 +316,7 @@ def test_a_judge_is_asked_once_per_cast_about_its_result(wb):
         asked.append(turn.prompt)
         if len(asked) == 1:
             return "Yes!"  # no JSON: it is asked for once more
-        return Reply(
-            json.dumps({"satisfied": "rain" in turn.request, "context": "it says so"}), usage=Usage(5, 1)
-        )
+        return Reply(json.dumps({"satisfied": "rain" in turn.request, "context": "it says so"}), usage=Usage(5, 1))
 
     checks = {"about rain": Judge(judging, "Is it about rain?")}
     s = wb.sweep(requests=["rain", "sun"], agents=good, checks=checks)

@@ -23,10 +23,9 @@ from magics_helpers import line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Reply
 from materia_nb.agents.interface import Called, Noted, ToolCall
-from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.cast.exports import recording_of
 from materia_nb.cast.views.step_views import cast_page_html
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, redact_library_logs
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.inspector_tabs import TABS
 from model_helpers import agent as model
@@ -99,9 +98,7 @@ def tells(turn):
     turn.tell(Noted(bad("note")))
     said = bad("call")
     turn.tell(Called(ToolCall(id="1", tool="bash", args={"command": said}, said=said, result=said)))
-    return Reply(
-        bad("output"), meta={"model": bad("meta"), "x": bad("meta")}, thinking=bad("thinking"), cut=bad("cut")
-    )
+    return Reply(bad("output"), meta={"model": bad("meta"), "x": bad("meta")}, thinking=bad("thinking"), cut=bad("cut"))
 
 
 def logs(turn):
@@ -260,9 +257,7 @@ def search(way, document, answers, tmp_path):
         for tab in TABS:
             panel.guarded(panel.on_message)({"kind": "tab", "tab": tab})
             panel.refresh()
-            states = [
-                json.dumps(one.get_state(), default=str, ensure_ascii=False) for one in list(live.values())
-            ]
+            states = [json.dumps(one.get_state(), default=str, ensure_ascii=False) for one in list(live.values())]
             searched(f"the widgets with the tab {tab}", "\n".join(states), shown=False)
     finally:
         panel.close()
@@ -301,7 +296,7 @@ CELLS = (
 import json, logging, os
 import materia_nb
 from materia_nb.agents.interface import Noted
-from materia_nb.agents.library_logs import redact_library_logs
+from materia_nb.errors import redact_library_logs
 
 key = os.environ["CANARY_LOG_API_KEY"]
 
@@ -327,9 +322,7 @@ def leaks(turn):
 def test_no_key_is_stored_in_a_notebook(tmp_path, monkeypatch):
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "profile"))
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in CELLS])
-    NotebookClient(
-        book, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
+    NotebookClient(book, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}).execute()
     text = nbformat.writes(book)
     searched("the notebook", text, shown=False)
     assert "***" in text

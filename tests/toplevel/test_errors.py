@@ -67,9 +67,7 @@ def test_the_text_of_an_error_has_no_line_and_no_control_of_a_name_in_it(monkeyp
 
 
 def test_problems_of_a_loadout_are_one_line_each():
-    config = {
-        "loadouts": {"L": {"entry": "S", "sockets": {HOSTILE: {"materia": HOSTILE}, "S": {"materia": "m"}}}}
-    }
+    config = {"loadouts": {"L": {"entry": "S", "sockets": {HOSTILE: {"materia": HOSTILE}, "S": {"materia": "m"}}}}}
     report = check_config(config, "L")
     assert len(report.problems) > 1
     for text in (*map(str, report.problems), str(report), str(LoadoutError(report, HOSTILE))):

@@ -82,9 +82,7 @@ def test_a_stop_is_set_waited_for_and_cleared():
 def test_casts_that_are_interrupted_at_random_moments_can_be_gone_on_with(tmp_path):
     """Functions, coroutines and processes; the one who interrupts is a process of its own."""
     materia = {"Say": h.agent("Say"), "Wait": h.agent("Wait"), "Run": h.python("print(1)")}
-    sockets = {
-        f"Socket-{n}": h.at(("Say", "Wait", "Run")[n % 3], ("always", f"Socket-{n + 1}")) for n in range(1, 9)
-    }
+    sockets = {f"Socket-{n}": h.at(("Say", "Wait", "Run")[n % 3], ("always", f"Socket-{n + 1}")) for n in range(1, 9)}
     document = h.config({**sockets, "Socket-9": h.at("Say")}, materia)
 
     async def wait():

@@ -8,7 +8,7 @@ import threading
 import pytest
 import tqdm
 
-from materia_nb.parallel import ProgressBar, run_jobs
+from materia_nb.platform import ProgressBar, run_jobs
 
 
 def double(number):

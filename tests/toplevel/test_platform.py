@@ -78,11 +78,7 @@ def test_nothing_else_starts_a_thread_or_a_timer():
     """The tests above can block what the package goes round only by its own way."""
     package = Path(platform.__file__).parent
     starts = re.compile(r"threading\.(Thread|Timer)\(")
-    found = {
-        path.relative_to(package).as_posix()
-        for path in package.rglob("*.py")
-        if starts.search(path.read_text())
-    }
+    found = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if starts.search(path.read_text())}
     assert found == {"platform.py"}
 
 
@@ -171,9 +167,7 @@ def test_code_on_the_command_line_runs_in_place(bare, tmp_path):
 
 def test_what_is_kept_in_place_is_as_long_as_of_a_process(bare, tmp_path):
     (tmp_path / "long.py").write_text("print('a' * 10 + 'b' * 10, end='')")
-    result = run_process(
-        ["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, keep_bytes=5, keep_end=3
-    )
+    result = run_process(["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, keep_bytes=5, keep_end=3)
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"aaaaa", b"bbb", 20)
     assert result.stdout_truncated
 

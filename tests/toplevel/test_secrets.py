@@ -173,9 +173,7 @@ def test_nothing_of_a_function_tells_a_key(tmp_path):
 
     def tells(turn):
         turn.tell(Noted(f"with {KEY}"))
-        turn.tell(
-            Called(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY))
-        )
+        turn.tell(Called(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY)))
         return Reply(f"used {KEY}", meta={"key": KEY})
 
     for agent, status in ((fails, "failed"), (tells, "complete")):

@@ -47,9 +47,7 @@ def with_grandchild(before_ready: str) -> list[str]:
 
 
 def test_output_code_and_time(tmp_path):
-    result = run(
-        python("import sys; print(sys.stdin.read().upper()); sys.stderr.write('e')"), tmp_path, b"abc"
-    )
+    result = run(python("import sys; print(sys.stdin.read().upper()); sys.stderr.write('e')"), tmp_path, b"abc")
     assert (result.stdout, result.stderr, result.code, result.signal) == (b"ABC\n", b"e", 0, None)
     assert result.started
     assert result.ok
@@ -277,8 +275,7 @@ def test_many_threads_at_once(tmp_path):
     found = []
     code = python("import sys; sys.stdout.write(sys.stdin.read())")
     threads = [
-        threading.Thread(target=lambda n=n: found.append((n, run(code, tmp_path, b"%d" % n).stdout)))
-        for n in range(8)
+        threading.Thread(target=lambda n=n: found.append((n, run(code, tmp_path, b"%d" % n).stdout))) for n in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -316,9 +313,7 @@ def runner(tmp_path):
     def start(code: str) -> subprocess.Popen[str]:
         program = RUNNER.format(python=sys.executable, code=textwrap.dedent(code), cwd=str(tmp_path))
         started.append(
-            subprocess.Popen(
-                [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
-            )
+            subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
         )
         return started[0]
 

@@ -96,9 +96,7 @@ def test_shipped_script_is_run_with_this_python(tmp_path, name):
         str(tmp_path / "shipped/detect-vcs.py"),
     ]
     (tmp_path / "profile/detect-vcs.py").write_text("")
-    assert resolve_command(utility(script=script), utilities=where)[1] == str(
-        tmp_path / "profile/detect-vcs.py"
-    )
+    assert resolve_command(utility(script=script), utilities=where)[1] == str(tmp_path / "profile/detect-vcs.py")
 
 
 def test_command_wins_over_script(tmp_path):
@@ -107,12 +105,8 @@ def test_command_wins_over_script(tmp_path):
 
 def test_missing_shipped_script_says_what_is_near(tmp_path):
     (tmp_path / "detect-vcs.py").write_text("")
-    with pytest.raises(
-        MateriaError, match=r"detect-vsc\.py.*\n.*\n.*did you mean 'detect-vcs\.py'"
-    ) as caught:
-        resolve_command(
-            utility(script={"kind": "shippedUtility", "name": "detect-vsc.mjs"}), utilities=[tmp_path]
-        )
+    with pytest.raises(MateriaError, match=r"detect-vsc\.py.*\n.*\n.*did you mean 'detect-vcs\.py'") as caught:
+        resolve_command(utility(script={"kind": "shippedUtility", "name": "detect-vsc.mjs"}), utilities=[tmp_path])
     assert caught.value.kind == "utility_not_started"
 
 

@@ -126,9 +126,7 @@ def test_without_jj_it_fails_and_the_payload_says_so(project, jj):
 @pytest.mark.parametrize(
     "broken, initialized, new", [("git init", False, False), ("diff", True, False), ("new", True, False)]
 )
-def test_a_failing_command_fails_it_and_the_payload_says_how_far_it_came(
-    project, jj, broken, initialized, new
-):
+def test_a_failing_command_fails_it_and_the_payload_says_how_far_it_came(project, jj, broken, initialized, new):
     (project / "a").write_text("a")
     code, found, stderr = bootstrap(project, jj, env={"JJ_FAIL": broken})
     assert code == 1
@@ -297,9 +295,7 @@ def test_with_a_real_jj(project, tmp_path):
     for title in ("feat: a", "fix: b"):
         (project / "file").write_text(title)
         state = {"blackbeltBootstrap": found}
-        answer = run_script(
-            "blackbelt-maintain.py", project, env=env, state=state, item={"title": title}
-        ).answer
+        answer = run_script("blackbelt-maintain.py", project, env=env, state=state, item={"title": title}).answer
         assert answer["satisfied"] is True
     log = ["jj", "log", "--no-graph", "-r", found["bookmarkName"], "-T", "description"]
     done = subprocess.run(log, cwd=project, capture_output=True, text=True, check=True)

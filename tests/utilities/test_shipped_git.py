@@ -40,9 +40,7 @@ def maintain(project, title="feat: a", state=None, **given):
 
 def worktrees(do, project, state=None, **given):
     base = {"cwd": str(project)}
-    code, answer = call(
-        "git-worktrees.py", project, params={"do": do}, state=state or {}, baseScope=base, **given
-    )
+    code, answer = call("git-worktrees.py", project, params={"do": do}, state=state or {}, baseScope=base, **given)
     assert code == 0
     return answer
 

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from materia_nb.loadout.materia import SHIPPED_SCRIPTS
+from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 from materia_nb.utilities.utility_step import PACKAGED
 from shipped_helpers import git, ignored, repository, run_script
 
@@ -21,9 +21,7 @@ def test_every_script_that_is_named_is_there_and_no_other():
 @pytest.mark.parametrize("name", SHIPPED_SCRIPTS)
 def test_scripts_use_the_standard_library_only(name):
     text = (PACKAGED / name).read_text()
-    imported = {
-        line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))
-    }
+    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
     assert imported <= {
         "__future__", "collections", "contextlib", "difflib", "hashlib", "json", "os", "pathlib",
         "re", "secrets", "shlex", "shutil", "stat", "subprocess", "sys", "typing",
@@ -109,9 +107,9 @@ def test_a_project_inside_a_bigger_repository_has_a_file_of_its_own(tmp_path):
     assert ensure(nested).answer["state"]["artifactIgnore"]["file"] == str(nested / ".gitignore")
     assert (repo / ".gitignore").read_bytes() == b"*.o\n"
     assert ignored(repo, f"apps/mine/{ARTIFACT}")
-    assert ensure(nested, file="../../.gitignore", patterns=["*.log", "*.o"]).answer["state"][
-        "artifactIgnore"
-    ]["added"] == ["*.log"]
+    assert ensure(nested, file="../../.gitignore", patterns=["*.log", "*.o"]).answer["state"]["artifactIgnore"][
+        "added"
+    ] == ["*.log"]
     assert (repo / ".gitignore").read_bytes() == b"*.o\n*.log\n"
 
 
@@ -343,10 +341,7 @@ def test_nothing_to_check_is_fine(given):
 def test_the_list_may_stand_at_the_top_and_the_state_comes_first():
     top = [{"title": "bad", "context": "c"}]
     assert run_script("commit-sigil.py", PACKAGED, workItems=top).answer["satisfied"] is False
-    assert (
-        run_script("commit-sigil.py", PACKAGED, workItems=top, state={"workItems": []}).answer["satisfied"]
-        is True
-    )
+    assert run_script("commit-sigil.py", PACKAGED, workItems=top, state={"workItems": []}).answer["satisfied"] is True
 
 
 @pytest.mark.parametrize(

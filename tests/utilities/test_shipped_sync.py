@@ -14,7 +14,7 @@ from builders import resolved_materia
 from materia_nb import Workbench
 from materia_nb.doctor import shipped
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.materia import SHIPPED_SCRIPTS
+from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.utility_step import (
     MANIFEST,
@@ -117,9 +117,7 @@ def test_a_copy_that_was_removed_comes_back(folder, package):
     assert find_script(NAME, [folder]) == folder / NAME
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"detect-vcs.py": {"file": "../x"}}}']
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"detect-vcs.py": {"file": "../x"}}}'])
 def test_a_damaged_manifest_is_made_anew(folder, package, text):
     synchronize(folder)
     whole = (folder / MANIFEST).read_text()
@@ -169,9 +167,7 @@ def test_an_interrupted_update_is_finished_by_the_next(folder, package, monkeypa
 def test_kernels_that_start_together_agree(folder):
     code = "import sys; from pathlib import Path; from materia_nb.utilities import utility_step; sys.stdin.read(1);"
     code += "assert utility_step.synchronize(Path(sys.argv[1]))"
-    kernels = [
-        subprocess.Popen([sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE) for _ in range(6)
-    ]
+    kernels = [subprocess.Popen([sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE) for _ in range(6)]
     for kernel in kernels:  # all have loaded by then, and go on when their input ends
         kernel.stdin.close()
     assert [kernel.wait() for kernel in kernels] == [0] * 6

@@ -39,9 +39,7 @@ def document(materia: Materia, project: Path, **changes: Any) -> dict[str, Any]:
 
 
 def run(materia: Materia, project: Path, stop: threading.Event | None = None, **changes: Any):
-    return run_utility(
-        materia, document(materia, project, **changes), cwd=project, artifacts=ARTIFACTS, stop=stop
-    )
+    return run_utility(materia, document(materia, project, **changes), cwd=project, artifacts=ARTIFACTS, stop=stop)
 
 
 @pytest.fixture

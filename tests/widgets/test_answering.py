@@ -55,9 +55,7 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
     cast.run()
     over = shown(cast)
     assert over.keys() == {"is", "alive", "top", "next", "correct"}
-    assert [one["kind"] for one in over["next"]] == [
-        *("again", "fork", "compare", "label", "keep_test", "page")
-    ]
+    assert [one["kind"] for one in over["next"]] == [*("again", "fork", "compare", "label", "keep_test", "page")]
     told = blocks_as_text(result_blocks(cast.now))
     assert "Complete: 1 of 1 item done, after 4 steps" in told
     assert "final output · Tell, step 4" in told

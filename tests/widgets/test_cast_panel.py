@@ -447,9 +447,7 @@ class Asks:
     def answer(self, turn):
         decided = [call for call in turn.calls if call.decided]
         if not decided and "bash" not in turn.allowed:
-            return Asking(
-                (ToolCall(id="1", tool="bash", args={"command": f"echo {HOSTILE}"}, said="I will look."),)
-            )
+            return Asking((ToolCall(id="1", tool="bash", args={"command": f"echo {HOSTILE}"}, said="I will look."),))
         return Reply(decided[0].result or "ran" if decided else "ran unasked")
 
 
@@ -553,9 +551,7 @@ def test_a_process_that_failed_is_told_by_what_it_printed_and_its_command(tmp_pa
     assert [one["title"] for one in failed["more"]] == ["stdout", "command, and where its output is saved"]
 
 
-def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_it_is(
-    tmp_path, make, monkeypatch
-):
+def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_it_is(tmp_path, make, monkeypatch):
     (tmp_path / "my table.csv").write_text("x")
     (tmp_path / "a.py").write_text("x")
 
@@ -563,9 +559,7 @@ def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_
         name = "breaks"
 
         def answer(self, turn):
-            inside = (
-                f'"my table.csv", {tmp_path}/a.py:3. <b>a.py</b> /etc/passwd none.py \0 .. {"x" * 9000}.py'
-            )
+            inside = f'"my table.csv", {tmp_path}/a.py:3. <b>a.py</b> /etc/passwd none.py \0 .. {"x" * 9000}.py'
             raise AgentError(inside)
 
     cast = h.start(tmp_path, h.chain_config(1), Breaks())
@@ -629,9 +623,7 @@ def test_a_prompt_is_reworded_for_this_turn(cast, make):
     assert panel.front.inspector["content"]["edit"]
     say(panel, "edit_prompt", layers={"task": "Plan in two words"})
     assert cast.now.waiting_at is not None
-    assert {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}[
-        "task"
-    ] == "Plan in two words"
+    assert {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}["task"] == "Plan in two words"
 
 
 # -- looking ------------------------------------------------------------------------------------------
@@ -960,9 +952,7 @@ def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
     panel = make(cast)
     shown = content(panel, "answer")
     assert shown["top"][0]["text"].startswith("Complete")
-    assert (
-        shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
-    )
+    assert shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
     assert [one["kind"] for one in shown["next"]] == [
         "again",
         "fork",
@@ -1464,9 +1454,7 @@ def test_rows_of_lanes_are_found_and_compared(tmp_path, make):
     rows = in_timeline(panel)
     lanes = [rows[row - 1][1] for row in panel.rows.find(cast.now, "API")]
     assert lanes == ["", "api", "api", "api"], "the plan, which names it, and its steps"
-    builds = [
-        row for row, (_, lane, socket, _) in enumerate(rows, start=1) if (lane, socket) == ("ui", "Build")
-    ]
+    builds = [row for row, (_, lane, socket, _) in enumerate(rows, start=1) if (lane, socket) == ("ui", "Build")]
     assert say(panel, "compare", row=builds[1]) == ""
     assert panel.compares(cast.now)[0].text == "A is step 3 of lane ui, B is step 5 of lane ui."
     other = next(row for row, one in enumerate(rows, start=1) if one[1:3] == ("api", "Build"))

@@ -160,9 +160,7 @@ def test_each_body_of_the_front_end_is_a_part_and_the_other_way_round():
     registered = re.search(r"BODIES = \{(.*?)\};", front("bodies.js"), re.DOTALL)[1]
     bodies = dict(re.findall(r"^ +(\w+): (\w+),$", registered, re.MULTILINE))
     assert set(bodies) == {part.slice for part in PARTS.values() if part.state is not None}
-    imported = dict(
-        re.findall(r'^import \{ (\w+) \} from "\./(\w+\.js)";$', front("bodies.js"), re.MULTILINE)
-    )
+    imported = dict(re.findall(r'^import \{ (\w+) \} from "\./(\w+\.js)";$', front("bodies.js"), re.MULTILINE))
     assert set(imported) == set(bodies.values())
     for function, module in imported.items():
         assert f"export function {function}(host, send" in front(module)

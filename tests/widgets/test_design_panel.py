@@ -10,7 +10,7 @@ from ipywidgets.widgets.widget import _instances as live
 from materia_nb import Workbench
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.design_panel import DesignPanel, show_design
+from materia_nb.widgets.design_session import DesignPanel, show_design
 
 
 @pytest.fixture(autouse=True)
@@ -84,9 +84,7 @@ def test_models_are_offered_or_it_is_said_that_none_is_known(panel, monkeypatch)
     def model():
         hear(panel, "pick", what=None)
         hear(panel, "pick", what=["socket", "Socket-2"])
-        return next(
-            one for one in panel.front.design["inspector"]["materia"]["fields"] if one["name"] == "model"
-        )
+        return next(one for one in panel.front.design["inspector"]["materia"]["fields"] if one["name"] == "model")
 
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)

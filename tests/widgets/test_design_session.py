@@ -12,11 +12,10 @@ from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
 from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.widgets.design_inspector import inspector_slice
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
-from materia_nb.widgets.design_state import design_messages
-from materia_nb.widgets.messages import parameters_of
+from materia_nb.widgets.design_state import design_messages, inspector_slice
+from materia_nb.widgets.frontend import parameters_of
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
@@ -457,9 +456,7 @@ def test_a_design_is_cast_as_it_is_now_saved_or_not(wb, session):
     put(session, "materia", "Plan", "prompt", "Plan it shortly.")
     shown = session.identity
     do(session, "cast", request="a small tool", design=shown)
-    assert "has changed since" in refused(session, "cast", request="a small tool", design=shown), (
-        "a second click"
-    )
+    assert "has changed since" in refused(session, "cast", request="a small tool", design=shown), "a second click"
     [cast] = made
     assert "Socket-6" in cast.graph.sockets
     assert cast.graph.sockets["Socket-1"].materia.prompt == "Plan it shortly."
@@ -536,9 +533,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
 def test_hostile_names_are_told_as_the_text_that_they_are(wb):
     document = {
         "entry": "Socket-1",
-        "sockets": {
-            "Socket-1": {"materia": HOSTILE, "label": HOSTILE, "edges": [{"when": HOSTILE, "to": "\ud800"}]}
-        },
+        "sockets": {"Socket-1": {"materia": HOSTILE, "label": HOSTILE, "edges": [{"when": HOSTILE, "to": "\ud800"}]}},
         "loops": {
             HOSTILE: {
                 "sockets": ["Socket-1", HOSTILE],
@@ -547,9 +542,7 @@ def test_hostile_names_are_told_as_the_text_that_they_are(wb):
             }
         },
     }
-    session = DesignSession(
-        wb, Design("H", document, {"materia": {HOSTILE: {"prompt": HOSTILE, "tools": "none"}}})
-    )
+    session = DesignSession(wb, Design("H", document, {"materia": {HOSTILE: {"prompt": HOSTILE, "tools": "none"}}}))
     for pick in (
         ["socket", "Socket-1"],
         ["edge", "edge:0:Socket-1"],
@@ -601,9 +594,7 @@ def test_make_loop_asks_whether_what_leads_on_out_of_the_members_is_an_exit(lead
     "to, asked",
     [("Socket-5", ["Socket-3 → Socket-4", "Socket-3 → Socket-5"]), ("Socket-1", ["Socket-3 → Socket-4"])],
 )
-def test_make_loop_offers_a_verdict_that_leaves_as_an_exit_but_not_one_that_sends_back_before_it(
-    leads_on, to, asked
-):
+def test_make_loop_offers_a_verdict_that_leaves_as_an_exit_but_not_one_that_sends_back_before_it(leads_on, to, asked):
     do(leads_on, "add", materia="Maintain")
     leads_on.design.document["sockets"]["Socket-3"]["edges"][1] = {"when": "not_satisfied", "to": to}
     told = do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
@@ -633,14 +624,10 @@ def test_an_answer_is_taken_only_by_the_question_that_it_was_given_to(fresh):
     fresh.on_message("add", {"materia": "Brand New"})
     again = design_slice(fresh)["bar"]["question"]
     assert (again["words"], again["number"] != asked["number"]) == (asked["words"], True), "in the same words"
-    assert "not the question that is asked now" in refused(
-        fresh, "answer", number=0, question=asked["number"]
-    )
+    assert "not the question that is asked now" in refused(fresh, "answer", number=0, question=asked["number"])
     assert design_slice(fresh)["bar"]["question"] == again
     do(fresh, "answer", number=0, question=again["number"])
-    assert "not the question that is asked now" in refused(
-        fresh, "answer", number=0, question=again["number"]
-    )
+    assert "not the question that is asked now" in refused(fresh, "answer", number=0, question=again["number"])
 
 
 ODD = [None, True, 3, 10**30, 0.5, -1, "", HOSTILE, "half \ud800", [], ["x", 3], [[]], {}, {"x": [1]}, [1, 2], ["socket", []], ["a", "b"]]  # fmt: skip

@@ -210,9 +210,7 @@ def test_many_casts_are_told_in_part(panel, casts, wb):
 def test_an_order_keeps_what_is_alike(wb, casts):
     entries = wb.casts()
     assert sort_entries(entries, "loadout", down=True) == list(entries)
-    assert [one.cost for one in sort_entries(entries, "cost", down=True)][-1] is None, (
-        "what is unknown stands behind 0"
-    )
+    assert [one.cost for one in sort_entries(entries, "cost", down=True)][-1] is None, "what is unknown stands behind 0"
 
 
 def test_a_cast_that_somebody_writes_is_said_to_be(wb, casts):
@@ -239,6 +237,4 @@ def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_w
     assert cast.run() == "complete"
     said = [one.text for one in result_blocks(cast.now) if isinstance(one, Heading | Line)]
     assert said[0] == "Complete, with warnings: 1 of 1 item done, after 7 steps"
-    assert any(
-        one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said
-    )
+    assert any(one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said)

@@ -52,9 +52,7 @@ def test_all_widgets_refer_to_one_that_holds_the_bundle(tmp_path):
     [reference] = {front.code for front in fronts}
     assert reference == frontend.reference(code)
     assert decompress(b64decode(code.packed)).decode() == frontend.bundle()
-    views = re.search(
-        r"export const widgets = (\{.*\});", (make_front.SOURCES / "index.js").read_text("utf-8")
-    )[1]
+    views = re.search(r"export const widgets = (\{.*\});", (make_front.SOURCES / "index.js").read_text("utf-8"))[1]
     assert {front.view for front in fronts} == set(re.findall(r"(\w+)(?:: \{ render: \w+ \})?[, ]", views))
     assert all(len(front._esm) < 1000 for front in fronts)
     panel.close()

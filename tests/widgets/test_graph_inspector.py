@@ -70,9 +70,7 @@ def test_what_was_decided_last_is_told_at_each_way_on(cast):
         ("exit", exit_key, exit_key, "yes"),
     ):
         blocks = inspector.about(kind, key)
-        assert [(row[0], row[3]) for one in blocks if isinstance(one, Table) for row in one.rows] == [
-            (name, taken)
-        ]
+        assert [(row[0], row[3]) for one in blocks if isinstance(one, Table) for row in one.rows] == [(name, taken)]
         assert ("It was taken." in blocks_as_text(blocks)) == (taken == "yes")
 
 

@@ -302,24 +302,18 @@ def test_while_a_graph_is_designed_no_card_moves_that_was_not_moved():
     before = centres(panel)
     made = rework()
     more = socket("Socket-9", "Another", ("always", "Socket-4"))
-    first = replace(
-        made.sockets["Socket-2"], edges=(*made.sockets["Socket-2"].edges, Edge("always", "Socket-9", 1))
-    )
+    first = replace(made.sockets["Socket-2"], edges=(*made.sockets["Socket-2"].edges, Edge("always", "Socket-9", 1)))
     panel.replace(replace(made, sockets={**made.sockets, "Socket-2": first, "Socket-9": more}))
     after = centres(panel)
     assert {key: after[key] for key in before} == before
-    far = abs(after["n:Socket-9"][0] - after["n:Socket-2"][0]) + abs(
-        after["n:Socket-9"][1] - after["n:Socket-2"][1]
-    )
+    far = abs(after["n:Socket-9"][0] - after["n:Socket-2"][0]) + abs(after["n:Socket-9"][1] - after["n:Socket-2"][1])
     assert far < 600, "it stands beside what leads to it"
     panel.tidy()
     assert centres(panel).keys() == after.keys()
 
 
 def centres(panel: GraphPanel) -> dict[str, tuple[float, float]]:
-    return {
-        one["id"]: (one["x"], one["y"]) for one in panel.front.scene["nodes"] if one["id"].startswith("n:")
-    }
+    return {one["id"]: (one["x"], one["y"]) for one in panel.front.scene["nodes"] if one["id"].startswith("n:")}
 
 
 def test_finished_loops_of_a_large_graph_are_folded_until_a_person_unfolds_them():
@@ -726,10 +720,7 @@ def test_label_and_inspector_name_the_item_that_they_count_for(project: Path, ti
 def test_the_room_of_a_label_holds_what_a_cast_writes_there():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
-    words = (
-        link_label(line.link, marks, short=True)
-        for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)}))
-    )
+    words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))
     assert line.label.w >= max(text_width(one, SMALL_SIZE) for one in words)
 
 
@@ -1005,8 +996,6 @@ def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
         cast.step()
         moments.append(marks_of(cast.now))
     moments += [replace(one, working=True, waiting=True) for one in moments[:3]]
-    moments += [
-        replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]
-    ]
+    moments += [replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]]
     for marks in [*moments, *reversed(moments)]:
         assert kept.look(marks) == GraphElements(cast.graph, drawn).look(marks)

@@ -15,9 +15,7 @@ OF_STEP = ["output", "prompt", "why", "state", "calls"]
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory):
     """A cast of one item that waits for a person to check it."""
-    made = h.start(
-        tmp_path_factory.mktemp("inspected"), h.loop_config(), {**h.loop_agents(1), "Check": "person"}
-    )
+    made = h.start(tmp_path_factory.mktemp("inspected"), h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     made.run()
     yield made
     made.close()

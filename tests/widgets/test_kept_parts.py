@@ -47,9 +47,7 @@ def shown_by(panel):
     state = panel.front.get_state()
     slices = {part.slice for part in PARTS.values() if part.drawn}
     told = {
-        name: state[name]
-        for name in slices
-        if panel.opened == name or not PARTS.get(name, PARTS["items"]).while_open
+        name: state[name] for name in slices if panel.opened == name or not PARTS.get(name, PARTS["items"]).while_open
     }
     told["surface"] = {**state["surface"], "notice": {}}
     return json.loads(json.dumps({**told, "look": panel.graph.front.look, "flags": panel.graph.front.flags}))
@@ -100,9 +98,7 @@ def message(dice, panel):
     socket, steps = dice.choice(sockets), len(panel.cast.steps)
     path = dice.choice(["note", "note", "plan.title", "workItems.0.title", "workItems.1.context"])
     text = dice.choice(['"x"', '"y"'] if path.startswith("work") else ["1", "true", "[1]", '"x"', "null"])
-    place = dice.choice(
-        [{"kind": "before"}, {"kind": "after"}, {"kind": "after", "where": "state.note == 1"}]
-    )
+    place = dice.choice([{"kind": "before"}, {"kind": "after"}, {"kind": "after", "where": "state.note == 1"}])
     kind = dice.choice(["socket", "socket", "loop", "item"])
     element = {"kind": kind, "id": {"socket": socket, "loop": "L", "item": "1"}[kind]}
     return dice.choice(

@@ -11,8 +11,8 @@ from materia_nb.widgets.cast_panel import NamedElement
 from materia_nb.widgets.cast_surface import cast_messages
 from materia_nb.widgets.design_state import design_messages
 from materia_nb.widgets.explorer import casts_messages
+from materia_nb.widgets.frontend import ItemRow, MessageRegistry
 from materia_nb.widgets.graph_panel import canvas_messages
-from materia_nb.widgets.messages import ItemRow, MessageRegistry
 from materia_nb.widgets.predict import question_messages
 
 SEEN = "cast.moment"
@@ -30,12 +30,8 @@ def test_fields_are_validated_by_the_signature():
         "rows": [ItemRow("a", "b", 0), ItemRow("c", "d")],
         "base": "x",
     }
-    assert fields_of({"kind": "select", "element": {"kind": "item", "id": "2"}})["element"] == NamedElement(
-        "item", "2"
-    )
-    assert fields_of({"kind": "select", "element": None}) == {"element": None}, (
-        "null is a value where one is required"
-    )
+    assert fields_of({"kind": "select", "element": {"kind": "item", "id": "2"}})["element"] == NamedElement("item", "2")
+    assert fields_of({"kind": "select", "element": None}) == {"element": None}, "null is a value where one is required"
 
 
 def test_guards_come_before_the_function_and_a_question_is_answered():
@@ -80,9 +76,7 @@ WRONG: dict[str, Any] = {
         {"kind": "Step"},
     ],
     "step": [{"kind": "look", "step": one} for one in (-1, True, "1", 1.5, 2**53, None)] + [{"kind": "look"}],
-    "rows": [
-        {"kind": "items", "rows": one} for one in (None, {}, [1], [["a"]], [["a", 3, None]], [["a", "b", -1]])
-    ],
+    "rows": [{"kind": "items", "rows": one} for one in (None, {}, [1], [["a"]], [["a", 3, None]], [["a", "b", -1]])],
     "rows.0": [
         {"kind": "items", "rows": [["a", "b", None, 1]]},
         {"kind": "items", "rows": [["", "", 0, True, 5]]},

@@ -12,7 +12,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_slices import identity
 from materia_nb.widgets.cast_surface import cast_messages
-from materia_nb.widgets.messages import parameters_of
+from materia_nb.widgets.frontend import parameters_of
 from panel_helpers import from_page
 
 VIEWS = {
@@ -183,9 +183,7 @@ class Smith:
         for call in turn.calls:
             if call.result is None:
                 self.ran.append((call.args["command"], call.decided))
-                done.append(
-                    ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done")
-                )
+                done.append(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done"))
                 turn.tell(Called(done[-1]))
         number = self.visits - 1 + len(done)
         if number < len(self.commands) and len(done) < len(self.commands) - self.visits + 1:

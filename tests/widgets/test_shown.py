@@ -57,9 +57,7 @@ def changes(before, after):
         if value == known or name.startswith("palette"):
             continue
         if isinstance(value, list) and isinstance(known, list):
-            found |= {
-                f"{name}[{n}]": one for n, one in enumerate(value) if n >= len(known) or one != known[n]
-            }
+            found |= {f"{name}[{n}]": one for n, one in enumerate(value) if n >= len(known) or one != known[n]}
             if len(value) < len(known):
                 found[name] = f"{len(value)} of {len(known)} are left"
         else:
@@ -110,8 +108,7 @@ def element(kind, id_):
 ROWS = [["First", "about it", None], ["a", "about a", 0, True], ["", "", 2]]
 TABS = [m("tab", tab=tab) for tab in (*ALL_TABS, "nothing")]
 DOCKS = [
-    m("dock", dock=dock)
-    for dock in ("items", "watch", "lanes", "events", "files", "compare", "nothing", "timeline")
+    m("dock", dock=dock) for dock in ("items", "watch", "lanes", "events", "files", "compare", "nothing", "timeline")
 ]
 GOING = [
     m("rows", first=1, last=3, token="t"),
@@ -221,9 +218,7 @@ def test_a_session_where_a_cast_stopped(tmp_path, scene, messages):
     with closing(CastPanel(cast)) as panel:
         shown = list(session(panel, *messages))
         shown.append(("fallback", panel.fallback()[0]))
-        shown.append(
-            ("end", result_blocks(cast.now)) if cast.status == "complete" else ("stands", cast.status)
-        )
+        shown.append(("end", result_blocks(cast.now)) if cast.status == "complete" else ("stands", cast.status))
     shown_texts.matches(f"panel-{scene.__name__}", shown)
 
 
@@ -231,9 +226,7 @@ def test_a_session_with_an_opened_cast(tmp_path):
     cast = cast_scenes.come_to_its_end(tmp_path)
     cast.close()
     with closing(CastPanel(open_cast(cast.run_dir))) as panel:
-        shown_texts.matches(
-            "panel-opened", session(panel, m("step"), m("undo"), m("look", step=1), *TABS[:3])
-        )
+        shown_texts.matches("panel-opened", session(panel, m("step"), m("undo"), m("look", step=1), *TABS[:3]))
 
 
 # -- designing -------------------------------------------------------------------------------------
@@ -409,9 +402,7 @@ def test_the_draft_of_an_agent_is_judged_step_by_step(wb, number):
     draft.set_materia("Build", "prompt", "Build it")
     draft = None
     made = DesignSession(wb, wb.design())
-    shown_texts.matches(
-        f"judged-{number}", designed(made, m("news"), m("answer", number=0), *VERDICTS[number])
-    )
+    shown_texts.matches(f"judged-{number}", designed(made, m("news"), m("answer", number=0), *VERDICTS[number]))
 
 
 # -- the canvas ------------------------------------------------------------------------------------

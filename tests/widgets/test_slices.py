@@ -14,19 +14,17 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.diff import value_changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
+from materia_nb.widgets.frontend import ItemRow
 from materia_nb.widgets.inspector_tabs import step_blocks
-from materia_nb.widgets.messages import ItemRow
 from materia_nb.widgets.state_tree import (
     aliases,
     diff_blocks,
-    state_nodes,
-)
-from materia_nb.widgets.work_items import (
     edited_items,
     items_state,
     items_to_redo,
     json_digest,
     preview_edit,
+    state_nodes,
     texts,
 )
 
@@ -47,9 +45,7 @@ def test_a_step_shows_what_it_worked_on_beside_what_it_answered(cast):
     text = blocks_as_text(step_blocks("output", now, now.steps.at(2)))
     item = now.work_items[0]
     assert text.startswith(f"worked on WI-1 {item['title']}\n{item['context']}\n")
-    assert "worked on" not in blocks_as_text(step_blocks("output", now, now.steps.at(1))), (
-        "a generator has no item"
-    )
+    assert "worked on" not in blocks_as_text(step_blocks("output", now, now.steps.at(1))), "a generator has no item"
 
 
 def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):
@@ -125,9 +121,7 @@ def test_a_text_that_the_page_has_only_in_part_stays_whole():
     items = [{"title": "a", "context": "x" * 9_000, "more": 1}, {"title": "b", "context": "y"}]
     rows = [ItemRow("b", "y", 1), ItemRow("a", None, 0)]
     assert edited_items(rows, items, items) == ([items[1], items[0]], [1, 0])
-    assert edited_items([ItemRow("new", None, 0)], items, items)[0] == [
-        {"title": "new", "context": "x" * 9_000}
-    ]
+    assert edited_items([ItemRow("new", None, 0)], items, items)[0] == [{"title": "new", "context": "x" * 9_000}]
     moved_on = items[1:]
     assert edited_items(rows, moved_on, items) == ([items[1], items[0]], None), "from the list that was read"
     for read, place in ((None, 0), (items, 7), (items, None)):

@@ -39,9 +39,7 @@ def tokens(theme):
                 int(mixed[1]) / 100,
                 [[int(c[at : at + 2], 16) for at in (1, 3, 5)] for c in (ink, ground)],
             )
-            found[name] = "#" + "".join(
-                f"{round(a * share + b * (1 - share)):02x}" for a, b in zip(*two, strict=True)
-            )
+            found[name] = "#" + "".join(f"{round(a * share + b * (1 - share)):02x}" for a, b in zip(*two, strict=True))
         elif value.startswith("#"):
             found[name] = value if len(value) == 7 else "#" + "".join(c * 2 for c in value[1:])
     return found
@@ -50,9 +48,5 @@ def tokens(theme):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_and_lines_stand_out_from_their_grounds(theme):
     of = tokens(theme)
-    assert {
-        pair: contrast(of[pair[0]], of[pair[1]]) for pair in TEXT if contrast(of[pair[0]], of[pair[1]]) < 5.1
-    } == {}
-    assert {
-        pair: contrast(of[pair[0]], of[pair[1]]) for pair in LINES if contrast(of[pair[0]], of[pair[1]]) < 3
-    } == {}
+    assert {pair: contrast(of[pair[0]], of[pair[1]]) for pair in TEXT if contrast(of[pair[0]], of[pair[1]]) < 5.1} == {}
+    assert {pair: contrast(of[pair[0]], of[pair[1]]) for pair in LINES if contrast(of[pair[0]], of[pair[1]]) < 3} == {}

@@ -231,9 +231,7 @@ def _type_words(value: JSON) -> str:
 
 def _argument_names(tool: Tool) -> str:
     required = tool.parameters["required"]
-    return ", ".join(
-        name if name in required else f"{name} (optional)" for name in tool.parameters["properties"]
-    )
+    return ", ".join(name if name in required else f"{name} (optional)" for name in tool.parameters["properties"])
 
 
 def __getattr__(name: str) -> Any:

@@ -94,9 +94,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         lines = [_entry_line(entry, folder) for entry in listed[:_MAX_ENTRIES]]
     fitting = _count_fitting(lines)
     left = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
-    note = (
-        [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(listed) else []
-    )
+    note = [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(listed) else []
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
@@ -191,9 +189,7 @@ _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$",
 def find(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List what has a name that fits a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
-        raise Refused(
-            "The pattern is compared with paths below the directory: no / at its start, no .. in it."
-        )
+        raise Refused("The pattern is compared with paths below the directory: no / at its start, no .. in it.")
     return _search(work, args, pattern=None, glob=args["pattern"])
 
 
@@ -202,9 +198,7 @@ def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     return _search(work, args, pattern=args["pattern"], glob=args.get("glob") or None)
 
 
-def _search(
-    work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None
-) -> ToolResult:
+def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
     with open_path(work.root, args.get("path") or ".") as target:
         if target.is_folder:
             parts, only, status = target.parts, None, target.status
@@ -304,8 +298,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         count = _count(text.text, old.text, target)
         if count > 1 and not args.get("all"):
             raise Refused(
-                f"old occurs {count:,} times in {target.shown}: include more of the surrounding lines, "
-                "or all: true."
+                f"old occurs {count:,} times in {target.shown}: include more of the surrounding lines, or all: true."
             )
         occurrences = text.text.count(old.text)
         if len(text.text) + occurrences * (len(new.text) - len(old.text)) > MAX_WRITTEN_BYTES:
@@ -315,9 +308,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             raise Refused("old and new are the same: nothing to change.")
         replace_file(target.name, _encoded(changed.joined(), "new"), sync=True, folder=target.folder)
         times = "" if count == 1 else f" in {occurrences:,} places"
-        return ToolResult(
-            f"{target.shown} is changed{times}.\n{_difference(text.text, changed.text)}", ok=True
-        )
+        return ToolResult(f"{target.shown} is changed{times}.\n{_difference(text.text, changed.text)}", ok=True)
 
 
 class _TextLines(NamedTuple):
@@ -421,11 +412,7 @@ def _difference(before: str, after: str) -> str:
     _, _, *lines = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
     lines = [_shift_hunk(line, first) if line.startswith("@@") else line for line in lines]
     text = scrubbed(readable("\n".join(lines)))
-    return (
-        text
-        if len(text) <= _DIFF_SHOWN
-        else text[:_DIFF_SHOWN] + "… (the rest of the difference is left out)"
-    )
+    return text if len(text) <= _DIFF_SHOWN else text[:_DIFF_SHOWN] + "… (the rest of the difference is left out)"
 
 
 def _shift_hunk(header: str, lines: int) -> str:

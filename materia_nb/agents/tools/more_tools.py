@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 from materia_nb import platform
 from materia_nb.agents.background import CALLERS, BackgroundLoop, can_abandon, run_abandonable
 from materia_nb.agents.interface import AgentError
-from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.agents.tools import (
     SCOPES,
     TOOLS,
@@ -35,7 +34,7 @@ from materia_nb.agents.tools import (
     named,
     readable,
 )
-from materia_nb.errors import MateriaError, holds_key, named_error, scrubbed_part
+from materia_nb.errors import MateriaError, holds_key, named_error, redact_library_logs, scrubbed_part
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
 from materia_nb.platform import HeldInterrupts, Stop
 
@@ -80,9 +79,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
     """
     called = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
-        reason = (
-            "is the name of a tool already" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
-        )
+        reason = "is the name of a tool already" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
         hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
         raise AgentError(f"{called!r:.80} {reason}", hint=hint, kind="bad_tool")
     model = describe_arguments(function, called)
@@ -129,9 +126,7 @@ def describe_arguments(
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(f"the parameter {parameter} has no name to call it by")  # noqa: TRY301 - told as all others
             # What is left out keeps the function's own default; the model's is only told.
-            default: Any = (
-                parameter.default if isinstance(parameter.default, (str, int, float, list, dict)) else None
-            )
+            default: Any = parameter.default if isinstance(parameter.default, (str, int, float, list, dict)) else None
             if parameter.default is parameter.empty:
                 default = ...
             fields[f"argument_{number}"] = (
@@ -164,9 +159,7 @@ def _argument_problems(error: ValidationError) -> str:
     )
 
 
-def _call_function(
-    function: Callable[..., Any], arguments: Mapping[str, Any], stop: threading.Event | None
-) -> object:
+def _call_function(function: Callable[..., Any], arguments: Mapping[str, Any], stop: threading.Event | None) -> object:
     def work() -> object:
         value = function(**arguments)
         return CALLERS.get().run(value, stop) if inspect.isawaitable(value) else value
@@ -226,9 +219,7 @@ class ToolFinder:
         allowed = as_list(spec.get("allow"))
         for number, offered_tool in enumerate(held.offered):
             if number == _MAX_TOOLS:
-                self.notes.append(
-                    f"{server} offers {len(held.offered)} tools; the first {_MAX_TOOLS} are taken"
-                )
+                self.notes.append(f"{server} offers {len(held.offered)} tools; the first {_MAX_TOOLS} are taken")
                 return
             if why := _reason_to_skip(offered_tool):
                 self.notes.append(f"a tool of {server} is left out, {named(offered_tool.name)}: {why}")
@@ -244,9 +235,7 @@ class ToolFinder:
 
     def _run_of(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
         def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-            held = _open_server(
-                server, spec, self._project, self._cast, stop
-            )  # another one where it has ended
+            held = _open_server(server, spec, self._project, self._cast, stop)  # another one where it has ended
             return _LOOP.run(held.call(tool, dict(args)), stop)
 
         return run
@@ -363,9 +352,7 @@ class _Server:
         seconds = (self._spec.get("timeoutMs") or _CALL_S * 1000) / 1000
         if (url := self._spec.get("url")) is not None:
             waits = httpx2.Timeout(CONNECT_S, read=_STREAM_S)
-            http = httpx2.AsyncClient(
-                headers=_fill_variables(self._name, self._spec.get("headers")), timeout=waits
-            )
+            http = httpx2.AsyncClient(headers=_fill_variables(self._name, self._spec.get("headers")), timeout=waits)
             await stack.enter_async_context(http)
             return Client(
                 streamable_http_client(_fill_text(self._name, url), http_client=http),
@@ -391,9 +378,7 @@ class _Server:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 self._over.set()
-                return ToolResult(
-                    f"The server {self._name} has ended; the next call starts it again.", ok=False
-                )
+                return ToolResult(f"The server {self._name} has ended; the next call starts it again.", ok=False)
             return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
         except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts
             return ToolResult(f"The call of {self._name} failed: {_cause(error)}", ok=False)

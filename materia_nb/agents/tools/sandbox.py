@@ -212,8 +212,7 @@ class _PathWalker:
                 return None
             near = _suggest_name(name, self._handles[-1])
             raise Refused(
-                f"{named('/'.join([*self._names, name]))} is not there"
-                + (f": did you mean {near}?" if near else ".")
+                f"{named('/'.join([*self._names, name]))} is not there" + (f": did you mean {near}?" if near else ".")
             ) from None
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
@@ -232,9 +231,7 @@ class _PathWalker:
         self._names.append(name)
         self._made.append(status is None)
         if self._purpose != "look" and self._is_record():
-            raise Refused(
-                f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written."
-            )
+            raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written.")
 
     def _is_record(self) -> bool:
         return all(os.access(name, os.F_OK, dir_fd=self._handles[-1]) for name in RECORD)
@@ -266,9 +263,7 @@ def _check_text(path: str) -> None:
     if size > _MAX_PATH_BYTES:
         raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are possible.")
     if path.startswith("~"):
-        raise Refused(
-            f"{named(path)}: ~ has no meaning here; paths start from the project (./~ for such a name)."
-        )
+        raise Refused(f"{named(path)}: ~ has no meaning here; paths start from the project (./~ for such a name).")
     if _ADDRESS.match(path):
         raise Refused(f"{named(path)} is an address; give a path in the project.")
 

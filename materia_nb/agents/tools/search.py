@@ -150,9 +150,7 @@ class Search:
         for parts, _, folders, files in self._walk():
             named = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
             for name in sorted(named):
-                if self._matches([*parts, name]) and not self._write(
-                    self._path([*parts, name]) + named[name]
-                ):
+                if self._matches([*parts, name]) and not self._write(self._path([*parts, name]) + named[name]):
                     return
         self._notes()
 

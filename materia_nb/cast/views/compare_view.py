@@ -34,7 +34,7 @@ from materia_nb.handoff.base import Issue
 from materia_nb.insight import diff
 from materia_nb.insight.compare import Comparison, Replay, StepComparison, StepPair
 from materia_nb.insight.diff import ComparedCast, LoadoutComparison, format_difference
-from materia_nb.insight.usage import format_work_time, step_time, step_usage
+from materia_nb.insight.estimate import format_work_time, step_time, step_usage
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
 
@@ -60,9 +60,7 @@ class CompareView(Shown, Comparison):
     @property
     def picture(self) -> GraphPicture:
         """The graph of the first with the sockets and routes that only one of the two took."""
-        return GraphPicture(
-            self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes))
-        )
+        return GraphPicture(self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes)))
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
@@ -246,9 +244,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
         own = {route for route, has in self.routes.items() if has == name} | self.changed_routes
         sockets = {
-            difference.of: "both"
-            for difference in self.differences
-            if self.sockets.get(difference.of) == "both"
+            difference.of: "both" for difference in self.differences if self.sockets.get(difference.of) == "both"
         }
         sockets |= {id_: name for id_, has in self.sockets.items() if has == name}
         return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
@@ -257,8 +253,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
         if not self:
             return [Line("A and B are the same loadout, but for names and layout.")]
         rows = [
-            (difference.of, difference.field, *_values(difference.a, difference.b))
-            for difference in self.differences
+            (difference.of, difference.field, *_values(difference.a, difference.b)) for difference in self.differences
         ]
         return [Table(_LOADOUT_COLUMNS, rows), *_named_pictures(self.pictures)]
 
@@ -412,9 +407,7 @@ def replayed_words(replay: ReplayView[Any]) -> tuple[str, str, str]:
     if replay.first is None:
         step_difference = replay.beside
         return "the same way", *(
-            ("", "")
-            if step_difference is None
-            else (step_difference.place.removeprefix("step "), step_difference.why)
+            ("", "") if step_difference is None else (step_difference.place.removeprefix("step "), step_difference.why)
         )
     goes = "otherwise" if replay.needs is None else f"otherwise, needs {replay.needs.socket}"
     return goes, replay.first.place.removeprefix("step "), replay.first.why

@@ -29,9 +29,9 @@ from materia_nb.insight.scripted_answers import EdgeRef, sockets_without_samples
 from materia_nb.jsonvalue import JSON, as_object, compact, pretty
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
-from materia_nb.loadout.materia import materia_group, materia_kind
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.parallel import Progress
+from materia_nb.loadout.topology import materia_group, materia_kind
+from materia_nb.platform import Progress
 from materia_nb.registry import view_registry
 
 
@@ -78,9 +78,7 @@ view_registry[Report] = partial(ReportView, "")
 class LoadoutView(Shown):
     """A loadout: its graph, or its problems when it cannot be cast."""
 
-    def __init__(
-        self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()) -> None:
         self.name, self.origin, self.graph, self.report = name, origin, graph, report
         self.notes = tuple(notes)
 
@@ -130,9 +128,7 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
     for name, raw in as_object(config.document.get("materia")).items():
         definition = as_object(raw)
         utility = materia_kind(definition) == "utility"
-        kind = ("utility" if utility else "agent") + (
-            ", generator" if definition.get("generator") is True else ""
-        )
+        kind = ("utility" if utility else "agent") + (", generator" if definition.get("generator") is True else "")
         who = "a process" if utility else agents.for_turn("", name).name
         rows.append(
             (
@@ -283,9 +279,7 @@ class ExploreView(_View, Exploration):
         for end, socket, witness in ends:
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
             names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a disk may not tell A from a
-            case = case_of(
-                rules, replay_witness(rules, witness), self._document, relative_to(target, follows)
-            )
+            case = case_of(rules, replay_witness(rules, witness), self._document, relative_to(target, follows))
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
         document = ways_case(self, self._document, relative_to(target, follows))
         return [*written, write_case(target / "ways", document)]
@@ -300,9 +294,7 @@ class ExploreView(_View, Exploration):
         if not self.complete_search:
             return NO_MARKS
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
-        never: list[Route] = [
-            (edge[0], edge[1] - 1) if isinstance(edge, tuple) else ids[edge] for edge in self.never
-        ]
+        never: list[Route] = [(edge[0], edge[1] - 1) if isinstance(edge, tuple) else ids[edge] for edge in self.never]
         return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
 
     def _parts(self) -> Iterable[Block]:
@@ -399,12 +391,8 @@ class SimulationView(_View, Simulation):
         return Marks(visits=self.visits, traversals=self.traversals)
 
     def _parts(self) -> Iterable[Block]:
-        yield Line(
-            f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}"
-        )
-        yield Table(
-            ("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()]
-        )
+        yield Line(f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}")
+        yield Table(("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()])
         yield from _silent(self.nothing)
         yield Table(
             ("a cast has", "on average", "half up to", "90 % up to", "most"),
@@ -433,9 +421,7 @@ class EstimateView(_View, Estimate):
             return "its cost is not known" if self.sockets else "no agent is asked"
         without = ", ".join(self.unpriced)
         at_least = "at least " if self.shortest else ""
-        return f"{at_least}{_dollars(self.total.cost)}" + (
-            f", without {without}: no price known" if without else ""
-        )
+        return f"{at_least}{_dollars(self.total.cost)}" + (f", without {without}: no price known" if without else "")
 
     @property
     def marks(self) -> Marks:
@@ -506,9 +492,7 @@ class PromptsView(_View):
     @property
     def marks(self) -> Marks:
         """How often each socket was asked."""
-        return Marks(
-            visits={prompt.socket: len(self.sides[0].of(prompt.socket)) for prompt in self.sides[0].prompts}
-        )
+        return Marks(visits={prompt.socket: len(self.sides[0].of(prompt.socket)) for prompt in self.sides[0].prompts})
 
     def __getitem__(self, step: int) -> Prompt:
         """Return the prompt of a step; of several castContext that with the first.
@@ -516,14 +500,10 @@ class PromptsView(_View):
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
         """
-        prompt_of_step = next(
-            (prompt.prompt for prompt in self.sides[0].prompts if prompt.step == step), None
-        )
+        prompt_of_step = next((prompt.prompt for prompt in self.sides[0].prompts if prompt.step == step), None)
         if prompt_of_step is None:
             steps = ", ".join(str(prompt_.step) for prompt_ in self.sides[0].prompts)
-            raise MateriaError(
-                f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step"
-            )
+            raise MateriaError(f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step")
         return prompt_of_step
 
     def _parts(self) -> Iterable[Block]:
@@ -535,9 +515,7 @@ class PromptsView(_View):
                 f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} repeats the beginning "
                 f"of the previous prompt of the same socket; ends {side.end}"
             )
-        yield Line(
-            "Answers are made up, short and satisfied; tokens are an estimate, one for four characters."
-        )
+        yield Line("Answers are made up, short and satisfied; tokens are an estimate, one for four characters.")
         headers = ["step", "socket", "item", "turn"]
         for letter in letters:
             headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
@@ -569,6 +547,4 @@ def _spread(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
 
 def _shares(visits: Mapping[str, int], n: int) -> list[tuple[Cell, ...]]:
     max_visits = max([1, *visits.values()])
-    return [
-        (socket, f"{count / n:.2f}", "█" * round(20 * count / max_visits)) for socket, count in visits.items()
-    ]
+    return [(socket, f"{count / n:.2f}", "█" * round(20 * count / max_visits)) for socket, count in visits.items()]

@@ -20,8 +20,7 @@ from materia_nb.display.sections import call_blocks, call_words, judged_words, p
 from materia_nb.display.svg import graph_block
 from materia_nb.engine.cast_warnings import CastWarning
 from materia_nb.engine.items import standings, walk_of
-from materia_nb.engine.limits import edges_used
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import edges_used, short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain, signs_warning
@@ -110,9 +109,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
 def _next(cast: Snapshot) -> str:
     """Say what step or run would do: enter a socket, go on in lanes, or complete the cast."""
     if lanes_at_work(cast.session) is not None:
-        waits = [
-            shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")
-        ]
+        waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
         return f"lanes {', '.join(waits)}" if waits else "the barrier, where the lanes come together"
     return str(cast.engine.next) if cast.engine.next != END else "end (step or run completes the cast)"
 
@@ -147,9 +144,7 @@ def _standing(cast: Snapshot) -> list[str]:
     if now.usage.tokens or (now.usage.uncounted and now.budget.max_tokens is not None):
         maximum = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
-        lines.append(
-            f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{maximum}{missing}"
-        )
+        lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{maximum}{missing}")
     lines += [
         f"{bound.of}: {bound.so_far(now.usage, limit)}"
         for bound in BOUNDS[1:]
@@ -320,11 +315,7 @@ def _begun(cast: Snapshot, loop: str) -> bool:
 def _loops(cast: Snapshot) -> str:
     """How far the loops are that were entered, the latest ones if there are many; the others are counted."""
     progress = {loop: (done, total) for loop, (done, total) in loop_progress(cast).items() if total}
-    entered = [
-        f"loop {loop}: {done} of {total} done"
-        for loop, (done, total) in progress.items()
-        if _begun(cast, loop)
-    ]
+    entered = [f"loop {loop}: {done} of {total} done" for loop, (done, total) in progress.items() if _begun(cast, loop)]
     rest = [loop for loop in progress if not _begun(cast, loop)]
     phrases = entered[-_LOOPS_SHOWN:]
     if len(entered) > len(phrases):
@@ -374,9 +365,7 @@ def marks_of(cast: Snapshot) -> Marks:
         last_route=route,
         progress=loop_progress(cast),
         breakpoints=frozenset(
-            breakpoint_.socket
-            for breakpoint_ in cast.breakpoints
-            if breakpoint_.socket and breakpoint_.kind != "edge"
+            breakpoint_.socket for breakpoint_ in cast.breakpoints if breakpoint_.socket and breakpoint_.kind != "edge"
         ),
         break_routes=_break_routes(cast),
         warnings=_codes(cast),
@@ -384,9 +373,7 @@ def marks_of(cast: Snapshot) -> Marks:
         in_item=now.at is not None and now.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={
-            socket: cast.pins[pin].words
-            for socket in cast.graph.sockets
-            if (pin := cast.pinned_at(socket)) is not None
+            socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pinned_at(socket)) is not None
         },
         outputs={socket: verdict_words(step, _OUTPUT_CHARS) for socket, step in latest.items()},
         sent_back=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),

@@ -27,17 +27,25 @@ from materia_nb.display.blocks import (
     lines,
 )
 from materia_nb.display.escape import html_page, part, shorten
-from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
+from materia_nb.display.sections import (
+    Bar,
+    PlacedBar,
+    TimeAxis,
+    TimeScale,
+    call_blocks,
+    issue_rows,
+    prompt_blocks,
+    section_blocks,
+)
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
-from materia_nb.display.time_axis import Bar, PlacedBar, TimeAxis, TimeScale
+from materia_nb.engine.followup import HEADINGS
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_parts import HEADINGS
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.errors import counted
 from materia_nb.handoff.base import Issue, Pointer, Reading, Section
-from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
+from materia_nb.insight.estimate import format_seconds, format_work_time, step_time, work_time
 from materia_nb.store.file_snapshots import FOLDERS
 from materia_nb.store.rundir import file_within
 
@@ -100,9 +108,7 @@ def counted_tokens(step: StepRecord) -> str:
     ]
     if not counts:
         return ""
-    return (
-        f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
-    )
+    return f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
 
 
 def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
@@ -186,9 +192,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
         word = "not done yet" if reading.accepted else "issue"
         blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
     if isinstance(reading.value, dict):
-        blocks.append(
-            Fold("the object that was found", [JsonTree(reading.value, opened=2)], opened=not sections)
-        )
+        blocks.append(Fold("the object that was found", [JsonTree(reading.value, opened=2)], opened=not sections))
     return blocks
 
 
@@ -208,11 +212,7 @@ def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
 
 def _warnings(warnings: Sequence[Issue]) -> list[Block]:
     """What is odd about an output without being a reason to refuse it."""
-    return (
-        [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])]
-        if warnings
-        else []
-    )
+    return [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])] if warnings else []
 
 
 def _answered_by(turn: TurnRecord) -> list[str]:
@@ -223,9 +223,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
         facts.append(f"answered by {part(model)}{from_recording}")
     tried = turn.meta.get("attempt")
     if isinstance(tried, dict):
-        facts.append(
-            f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}"
-        )
+        facts.append(f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}")
     used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
     if used.tokens:
         other_tokens = f" ({used.apart_words})" if used.apart_words else ""
@@ -240,9 +238,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
 
 def cast_page_html(cast: Snapshot) -> str:
     """Return one static HTML page about the whole cast; of a long one the last 1,000 steps."""
-    return html_page(
-        f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", blocks_as_html(_page_blocks(cast))
-    )
+    return html_page(f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", blocks_as_html(_page_blocks(cast)))
 
 
 def _page_blocks(cast: Snapshot) -> list[Block]:
@@ -260,16 +256,10 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     if left_out := len(cast.all_steps) - len(steps):
         blocks.append(Line(f"{left_out:,} earlier steps are not shown."))
     timeline = step_table(steps, cast.graph)
-    anchors = [
-        f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)
-    ]
-    linked = [
-        (Jump(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)
-    ]
+    anchors = [f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)]
+    linked = [(Jump(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
     blocks += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
-    blocks += [
-        _page_step(cast.maker_of(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)
-    ]
+    blocks += [_page_step(cast.maker_of(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
     blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
     if cast.session.keeps:
         blocks += [Heading("Files"), *FilesView(cast).in_words()]
@@ -284,9 +274,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
 
 def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     """One step, folded; a failed one is open."""
-    events = [
-        f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events
-    ]
+    events = [f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
     inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
@@ -397,14 +385,12 @@ def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None
     rows = [("cast", list(_bars(cast, own)))]
     rows += [(part(name, 40), _lane_bars(lane, forked)) for name, lane in cast.lanes.items()]
     until = max(now or 0, _latest_in_lane(cast))
-    scale = TimeScale(
-        [bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None
-    )
+    scale = TimeScale([bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None)
     started = generator.started
-    work = format_work_time(
-        *work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)])
+    work = format_work_time(*work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
+    summary = (
+        f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} by the clock, {work} of work"
     )
-    summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} by the clock, {work} of work"
     placed = [(name, [_placed(scale, bar) for bar in bars]) for name, bars in rows]
     ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
     at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
@@ -422,9 +408,7 @@ def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
     """Give the bars of steps: what was worked on each first, then how long it stood still."""
     for step in steps[-_MAX_BARS:]:
         item, time = step.at.item, step_time(step)
-        label = cast.names.get(step.socket, step.socket) + (
-            f" {item.position + 1}" if item is not None else ""
-        )
+        label = cast.names.get(step.socket, step.socket) + (f" {item.position + 1}" if item is not None else "")
         if step.ended is None:
             yield Bar(label, step.started, None, "now", step.number)
         elif time.work is None:

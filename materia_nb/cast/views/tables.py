@@ -31,7 +31,7 @@ from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain
-from materia_nb.insight.usage import UsageRow, format_seconds, format_work_time
+from materia_nb.insight.estimate import UsageRow, format_seconds, format_work_time
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.store import file_snapshots
@@ -40,8 +40,8 @@ from materia_nb.store.file_snapshots import REPOSITORY, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.insight.jsonpath import OutputMatch
-    from materia_nb.store.board import Quest
+    from materia_nb.insight.blame import OutputMatch
+    from materia_nb.store.files import Quest
 
 
 def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
@@ -131,7 +131,7 @@ def _named(cast: CastEntry | Snapshot) -> str:
 
 
 class SpentView(TableOf[UsageRow]):
-    """Where time and money went; iterating gives :class:`~materia_nb.insight.usage.UsageRow` rows."""
+    """Where time and money went; iterating gives :class:`~materia_nb.insight.estimate.UsageRow` rows."""
 
     def __init__(self, by: Sequence[str], found: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
@@ -252,8 +252,7 @@ def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
 def allowed_view(cast: Snapshot) -> Table:
     """Which tools of agents change something without asking, and which ask first."""
     rows = [
-        (tool, "runs without asking" if allowed else "asks each time")
-        for tool, allowed in cast.approvals.tools.items()
+        (tool, "runs without asking" if allowed else "asks each time") for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
 
@@ -311,7 +310,9 @@ class FilesView(Shown):
         """Return the table of steps, and the differences of the latest."""
         cast = self._cast
         if not cast.session.keeps:
-            hint = "The files of the project are not kept by this cast: files='kept' in wb.cast or in the config does it."
+            hint = (
+                "The files of the project are not kept by this cast: files='kept' in wb.cast or in the config does it."
+            )
             return [Line(hint, "quiet")]
         rows = [
             (
@@ -327,9 +328,7 @@ class FilesView(Shown):
             if step.files is None or step.files.changed
         ]
         latest = reversed(list(self)[-_MOST_STEPS:])
-        blocks: list[Block] = [
-            Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")
-        ]
+        blocks: list[Block] = [Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")]
         blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
         for name, lane in cast.lanes.items():
             blocks += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
@@ -408,9 +407,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
         changed = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
-        names = ", ".join(change.path for change in changed[:_NAMES]) + (
-            " ..." if len(changed) > _NAMES else ""
-        )
+        names = ", ".join(change.path for change in changed[:_NAMES]) + (" ..." if len(changed) > _NAMES else "")
         if changed and now.writable:
             blocks.append(
                 Action(
@@ -473,15 +470,11 @@ def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
             kind="bad_path",
         )
     text = present[line - 1]
-    saved = (
-        (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
-    )
+    saved = (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
     saved_line = _place(saved, present, line)
     commit = file_snapshots.blame(git_dir, session.files, path, saved_line) if saved_line else None
     if commit is None:
-        return LineBlame(
-            path, line, text, None, "It was written since the last step, by no step of this cast."
-        )
+        return LineBlame(path, line, text, None, "It was written since the last step, by no step of this cast.")
     return LineBlame(path, line, text, *_author(cast, file_snapshots.note(git_dir, commit)))
 
 

@@ -59,9 +59,7 @@ class Operation:
         line = (self.function.__doc__ or "").splitlines()[0]
         return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
-    def __call__(
-        self, document: Object, definitions: Object, *arguments: Any, **options: Any
-    ) -> DesignChange:
+    def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> DesignChange:
         """Return the change; raises MateriaError if it is not possible or an argument has a wrong type."""
         owners = (document, definitions) if self.on_materia else (document,)
         bound = signature(self.function).bind(*owners, *arguments, **options)
@@ -135,9 +133,7 @@ def as_json(value: JSON, where: str) -> JSON:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise design_error(
-            f"this is not JSON: {error}", where, "give text, numbers, lists and objects"
-        ) from error
+        raise design_error(f"this is not JSON: {error}", where, "give text, numbers, lists and objects") from error
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:
@@ -227,9 +223,7 @@ def check_target(document: Object, to: JSON, where: str, *, end: bool = True) ->
 def check_new_id(document: Object, id_: JSON) -> None:
     """Raise MateriaError if an id is not allowed or is taken (R26)."""
     if not is_socket_id(id_):
-        raise design_error(
-            f"{brief(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved"
-        )
+        raise design_error(f"{brief(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved")
     if id_ in objects_in(document, "sockets"):
         raise design_error(f"there is a socket {id_!r} already", "sockets", "choose another id")
 
@@ -280,9 +274,7 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
     """Return a loadout with renamed values at some paths, such as ``("sockets", "*", "advance", "cursor")``."""
     for path in paths:
-        document = _changed(
-            document, path, lambda name: new.get(name, name) if isinstance(name, str) else name
-        )
+        document = _changed(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
     return document
 
 
@@ -304,9 +296,7 @@ def _with_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
     return {new.get(key, key): entry for key, entry in entries.items()}
 
 
-def _changed(
-    value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False
-) -> JSON:
+def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
     """Return ``value`` with the values at ``path`` changed; the same object if no value changes.
 
     If ``marked`` is set, ``value`` is removed with the part after it, as in :data:`_REFERENCES`.

@@ -80,9 +80,7 @@ class Design:
 
         def __getattr__(self, operation: str) -> Callable[..., str]: ...
 
-    def __init__(
-        self, name: str, document: Object, config: Object | None = None, home: Home = NOTEBOOK
-    ) -> None:
+    def __init__(self, name: str, document: Object, config: Object | None = None, home: Home = NOTEBOOK) -> None:
         self.name = name
         self.config: Object = config or {}
         self.home = home
@@ -266,9 +264,7 @@ class Design:
 
         The fix is tried out: it removes the finding and causes no problem. Its ``summary`` describes the change.
         """
-        now = next(
-            (problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None
-        )
+        now = next((problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None)
         change = None if now is None or now.fix is None else self._change_of(now.fix)
         if now is None or now.fix is None or change is None:
             return None
@@ -305,11 +301,7 @@ class Design:
         summaries: list[str] = []
         while len(summaries) < _MAX_FIXES:
             findings = (*self.report.problems, *self.report.hints)
-            safe = [
-                candidate
-                for candidate in findings
-                if candidate.fix is not None and not candidate.fix.suggestion
-            ]
+            safe = [candidate for candidate in findings if candidate.fix is not None and not candidate.fix.suggestion]
             finding = next((candidate for candidate in safe if self.fix_of(candidate) is not None), None)
             if finding is None:
                 break

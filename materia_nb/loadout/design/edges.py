@@ -94,9 +94,7 @@ def _moved(edges: EdgeList, index: int, to: int) -> DesignChange:
     rest = edges.others(index)
     edges.check_index(to)
     document = edges.replaced([*rest[:to], edges.entries[index], *rest[to:]])
-    return DesignChange(
-        document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {to + 1}"
-    )
+    return DesignChange(document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {to + 1}")
 
 
 def _removed(edges: EdgeList, index: int) -> DesignChange:
@@ -228,9 +226,7 @@ def add_exit(
     if id_ is None:
         route["id"] = free_name(f"exit:{source}:{condition}", _ids(edges.entries))
     _check_route(edges, route, route, edges.entries)
-    return DesignChange(
-        edges.replaced([*edges.entries, route]), f"added exit {route['id']} of loop {loop} to {target}"
-    )
+    return DesignChange(edges.replaced([*edges.entries, route]), f"added exit {route['id']} of loop {loop} to {target}")
 
 
 @operation
@@ -279,9 +275,7 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
     path = edges.path
     source, condition, id_ = changes.get("from"), changes.get("condition"), changes.get("id")
     members = [
-        other
-        for other in as_list(loop_in(edges.document, edges.owner).get("sockets"))
-        if isinstance(other, str)
+        other for other in as_list(loop_in(edges.document, edges.owner).get("sockets")) if isinstance(other, str)
     ]
     if "from" in changes and source not in members:
         hint = did_you_mean(str(source), members)
@@ -492,9 +486,7 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChang
         hint = "use make_loop, set_members, set_source, add_exit" if field != "label" else ""
         raise design_error(f"{field!r} of a loop is not set here", f"loops.{id_}.{field}", hint)
     if value is None:
-        return DesignChange(
-            with_loop(document, id_, without(loop, field)), f"removed {field} from loop {id_}"
-        )
+        return DesignChange(with_loop(document, id_, without(loop, field)), f"removed {field} from loop {id_}")
     value = as_json(value, f"loops.{id_}.{field}")
     return DesignChange(with_loop(document, id_, {**loop, field: value}), f"set {field} of loop {id_}")
 

@@ -104,9 +104,7 @@ def _scan(text: str, at: int) -> _Node:
 
 def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
     """Return pairs of slices of two lists that are equal or replace each other, in order."""
-    matcher = SequenceMatcher(
-        None, [exact(entry) for entry in old], [exact(entry) for entry in new], autojunk=False
-    )
+    matcher = SequenceMatcher(None, [exact(entry) for entry in old], [exact(entry) for entry in new], autojunk=False)
     return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
 
 
@@ -214,9 +212,7 @@ class _Writer:
 
     def _children_inline(self, node: _Node) -> bool | None:
         """Return True if the objects and lists in a node are on one line each, or None if it has none."""
-        inline = [
-            self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)
-        ]
+        inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else None
 
     def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
@@ -268,9 +264,7 @@ def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
     yaml.dump(document, out)
     rewritten = out.getvalue()
     if not _says(rewritten, new):
-        message = (
-            "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
-        )
+        message = "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
         raise design_error(message, where, "save under another name, or put the shown changes in by hand")
     return rewritten
 
@@ -410,9 +404,7 @@ def _project_home(project: Path, why: str = "") -> Home:
 def _home_at(path: Path, why: str = "") -> Home:
     """Return the home in a file, existing or not; raises MateriaError if it cannot be read."""
     if path.suffix.lower() not in ENDINGS:
-        raise design_error(
-            f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name"
-        )
+        raise design_error(f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name")
     return Home(path, config_text(path) if path.exists() else None, why)
 
 
@@ -449,9 +441,7 @@ def save_design(
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
     materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
-    text = _text_with(
-        path, text_now, design, materia, replace_existing=anyway or not copied, lose_comments=anyway
-    )
+    text = _text_with(path, text_now, design, materia, replace_existing=anyway or not copied, lose_comments=anyway)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, seen=text, why=""))
@@ -497,9 +487,7 @@ def _text_with(
     document = _with_loadout(_read_strictly(path, text), path, design, replace_existing=replace_existing)
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
-    if not replace_existing and (
-        clash := [name for name in before if exact(before[name]) != exact(after.get(name))]
-    ):
+    if not replace_existing and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
         raise design_error(
             f"The file defines the materia {clash[0]!r} differently.",
             str(path),
@@ -582,9 +570,7 @@ def _materia_over(raw: Object, below: Object, before: Object) -> Object:
         before: its previous definition in this layer.
     """
     repeated = {key: raw.get(key) for key in before if key in raw or key in below}
-    differs = {
-        key: value for key, value in raw.items() if key not in below or exact(below[key]) != exact(value)
-    }
+    differs = {key: value for key, value in raw.items() if key not in below or exact(below[key]) != exact(value)}
     removed = dict.fromkeys(key for key in below if key not in raw)
     return {**repeated, **differs, **removed}
 

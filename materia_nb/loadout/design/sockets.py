@@ -28,10 +28,9 @@ from materia_nb.loadout.design.document import (
 )
 from materia_nb.loadout.fields import Model, row_named
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.materia import materia_kind
 from materia_nb.loadout.models import AgentMateria, SocketFields, UtilityMateria
 from materia_nb.loadout.report import brief
-from materia_nb.loadout.topology import is_socket_id, next_socket_id, parse_loadout
+from materia_nb.loadout.topology import is_socket_id, materia_kind, next_socket_id, parse_loadout
 
 # -- sockets ---------------------------------------------------------------------------------
 
@@ -144,13 +143,9 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
     """
     socket = socket_in(document, id_)
     if field == "edges":
-        raise design_error(
-            "set_socket does not change edges", f"{id_}.edges", "use add_edge, change_edge, remove_edge"
-        )
+        raise design_error("set_socket does not change edges", f"{id_}.edges", "use add_edge, change_edge, remove_edge")
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
-        raise design_error(
-            f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS)
-        )
+        raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
     if value is None:
         summary = f"removed {field} from {id_}" if field in socket else f"{id_} has no {field}"
         return DesignChange(with_socket(document, id_, without(socket, field)), summary)
@@ -274,8 +269,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     copy = _renamed(copy, new_ids)
     layout = objects_in(document, "layout")
     positions = {
-        id_: _lower(position)
-        for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
+        id_: _lower(position) for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
     }
     added = {new: as_object(copy["sockets"])[new] for new in new_ids.values()}
     changed: Object = {**document, "sockets": {**sockets, **added}}
@@ -357,14 +351,10 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
 def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> DesignChange:
     """Define a new ``agent`` or ``utility`` from a template; raises MateriaError if the id cannot be used."""
     if kind not in _TEMPLATES:
-        raise design_error(
-            f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES)
-        )
+        raise design_error(f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
         hint = f"write text on one line, at most {_LONGEST_ID} characters"
         raise design_error(f"{brief(id_)} cannot be the name of a materia", "materia", hint)
     if id_ in definitions:
-        raise design_error(
-            f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one"
-        )
+        raise design_error(f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one")
     return DesignChange(document, f"made the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})

@@ -122,18 +122,12 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An edge that leaves a loop from its exit socket: items left over are skipped."""
     for id_ in _advancing(facts, loop):
         for edge in _edges(facts, id_):
-            if (
-                edge.to is not None
-                and edge.to not in loop.members
-                and (edge.to == END or edge.to in facts.ids)
-            ):
+            if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                     "leave by an exit route, or lead the edge to a member",
-                    suggested_fix(
-                        f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)
-                    ),
+                    suggested_fix(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
                 )
 
 
@@ -157,9 +151,7 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     for id_, when in _advancing(facts, loop).items():
         for edge in _edges(facts, id_):
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
-                message = (
-                    "this edge is also taken when the item is done, which counts against the item's budget"
-                )
+                message = "this edge is also taken when the item is done, which counts against the item's budget"
                 advice = "put the budget on an edge of its own that only a retry takes"
                 yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
 
@@ -183,11 +175,7 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         else:
             continue
         # One for always is still taken when the list is empty.
-        remove = (
-            safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.index))
-            if condition != "always"
-            else None
-        )
+        remove = safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.index)) if condition != "always" else None
         yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", why, advice, remove)
 
 
@@ -365,9 +353,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             continue
         message = advice = ""
         if when in seen and when != "always":
-            message = (
-                f"edge {index + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
-            )
+            message = f"edge {index + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             advice = "remove it, or let one of them wait for something else"
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_judge(facts, socket):
             message = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"

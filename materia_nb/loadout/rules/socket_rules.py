@@ -10,7 +10,6 @@ from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import Object, as_object, is_object, is_text, split_path
 from materia_nb.loadout.check_graph import renumber
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.materia import SHIPPED_SCRIPTS, script_file
 from materia_nb.loadout.report import (
     NO_EFFECT,
     Fix,
@@ -26,9 +25,11 @@ from materia_nb.loadout.report import (
 from materia_nb.loadout.rules.edge_rules import advance_when, read_as_json, targets_of, visited
 from materia_nb.loadout.topology import (
     CANONICAL_ID,
+    SHIPPED_SCRIPTS,
     LoadoutFacts,
     SocketFacts,
     is_socket_id,
+    script_file,
 )
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
@@ -105,9 +106,7 @@ def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     for path, target, source in socket.assignments if socket.id in facts.texts else ():
         if is_text(source) and source.startswith("$") and source != "$":
             message = f"the output of {socket.id!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
-            advice = (
-                f'write "parse": "json" at {path.partition(".assign")[0]}, or assign $, which is the text'
-            )
+            advice = f'write "parse": "json" at {path.partition(".assign")[0]}, or assign $, which is the text'
             yield Hint(path, message, advice, read_as_json(socket))
 
 
@@ -150,9 +149,7 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         guards.append((f"{id_}.advance.when", when, "an advance that waits for {} never happens"))
     for loop in socket.loops:
         exits = [exit_ for exit_ in loop.exits if exit_.source == id_]
-        guards += [
-            (f"loops.{loop.id}.exits[{exit_.index}].condition", exit_.condition, exit_text) for exit_ in exits
-        ]
+        guards += [(f"loops.{loop.id}.exits[{exit_.index}].condition", exit_.condition, exit_text) for exit_ in exits]
     owner = f"materia.{socket.materia.id}" if socket.is_utility else id_
     for source, guard, effect in guards:
         if guard in GUARDS:
@@ -238,9 +235,7 @@ def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
-            message = (
-                f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
-            )
+            message = f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
             yield Hint(source, message, did_you_mean(name, names))
 
 
@@ -280,9 +275,7 @@ def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tupl
     if raw.get("finalize") is True and text:
         yield "finalize", f"the output of {id_!r} is text, so there is no handoff to ask for", json_instead
     elif raw.get("finalize") is True and socket.materia.raw.get("multiTurn") is True:
-        message = (
-            "the agent here is asked for its final result when its drafts are accepted, whatever this says"
-        )
+        message = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
         yield "finalize", message, "remove it"
     if text and is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
         yield "handoff", f"the output of {id_!r} is text, which is taken whatever the protocol", json_instead
@@ -294,7 +287,9 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     name = socket.handoff
     written = is_text(socket.raw.get("handoff"))
     if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
-        message = f"the output of {socket.id!r} is text, so it hands over nothing in the protocol {name} of this loadout"
+        message = (
+            f"the output of {socket.id!r} is text, so it hands over nothing in the protocol {name} of this loadout"
+        )
         advice = 'write "parse": "json", or "handoff": "sparse" where text is meant'
         yield Hint(f"{socket.id}.parse", message, advice)
 
@@ -323,9 +318,7 @@ def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
         head = first_field(source)
         if head is None and own is not _FOREIGN:
             message = f"{brief(source)} begins with no field, so the agent is not asked for one"
-            yield Hint(
-                path, message, "begin with a field, such as $.plan, and search inside it: $.plan..name"
-            )
+            yield Hint(path, message, "begin with a field, such as $.plan, and search inside it: $.plan..name")
         elif own.fields is None:
             continue
         elif head not in own.fields and not (head == WORK_ITEMS and socket.is_generator):
@@ -358,8 +351,6 @@ def _mixed_protocols(facts: LoadoutFacts) -> Iterator[Hint]:
         if not socket.is_utility and id_ not in facts.texts:
             spoken.setdefault(socket.handoff, []).append(id_)
     if len(spoken) > 1:
-        formats = "; ".join(
-            f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items()
-        )
+        formats = "; ".join(f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items())
         message = f"the agents of this loadout hand over in {len(spoken)} formats ({formats})"
         yield Hint("handoff", message, 'write "handoff" once, at the loadout, unless this is meant')

@@ -28,8 +28,7 @@ def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
     if not alias_of:
         return
     list_of = {
-        id_: _state_path(socket.iterator.items if socket.iterator else "")
-        for id_, socket in facts.sockets.items()
+        id_: _state_path(socket.iterator.items if socket.iterator else "") for id_, socket in facts.sockets.items()
     }
     assigned = {
         tuple(split_path(target))[:1]
@@ -90,9 +89,7 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
         return set(alias_of)
     showing, aliases = {id_ for id_, other in alias_of.items() if other == alias}, {alias}
     while True:
-        inside = {
-            id_ for id_ in alias_of if any(list_of[id_][: len(outer)] == outer for outer in aliases if outer)
-        }
+        inside = {id_ for id_ in alias_of if any(list_of[id_][: len(outer)] == outer for outer in aliases if outer)}
         if not inside - showing:
             return showing
         aliases |= {alias_of[id_] for id_ in inside - showing}
@@ -105,9 +102,7 @@ _OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previ
 """Names in the state that no output writes: the current item, and the result of a linked cast before this one."""
 _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
 """Paths that the output of a json socket may write without an assignment (R10)."""
-_OTHER_HEADS: Final = frozenset(
-    {"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"}
-)
+_OTHER_HEADS: Final = frozenset({"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"})
 _MAX_NAMES: Final = 5
 
 

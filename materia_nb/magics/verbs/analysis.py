@@ -19,8 +19,8 @@ from materia_nb.display.blocks import JsonView, Text
 from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
+from materia_nb.insight.blame import compile_query
 from materia_nb.insight.compare import previous_visit
-from materia_nb.insight.jsonpath import compile_query
 from materia_nb.insight.odds import Chances, PerSocket, Probability
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
@@ -47,9 +47,7 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
 
 
 @verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7")
-def _odds(
-    call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, failed: Any = 0.0, items: int = 3
-) -> Any:
+def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, failed: Any = 0.0, items: int = 3) -> Any:
     """Show the exact chance of each end of a cast, and the average number of turns."""
     with counting("states") as told:
         explored = call.bench.explore(loadout, (items,), progress=told)
@@ -97,12 +95,12 @@ def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
             hint = '"prices" in the config set them; those of known models come with pip install "materia-nb[models]"'
         message = f"Whether a cast takes more than {maximum:g} {bound.unit} is not known: {without}"
     elif used > maximum:
-        message = f"A cast takes some {bound.form.format(round(used, 4))} {bound.unit} on average, more than {maximum:g}"
+        message = (
+            f"A cast takes some {bound.form.format(round(used, 4))} {bound.unit} on average, more than {maximum:g}"
+        )
     else:
         return
-    raise MateriaError(
-        f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit"
-    )
+    raise MateriaError(f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit")
 
 
 @verb("explore simulate", example="%materia explore simulate Plan-Build-Eval --n 200 --satisfied 0.7")
@@ -241,9 +239,7 @@ def _number(value: object) -> int:
     try:
         return int(text)
     except ValueError:
-        raise usage_error(
-            f"{text!r} is not a step: it must be a whole number.", "compare --steps 3 5"
-        ) from None
+        raise usage_error(f"{text!r} is not a step: it must be a whole number.", "compare --steps 3 5") from None
 
 
 from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
@@ -302,9 +298,7 @@ def _ask(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = 
 
 
 @verb("steps events", example="%materia steps events --severity warning")
-def _events(
-    call: Call, *, severity: str | None = None, type_: str | None = None, socket: str | None = None
-) -> Any:
+def _events(call: Call, *, severity: str | None = None, type_: str | None = None, socket: str | None = None) -> Any:
     """List the events that outputs reported.
 
     Args:

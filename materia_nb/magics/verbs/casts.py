@@ -20,12 +20,12 @@ from materia_nb.cast.views.tables import allowed_view, breakpoints_view, budget_
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
+from materia_nb.engine.conversation import VERDICTS
+from materia_nb.engine.followup import HEADINGS
 from materia_nb.engine.items import item_label
-from materia_nb.engine.labels import VERDICTS
-from materia_nb.engine.prompt_parts import HEADINGS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError, one_of_words, usage_error
-from materia_nb.insight.suggestions import Suggestion
+from materia_nb.insight.why import Suggestion
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
 from materia_nb.magics.cast_display import running
@@ -200,9 +200,7 @@ def _condition(expression: str, call: Call) -> Any:
     try:
         code = compile(expression, "<breakpoint>", "eval")
     except SyntaxError as error:
-        raise MateriaError(
-            f"The condition is not a Python expression: {error.msg}.", where=expression
-        ) from None
+        raise MateriaError(f"The condition is not a Python expression: {error.msg}.", where=expression) from None
 
     def holds(current: Cast) -> bool:
         found = {
@@ -354,9 +352,7 @@ def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> An
     if call.body is not None:
         given = _value(call.body)
         if not isinstance(given, list):
-            raise MateriaError(
-                "The cell must hold a list.", hint="each item has title and context", kind="items"
-            )
+            raise MateriaError("The cell must hold a list.", hint="each item has title and context", kind="items")
         warnings += call.cast.edit.items(given, abandon=abandon)
     elif abandon:
         warnings += call.cast.edit.abandon()
@@ -411,9 +407,7 @@ from_method(
     cell="may",
     example='%materia edit output {"satisfied": true}',
 )
-from_method(
-    "edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count"
-)
+from_method("edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count")
 from_method("edit undo", Edits.undo, status_after)
 
 
@@ -453,12 +447,8 @@ def _suggested(suggestions: Sequence[Suggestion]) -> Table:
     return Table(("", "step", "kind", "what", "in full", "kept"), rows, "no suggestions")
 
 
-from_method(
-    "back", Cast.back, status_after, example="%materia back 3\n%materia back --change workItems.0.title"
-)
-from_method(
-    "fork", Cast.fork, lambda call, cast: call.bench.casts.take(cast), only="step", example="%materia fork 3"
-)
+from_method("back", Cast.back, status_after, example="%materia back 3\n%materia back --change workItems.0.title")
+from_method("fork", Cast.fork, lambda call, cast: call.bench.casts.take(cast), only="step", example="%materia fork 3")
 
 
 @verb("list casts", verdict={"choices": VERDICTS}, example="%materia list casts --tag rain --verdict good")
@@ -499,9 +489,7 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
     if number is None:
         return listed
     if not 0 < number <= len(listed):
-        raise MateriaError(
-            f"There is no number {number} in the inbox.", hint=listed.verdict or "inbox lists them"
-        )
+        raise MateriaError(f"There is no number {number} in the inbox.", hint=listed.verdict or "inbox lists them")
     cast = call.bench.resume(listed[number - 1].entry.id)
     if (given := call.body_or(answer)) is not None:
         cast.reply(given)

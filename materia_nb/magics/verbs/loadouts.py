@@ -106,9 +106,7 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
 
 
 @verb("check", example="%materia check\n%materia check --fix --save Report")
-def _check(
-    call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False
-) -> Any:
+def _check(call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False) -> Any:
     """Show the problems of a loadout, and hints; with --fix, what one change fixes.
 
     Args:
@@ -245,9 +243,7 @@ def _agent(
     name={"completes": "materia"},
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
-def _pin(
-    call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None
-) -> Any:
+def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None) -> Any:
     """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process.
 
     Args:
@@ -346,7 +342,5 @@ def _utility(
     """
     fields = {} if timeout_ms is None else {"timeoutMs": timeout_ms}
     parse_as = "text" if text else "json"
-    path = call.bench.loadouts.define_utility(
-        name, call.body or "", parse=parse_as, generator=generator, **fields
-    )
+    path = call.bench.loadouts.define_utility(name, call.body or "", parse=parse_as, generator=generator, **fields)
     return Text(f"Utility {name} runs {path.name}.")

@@ -129,9 +129,7 @@ def bookmark_name(given: dict[str, Any]) -> str:
     if isinstance(asked, str) and (safe := sanitized(asked)):
         return PREFIX + safe
     if asked:
-        print(
-            "Blackbelt-Bootstrap: params.bookmarkName is not a name; a generated one is used", file=sys.stderr
-        )
+        print("Blackbelt-Bootstrap: params.bookmarkName is not a name; a generated one is used", file=sys.stderr)
     seed = next((str(given[key]) for key in ("castId", "runDir", "cwd") if given.get(key)), "")
     digest = hashlib.sha256(seed.encode(errors="replace")).digest()
     noun, verb = NOUNS[digest[0] % len(NOUNS)], VERBS[digest[1] % len(VERBS)]

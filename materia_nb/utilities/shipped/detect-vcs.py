@@ -71,9 +71,7 @@ def is_git_directory(folder: Path) -> bool:
 
 def head(root: Path) -> tuple[str | None, bool | None]:
     """Ask git for the current branch, and whether there is none because HEAD is detached."""
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
     command = ["git", "-C", str(root), "symbolic-ref", "--quiet", "--short", "HEAD"]
     try:
         done = subprocess.run(

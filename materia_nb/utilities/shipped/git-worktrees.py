@@ -89,9 +89,7 @@ def spawn(given: dict[str, Any]) -> Done:
     left_out = len(changes(root, given))
     context = f"Works in a worktree of its own, on the branch {branch}."
     if left_out:
-        context += (
-            f" Changes of the project that nobody committed are not in it; files with such: {left_out}."
-        )
+        context += f" Changes of the project that nobody committed are not in it; files with such: {left_out}."
     return context, told, {"scopeTransition": {"kind": "replace", "scope": scope}}
 
 
@@ -207,9 +205,7 @@ def changes(root: Path, given: dict[str, Any]) -> list[str]:
     """List the files with changes that nobody committed, but for those of casts."""
     casts = os.path.relpath(Path(given["runDir"]).resolve().parent, root.resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
-    listed = git(
-        root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside
-    )
+    listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
     return [line[3:] for line in listed.split("\0") if line]
 
 
@@ -232,9 +228,7 @@ def is_merged(root: Path, branch: str) -> bool:
 def content(path: Path) -> bytes:
     """Return what a file holds, empty where there is none."""
     try:
-        return (
-            str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
-        )
+        return str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
     except OSError:
         return b""
 

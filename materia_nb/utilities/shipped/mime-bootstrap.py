@@ -51,18 +51,14 @@ def bootstrap(given: dict[str, Any]) -> dict[str, Any]:
     try:
         root = git(given["cwd"], "rev-parse", "--show-toplevel").rstrip("\n")
     except Failed as error:
-        raise Failed(
-            f"there is no Git repository here; make one with git init and commit ({error})"
-        ) from None
+        raise Failed(f"there is no Git repository here; make one with git init and commit ({error})") from None
     try:
         base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
     except Failed:
         raise Failed("the repository has no commit yet; make one, then retry") from None
     before = {path: fingerprint(Path(root, path)) for path in uncommitted(root, given["runDir"])}
     if len(before) > MOST_BEFORE:
-        raise Failed(
-            f"{len(before):,} files have changes that nobody committed; commit or ignore them, then retry"
-        )
+        raise Failed(f"{len(before):,} files have changes that nobody committed; commit or ignore them, then retry")
     branch = branch_name(given)
     try:
         git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
@@ -79,27 +75,21 @@ def branch_name(given: dict[str, Any]) -> str:
     asked = (given.get("params") or {}).get("branchName")
     parts = re.sub(r"[^\w/-]+", "-", asked.strip() if isinstance(asked, str) else "").split("/")
     safe = "/".join(part for part in (part.strip("-_") for part in parts) if part)
-    return PREFIX + (
-        safe.removeprefix(PREFIX) or hashlib.sha256(str(given["castId"]).encode()).hexdigest()[:10]
-    )
+    return PREFIX + (safe.removeprefix(PREFIX) or hashlib.sha256(str(given["castId"]).encode()).hexdigest()[:10])
 
 
 def uncommitted(root: str, run_dir: str) -> list[str]:
     """List the files with changes that nobody committed, but for those of casts."""
     casts = os.path.relpath(Path(run_dir).resolve().parent, Path(root).resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
-    listed = git(
-        root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside
-    )
+    listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
     return sorted({line[3:] for line in listed.split("\0") if line})
 
 
 def fingerprint(path: Path) -> str:
     """Return a word for what a file holds; empty where there is none, or none that can be read."""
     try:
-        held = (
-            str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
-        )
+        held = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
         return hashlib.sha256(held).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
     except OSError:
         return ""

@@ -49,9 +49,7 @@ def maintain(given: dict[str, Any], before: dict[str, str], found: dict[str, Any
     try:
         root = git(given["cwd"], "rev-parse", "--show-toplevel").rstrip("\n")
     except Failed as error:
-        raise Failed(
-            f"There is no Git repository to keep this in: run Mime-Bootstrap first ({error})"
-        ) from None
+        raise Failed(f"There is no Git repository to keep this in: run Mime-Bootstrap first ({error})") from None
     changed = [
         path
         for path in uncommitted(root, given["runDir"])
@@ -73,18 +71,14 @@ def uncommitted(root: str, run_dir: str) -> list[str]:
     """List the files with changes that nobody committed, but for those of casts."""
     casts = os.path.relpath(Path(run_dir).resolve().parent, Path(root).resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
-    listed = git(
-        root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside
-    )
+    listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
     return sorted({line[3:] for line in listed.split("\0") if line})
 
 
 def fingerprint(path: Path) -> str:
     """Return a word for what a file holds, as Mime-Bootstrap does; empty where there is none."""
     try:
-        held = (
-            str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
-        )
+        held = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
         return hashlib.sha256(held).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
     except OSError:
         return ""

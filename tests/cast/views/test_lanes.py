@@ -70,9 +70,7 @@ def test_behind_the_barrier_a_card_shows_the_same_whichever_lane_was_faster(tmp_
         built.set()
         return json.dumps({"satisfied": True})
 
-    agents = stream_agents(
-        {"ui": [0], "api": [1]}, Setup=set_up, Build=lambda lane: f"built in {lane}", Check=check
-    )
+    agents = stream_agents({"ui": [0], "api": [1]}, Setup=set_up, Build=lambda lane: f"built in {lane}", Check=check)
     cast = h.start(tmp_path, streams_config(), agents)
     assert cast.run() == "complete"
     ui, api = (lane.now.steps.at(3) for lane in cast.now.lanes.values())
@@ -248,9 +246,7 @@ def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
     marks = marks_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
     assert state_label("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
-    again = h.start(
-        tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False}))
-    )
+    again = h.start(tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False})))
     again.run()
     assert [one.name for one in offers(again.now)] == ["revive", "recast"]
 
@@ -258,8 +254,6 @@ def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
 def test_verbs_look_into_a_lane(done):
     now = done.now
     step = now.lanes["ui"].now.steps.at(4)
-    assert (
-        HandoffView(now, step).title == "Handoff of step 4: Socket-4, visit 1, item WI-3 (Part 2) in lane ui"
-    )
+    assert HandoffView(now, step).title == "Handoff of step 4: Socket-4, visit 1, item WI-3 (Part 2) in lane ui"
     assert step_view(now, lane="ui").title.endswith("in lane ui")
     assert "<img" not in cast_page_html(now)

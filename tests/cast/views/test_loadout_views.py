@@ -29,9 +29,7 @@ def test_the_bench_gives_the_odds_of_an_exploration(wb):
 
 def guarded_text():
     """A guard on text, which never matches."""
-    return build_graph(
-        config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P", edge("C")), "C": at("P")})
-    )
+    return build_graph(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P", edge("C")), "C": at("P")}))
 
 
 def all_of(graph):

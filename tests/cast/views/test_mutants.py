@@ -29,11 +29,7 @@ TWO_EXITS = config(
         "Good": at("P"),
         "Bad": at("P", edge("Good")),
     },
-    {
-        "L": loop(
-            "Do", exits=[exit_route("Do", "satisfied", "Good"), exit_route("Do", "not_satisfied", "Bad")]
-        )
-    },
+    {"L": loop("Do", exits=[exit_route("Do", "satisfied", "Good"), exit_route("Do", "not_satisfied", "Bad")])},
 )
 SAMPLES = {"two exits": TWO_EXITS, "retries": retry_loop(most=1)}
 if ALL:
@@ -61,18 +57,12 @@ def mutants(document) -> Iterator[dict]:
             yield changed(way, place, lambda body, at: body.pop(at))
             for target in places:
                 if target != one[to]:
-                    yield changed(
-                        way, place, lambda body, at, to=to, target=target: body[at].update({to: target})
-                    )
+                    yield changed(way, place, lambda body, at, to=to, target=target: body[at].update({to: target}))
             for condition in CONDITIONS:
                 if condition != one[when]:
-                    yield changed(
-                        way, place, lambda body, at, when=when, new=condition: body[at].update({when: new})
-                    )
+                    yield changed(way, place, lambda body, at, when=when, new=condition: body[at].update({when: new}))
             if "maxTraversals" in one:
-                yield changed(
-                    way, place, lambda body, at: body[at].update(maxTraversals=body[at]["maxTraversals"] + 1)
-                )
+                yield changed(way, place, lambda body, at: body[at].update(maxTraversals=body[at]["maxTraversals"] + 1))
 
 
 def does(document):

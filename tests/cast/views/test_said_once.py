@@ -84,9 +84,7 @@ def words_of_json(value):
 @pytest.mark.parametrize("place", range(16))
 def test_the_three_ways_have_the_same_words(wb, cast, place):
     view = views(wb, cast)[place]
-    html = words(
-        unescape(re.sub("<s(vg|tyle).*?</s(vg|tyle)>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL))
-    )
+    html = words(unescape(re.sub("<s(vg|tyle).*?</s(vg|tyle)>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL)))
     drawn = words_of_json(view.as_json())
     assert len(html) > 3
     told = words(re.sub(r"\[[\d,]+ characters in all\]", "", view.as_text()))

@@ -46,7 +46,7 @@ from materia_nb.cast.views.tables import (
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import simulate_casts
 from materia_nb.loadout import build_graph
-from materia_nb.store.board import Quest
+from materia_nb.store.files import Quest
 from protocol_helpers import envelope
 from protocol_helpers import start as start_protocol
 from stream_helpers import stream_agents, streams_config
@@ -109,9 +109,7 @@ def of_cast(cast):
 
 def in_a_loop(tmp_path, clock):
     """One visit is refused once, one verdict leads back; tokens, cost and time of one agent are known."""
-    answers = iter(
-        ["no object", h.YES, h.NO, '{"satisfied": true, "event": [{"type": "seen", "message": "m"}]}']
-    )
+    answers = iter(["no object", h.YES, h.NO, '{"satisfied": true, "event": [{"type": "seen", "message": "m"}]}'])
 
     def check(turn):
         clock(2.5)
@@ -250,13 +248,9 @@ def test_a_cast_whose_materia_was_changed_since_it_failed(tmp_path, clock):
     cast.run()
     cast.retry()
     shown = [("as it failed", status_view(cast.now))]
-    bench.loadouts.define_materia(
-        "Check", {"prompt": "Check\nanother\nway", "tools": "readOnly", "model": "m"}
-    )
+    bench.loadouts.define_materia("Check", {"prompt": "Check\nanother\nway", "tools": "readOnly", "model": "m"})
     shown.append(("changed since", status_view(cast.now)))
-    bench.loadouts.define_materia(
-        "Check", {"tools": "none", "prompt": "Check {{lastOutput}}", "model": "a-model"}
-    )
+    bench.loadouts.define_materia("Check", {"tools": "none", "prompt": "Check {{lastOutput}}", "model": "a-model"})
     shown.append(("changed again", status_view(cast.now)))
     cast.edit.redefine("Check")
     shown.append(("taken", status_view(cast.now)))

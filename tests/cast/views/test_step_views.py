@@ -152,9 +152,7 @@ def test_a_contract_in_words_with_the_way_of_its_status(tmp_path):
     cast, _ = asking(
         tmp_path,
         report("IN_PROGRESS", agent_status__pending_steps=["look", {"then": 1}]),
-        report(
-            "COMPLETE", evidence_report__files_checked=["seen.py", "gone.py"], loop_state={"iteration": 2}
-        ),
+        report("COMPLETE", evidence_report__files_checked=["seen.py", "gone.py"], loop_state={"iteration": 2}),
     )
     text, html = shown(cast)
     assert "operation      delete" in text

@@ -9,7 +9,7 @@ from materia_nb.cast.views.loadout_views import agents_view, fields_view, loadou
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, items_view, pins_view, quests_view
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
-from materia_nb.store.board import Quest
+from materia_nb.store.files import Quest
 
 
 def test_materia_are_told_with_their_kind_their_layer_and_who_answers(wb):
@@ -36,11 +36,7 @@ def test_fields_are_told_with_the_layer_that_each_came_from(wb):
     rows = {row[0]: row[1:] for row in fields_view(wb.loadouts.config, "materia", "Build").rows}
     assert rows["type"][0] == "agent"
     assert rows["type"][1].startswith("bundled (")
-    sockets = [
-        row
-        for row in fields_view(wb.loadouts.config, "loadout", "Plan-Build-Eval").rows
-        if row[0] == "sockets"
-    ]
+    sockets = [row for row in fields_view(wb.loadouts.config, "loadout", "Plan-Build-Eval").rows if row[0] == "sockets"]
     assert len(sockets[0][1]) == 120
     with pytest.raises(MateriaError):
         fields_view(wb.loadouts.config, "materia", "Nothing")
@@ -64,9 +60,7 @@ def test_what_is_pinned_says_for_which_casts():
     here, later = Pin("text", "a text", "x" * 70), Pin("text", "another", "y")
     rows = {
         row[0]: row[1:]
-        for row in pins_view(
-            {"A": here, "B": here}, {"A": (here, None), "C": (later, "T"), "B": (later, None)}
-        ).rows
+        for row in pins_view({"A": here, "B": here}, {"A": (here, None), "C": (later, "T"), "B": (later, None)}).rows
     }
     assert (rows["A"][1], rows["B"][1], rows["C"][1]) == (
         "this cast and later ones",
