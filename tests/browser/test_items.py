@@ -97,9 +97,9 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     panel.says("'Outline' is worked on again")
     assert titles(panel) == ["Draft", "Links", "Outline", "Index", "Proofread"]
     panel.at.get_by_role("button", name="abandon WI-2", exact=True).click()
-    panel.says("it stays in the list as passed over")
+    panel.says("it stays in the list as skipped")
     panel.press("Apply")
-    panel.says("passed over")
+    panel.says("skipped")
     lab.screenshot("items-abandoned", cell=3, dark=True)
     panel.press("Run")
     panel.is_("done")
