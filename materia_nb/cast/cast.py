@@ -7,7 +7,6 @@ and the next call goes on.
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -55,7 +54,7 @@ class Cast:
     def __init__(self, runner: Runner) -> None:
         """Hold the cast that ``runner`` runs."""
         self.runner = runner
-        runner.followers.cast = weakref.ref(self)
+        runner.followers.follow(self)
         if not isinstance(runner.stops, CastBreakpoints):
             runner.stops = CastBreakpoints(runner)
 
@@ -387,7 +386,7 @@ class Cast:
                 else:
                     with self.runner.lock():
                         self.runner.begin()
-                        followed = self.runner.followers.watchers or self.runner.followers.readers
+                        followed = self.runner.followers.wants("changes") or self.runner.followers.wants("events")
                         self.runner.goes_on = alone and not followed and not self.breakpoints.conditions
                         step = self.runner.advance(breaks)
                     if step is not None:

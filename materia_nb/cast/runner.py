@@ -15,7 +15,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import (
@@ -68,29 +68,26 @@ class Followers:
 
     Each method that registers a function returns a function that unregisters it. A function that raises is not called
     again, and ``cast.now.messages`` reports why. All are called in the thread that works on the cast.
-
-    Attributes:
-        cast: a weak reference to the cast: a watcher must not keep the cast, and so its lock, alive.
     """
 
     def __init__(self, messages: list[str]) -> None:
         self._messages = messages
-        self.cast: Callable[[], Any] = lambda: None
-        self.watchers: list[Callable[[Any], object]] = []
-        self.listeners: list[Callable[[], object]] = []
-        self.readers: list[Callable[[ev.Event], object]] = []
+        self._cast: Callable[[], Any] = lambda: None
+        self._watchers: list[Callable[[Any], object]] = []
+        self._listeners: list[Callable[[], object]] = []
+        self._readers: list[Callable[[ev.Event], object]] = []
 
     def __repr__(self) -> str:
-        count = len(self.watchers) + len(self.listeners) + len(self.readers)
+        count = len(self._watchers) + len(self._listeners) + len(self._readers)
         return f"<{counted(count, 'follower')}>"
 
     def changes(self, watcher: Callable[[Any], object]) -> Callable[[], None]:
         """Call ``watcher`` with the cast after every change."""
-        return _registered(self.watchers, watcher)
+        return _registered(self._watchers, watcher)
 
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Call ``listener`` whenever more of an answer has arrived; ``cast.now.saying`` is the text. It must be quick."""
-        return _registered(self.listeners, listener)
+        return _registered(self._listeners, listener)
 
     def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
         """Call ``reader`` with each event of a kind, once it is in the journal.
@@ -99,21 +96,29 @@ class Followers:
 
             cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
         """
-        return _registered(self.readers, lambda event: reader(event) if isinstance(event, kind) else None)
+        return _registered(self._readers, lambda event: reader(event) if isinstance(event, kind) else None)
+
+    def wants(self, kind: Literal["changes", "text", "events"]) -> bool:
+        """Return True if a function is to be called with changes, text or events."""
+        return bool({"changes": self._watchers, "text": self._listeners, "events": self._readers}[kind])
+
+    def follow(self, cast: object) -> None:
+        """Set the cast that watchers get; a weak reference, so that they keep neither the cast nor its lock alive."""
+        self._cast = weakref.ref(cast)
 
     def report_events(self, events: Sequence[ev.Event]) -> None:
         """Call the readers with events that were written, in their order."""
         for event in events:
-            self._call(self.readers, "reading the events of", event)
+            self._call(self._readers, "reading the events of", event)
 
     def report_change(self) -> None:
         """Call the watchers."""
-        if self.watchers and (cast := self.cast()) is not None:
-            self._call(self.watchers, "following", cast)
+        if self._watchers and (cast := self._cast()) is not None:
+            self._call(self._watchers, "following", cast)
 
     def report_text(self) -> None:
         """Call the listeners."""
-        self._call(self.listeners, "listening to")
+        self._call(self._listeners, "listening to")
 
     def _call(self, functions: list[Any], verb: str, *arguments: object) -> None:
         for function in tuple(functions):
@@ -214,7 +219,7 @@ class Runner(Work):
 
     def report_text(self) -> None:
         """Call those that listen to the answer that is coming."""
-        if self.followers.listeners:
+        if self.followers.wants("text"):
             self.followers.report_text()
 
     # -- changing the cast ----------------------------------------------------------------
@@ -328,7 +333,7 @@ class Runner(Work):
         with self.recording:
             if events:
                 session = fold(self.rules, self.session, events)
-                if self.followers.readers:
+                if self.followers.wants("events"):
                     self._untold = [*self._untold, *events]
                 lines = lines_of(events, session, self.files)
                 if later:
@@ -338,13 +343,13 @@ class Runner(Work):
                     self._astray = False
                 else:
                     self._write(lines, session)
-        if self.followers.watchers or self._untold:
+        if self.followers.wants("changes") or self._untold:
             self._tell_followers()
 
     def _tell_followers(self) -> None:
         if self._unwritten:
             return
-        if self.followers.watchers:
+        if self.followers.wants("changes"):
             self.followers.report_change()
         if self._untold:
             untold, self._untold = self._untold, []
@@ -355,7 +360,7 @@ class Runner(Work):
         if self._unwritten:
             with self.recording:
                 self._write([], self.session)
-            if self.followers.watchers or self._untold:
+            if self.followers.wants("changes") or self._untold:
                 self._tell_followers()
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:

@@ -25,7 +25,11 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if options.command == "mark":
             marks = marking.mark_all(options.paths)
-            print(marking.marks_as_csv(marks) if options.csv else repr(marking.marks_table(marks)))
+            print(
+                checks.csv_text(marking.MarkedAnswer._fields, marks)
+                if options.csv
+                else repr(marking.marks_table(marks))
+            )
         else:
             scores = checks.merge_classes(options.paths)
             print(checks.scores_as_csv(scores) if options.csv else repr(checks.class_table(scores)))

@@ -199,8 +199,3 @@ def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
         "not right": lambda rows: ", ".join(row.question for row in rows if not row.points),
     }
     return checks.table_of_learners(marked, columns)
-
-
-def marks_as_csv(marked: Sequence[MarkedAnswer]) -> str:
-    """Return marks as CSV, one line for each question."""
-    return checks.csv_text(MarkedAnswer._fields, marked)

@@ -216,10 +216,6 @@ def _to_json(value: Any) -> JSON:
     return plain
 
 
-_UNREADABLE: Final = "unreadable"
-_FAILED_CASE: Final = "failed-case"
-
-
 @dataclass(frozen=True, slots=True)
 class LocatedFinding:
     """A finding with its file and line; ``file`` is empty if no file contains the text."""
@@ -332,7 +328,7 @@ def _unreadable(name: str, error: MateriaError) -> LocatedFinding:
     line = (error.where or "").removeprefix(name).split(":")[1:2]
     number = int(line[0]) if line and line[0].isdigit() else 1
     where = (error.where or name).removeprefix(f"{Path.cwd()}/")
-    return LocatedFinding(Problem(_UNREADABLE, where, error.what, error.hint or ""), name, number)
+    return LocatedFinding(Problem("unreadable", where, error.what, error.hint or ""), name, number)
 
 
 def _check_case(path: Path) -> Iterator[LocatedFinding]:
@@ -342,7 +338,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
     except MateriaError as error:
         failures, advice = [error.what], error.hint or advice
     for failure in failures:
-        yield LocatedFinding(Problem(_FAILED_CASE, path.name, failure, advice), _relative(path.absolute()), 1)
+        yield LocatedFinding(Problem("failed-case", path.name, failure, advice), _relative(path.absolute()), 1)
 
 
 # -- how findings are written ----------------------------------------------------------

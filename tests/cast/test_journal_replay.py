@@ -22,7 +22,7 @@ from materia_nb.utilities.process import ProcessResult
 from materia_nb.utilities.utility_step import UtilityFailure, UtilityResult
 
 
-def check_everywhere(cast: h.Watched, folder: Path) -> None:
+def check_everywhere(cast: h.WatchedCast, folder: Path) -> None:
     """Open the cast, resume it, and open it as of each change that it made."""
     h.assert_same(open_cast(cast.run_dir), cast)
     lines = h.lines_of(cast)
@@ -42,7 +42,7 @@ def check_everywhere(cast: h.Watched, folder: Path) -> None:
     resumed.close()
 
 
-def watched(folder: Path, document, agents=None) -> h.Watched:
+def watched(folder: Path, document, agents=None) -> h.WatchedCast:
     return h.watched(folder, document, agents)
 
 
@@ -245,7 +245,7 @@ def _process(stdout: str, *, fails: bool) -> UtilityResult:
         stdout=stdout.encode(errors="replace"), stderr=b"", stdout_truncated=False, stderr_truncated=False, seconds=0.5,
     )  # fmt: skip
     failure = UtilityFailure("utility_exit", "it failed") if fails else None
-    return UtilityResult(done, 1000, done.stdout.decode(), "", failure, told="It ended.")
+    return UtilityResult(done, 1000, done.stdout.decode(), "", failure, summary="It ended.")
 
 
 def _play(cast: Cast, actions, current: dict) -> None:

@@ -322,7 +322,7 @@ def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
     assert len(broken) == 1
     assert any("stopped reading the events of the cast: ValueError: no more" in one for one in cast.now.messages)
     stop()
-    assert len(cast.runner.followers.readers) == 1
+    assert len(cast.runner.followers._readers) == 1
 
 
 @pytest.mark.parametrize("at_once", [True, False])

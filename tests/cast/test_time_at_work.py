@@ -11,7 +11,7 @@ from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.formatting import step_table
 from materia_nb.insight.estimate import StepTime, step_time, work_time
-from materia_nb.widgets.base import Doing
+from materia_nb.widgets.base import Activity
 from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
 
 
@@ -82,7 +82,7 @@ def test_bar_and_spent_are_the_sum_of_the_work(paused):
     frame = paused.usage("socket")
     assert sum(one.ms for one in frame.found) == sum(work) == 300
     assert [row[-2:] for row in frame.rows][-1] == ("0.30 s", "76.0 s")
-    assert bar_state(paused.now, Doing())["counts"] == "3 steps · 0.30 s at work"
+    assert bar_state(paused.now, Activity())["counts"] == "3 steps · 0.30 s at work"
 
 
 def test_the_short_steps_have_visible_bars_beside_a_long_pause(paused):

@@ -249,7 +249,7 @@ class PromptContext:
 
     def newest_whole(self, prompt):
         kept = self.state.handoffs
-        if self.state.data.get("context", "") != kept.made or not kept.entries:
+        if self.state.data.get("context", "") != kept.text or not kept.entries:
             return
         newest = kept.entries[-1]
         if not newest.socket or newest.result not in TAKEN:  # set by a person; why there was no output

@@ -182,7 +182,7 @@ def assert_same(one: Cast, other: Cast) -> None:
     assert same(dict(one.state), dict(other.state))
 
 
-class WatchList(Cast):
+class WatchedCast(Cast):
     """A cast that notes its session after every change: (lines so far, session)."""
 
     def __init__(self, runner: Runner) -> None:
@@ -191,8 +191,8 @@ class WatchList(Cast):
         self.follow.changes(lambda cast: self.seen.append((len(lines_of(self)), cast.runner.session)))
 
 
-def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> WatchList:
-    return WatchList(start_runner(plan(root, document), "the widget", table(agents)))
+def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> WatchedCast:
+    return WatchedCast(start_runner(plan(root, document), "the widget", table(agents)))
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:

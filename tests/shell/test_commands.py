@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+import tqdm
 
 from magics_helpers import ASK
 from materia_nb import Workbench, __version__
@@ -281,7 +282,9 @@ REFUSED = {
     "name",
     [name for given, names in SHELL.items() if given != "notebook" for name in names],
 )
-def test_every_verb_gives_json_that_agrees_with_its_exit_code(name, bench, capsys, project):
+def test_every_verb_gives_json_that_agrees_with_its_exit_code(name, bench, capsys, project, monkeypatch):
+    # The tests have loaded the modules of a kernel, with which tqdm would draw widgets.
+    monkeypatch.setitem(sys.modules, "tqdm.auto", tqdm)
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
     bench.close()
     (project / "items.yaml").write_text("- {title: One, context: first}\n")

@@ -102,7 +102,7 @@ PROJECT = {
 """What reads each file of a project."""
 LEFT_OUT = {
     "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.loadouts.drafts(),
-    ".materia-shipped-utilities.json": lambda wb, path: {one.stands for one in copies(path.parent)} == {"not there"},
+    ".materia-shipped-utilities.json": lambda wb, path: {copy.status for copy in copies(path.parent)} == {"not there"},
 }  # fmt: skip
 """What goes on without a file, where there is nothing in it that anybody has to know of."""
 

@@ -256,7 +256,7 @@ def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkey
 
 def test_without_git_it_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MateriaError, match="no Git") as refused:
+    with pytest.raises(MateriaError, match="need Git, which is not installed") as refused:
         start(tmp_path, h.chain_config(1), None)
     assert refused.value.kind == "no_git"
     assert not [path for path in (tmp_path / "casts").iterdir() if path.is_dir()]

@@ -136,7 +136,7 @@ def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
 def recorded(tmp_path_factory):
     """A cast that stands before its fourth socket, and the states that it had."""
     root = tmp_path_factory.mktemp("torn")
-    cast = h.Watched(start_runner(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
+    cast = h.WatchedCast(start_runner(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
     cast.run(steps=3)
     cast.close()
     return cast

@@ -84,7 +84,7 @@ def test_what_a_person_typed_is_checked_before_it_is_sent(tmp_path):
     assert checked(cast.now, h.YES, "reply") == fine
     unclosed = checked(cast.now, '{"satisfied": true', "reply")
     assert not unclosed["fine"]
-    assert "not closed" in unclosed["advice"]
+    assert "closing quote or bracket is missing" in unclosed["advice"]
     prose = checked(cast.now, "well", "reply")
     assert (prose["fine"], prose["advice"], prose["issues"][0][0]) == (False, "", "$")
     assert checked(cast.now, "3", "value") == fine
