@@ -331,22 +331,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_program(arguments: list[str]) -> object:
-    as_json = "--json" in arguments
     try:
         return program.main(arguments, "materia", standalone_mode=False)
     except click.ClickException as error:
-        if not as_json:
+        if "--json" not in arguments:
             error.show()
             return MISUSE
         command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "materia"
         return _report(usage_error(error.format_message(), f"{command} --help"), as_json=True)
     except MateriaError as error:
-        return _report(error, as_json=as_json)
+        return _report(error, as_json="--json" in arguments)
 
 
 def _report(error: MateriaError, *, as_json: bool) -> int:
     if as_json:
-        fields = {"what": error.what, "where": error.where, "hint": error.hint, "kind": error.kind}
+        fields = {name: getattr(error, name) for name in ("what", "where", "hint", "kind")}
         click.echo(_json_text({"ok": False, "error": fields}))
     else:
         click.echo(str(error).replace("%materia ", "materia "), err=True)
@@ -541,8 +540,7 @@ def _run(
         if request:
             if of is not None:
                 raise usage_error("A request starts a new cast.", "leave --cast out")
-            start = _arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench)
-            bench.cast(start["request"], loadout=start.get("loadout"))
+            bench.cast(**_arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench))
         elif loadout is not None:
             raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
         else:
@@ -552,10 +550,6 @@ def _run(
         while terminal.can_ask(as_json=as_json) and terminal.ask_person(bench.current):
             value = run.handler(call) if bench.current.status in ("ready", "waiting") else VERBS["status"].handler(call)
         return _report_result(run, value, bench, as_json=as_json)
-
-
-def _copy(bundle: Bundle, *, folder: Path | None, force: bool) -> None:
-    click.echo(run_copy(bundle, folder, force=force))
 
 
 def _mcp(*, project: Path) -> None:
@@ -605,7 +599,7 @@ def _add_commands() -> None:
     for bundle in available_bundles():
         folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
         force = click.Option(["--force"], is_flag=True, help="overwrite files that have other content")
-        program.add_command(click.Command(bundle.command, params=[folder, force], callback=partial(_copy, bundle), help=f"{bundle.about}."))  # fmt: skip
+        program.add_command(click.Command(bundle.command, params=[folder, force], callback=lambda folder, force, bundle=bundle: click.echo(run_copy(bundle, folder, force=force)), help=f"{bundle.about}."))  # fmt: skip
     project = next(option for option in _COMMON_OPTIONS if option.name == "project")
     about = "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
     program.add_command(click.Command("mcp", params=[project], callback=_mcp, help=about))
