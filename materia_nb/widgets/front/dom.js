@@ -95,7 +95,8 @@ function appeared(entries) {
  * @param {boolean} [often] for actions that are repeated quickly, such as Step: only the control itself must have stood still
  */
 export function guard(node, act, often = false) {
-  const isLive = () => !(often ? node.dataset.settling : node.closest("[data-settling]"));
+  // A button that was replaced has no settling ancestor, and its press would meet the question that took its place.
+  const isLive = () => node.isConnected && !(often ? node.dataset.settling : node.closest("[data-settling]"));
   let pointer = true, key = true;
   node.dataset.acts = often ? "often" : "once";
   startSettling(node, true);
