@@ -11,7 +11,7 @@ from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.platform import Stop
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.store.files import NAME, Board, Quest, QuestStatus, change_board, read_board
+from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 """The reason why a run of the board stopped: no quest is left, a person must act, a cast failed, it was stopped, or it has run enough quests."""

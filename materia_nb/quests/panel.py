@@ -14,7 +14,7 @@ from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show
 
 if TYPE_CHECKING:
     from materia_nb.quests import QuestBoard
-    from materia_nb.store.files import Quest
+    from materia_nb.store.design_autosave import Quest
 
 _MAX_LABEL_CHARS = 60
 

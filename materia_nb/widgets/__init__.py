@@ -23,11 +23,11 @@ __all__ = [
 
 _HOMES = {
     "CastPanel": "materia_nb.widgets.cast_panel",
-    "DesignPanel": "materia_nb.widgets.design_session",
+    "DesignPanel": "materia_nb.widgets.design_panel",
     "GraphPanel": "materia_nb.widgets.graph_panel",
     "Panel": "materia_nb.widgets.base",
     "show": "materia_nb.widgets.cast_panel",
-    "show_design": "materia_nb.widgets.design_session",
+    "show_design": "materia_nb.widgets.design_panel",
     "show_one": "materia_nb.widgets.cast_panel",
     "show_panel": "materia_nb.widgets.base",
 }

@@ -14,7 +14,8 @@ from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.magics.magic import candidates
-from materia_nb.store.files import Board, DiskError, read_board
+from materia_nb.store.design_autosave import Board, read_board
+from materia_nb.store.files import DiskError
 
 
 @pytest.fixture
@@ -164,7 +165,7 @@ def test_a_disk_that_refuses_leaves_the_old_board(board, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("materia_nb.store.files.replace_file", full)
+    monkeypatch.setattr("materia_nb.store.design_autosave.replace_file", full)
     with pytest.raises(DiskError):
         board.add("b")
     assert requests(board) == ["a"]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.store.files import Board, Quest, change_board, read_board
+from materia_nb.store.design_autosave import Board, Quest, change_board, read_board
 
 
 @pytest.fixture

@@ -27,18 +27,9 @@ from materia_nb.store.catalogue import (
     last_events,
     list_casts,
 )
-from materia_nb.store.design_autosave import drafts_in
+from materia_nb.store.design_autosave import change_board, drafts_in, read_board
 from materia_nb.store.file_snapshots import FileSnapshots
-from materia_nb.store.files import (
-    CastLock,
-    OwnFormat,
-    change_board,
-    disk,
-    json_bytes,
-    lock_owner,
-    read_board,
-    to_bytes,
-)
+from materia_nb.store.files import CastLock, OwnFormat, disk, json_bytes, lock_owner, to_bytes
 from materia_nb.store.journal import Journal, JournalLine, read_journal
 from materia_nb.store.opening import check_resumable, verify, with_definition
 from materia_nb.store.rundir import (

@@ -10,7 +10,7 @@ from ipywidgets.widgets.widget import _instances as live
 from materia_nb import Workbench
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.design_session import DesignPanel, show_design
+from materia_nb.widgets.design_panel import DesignPanel, show_design
 
 
 @pytest.fixture(autouse=True)

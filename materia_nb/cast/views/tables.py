@@ -41,7 +41,7 @@ from materia_nb.store.file_snapshots import REPOSITORY, Change
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.insight.blame import OutputMatch
-    from materia_nb.store.files import Quest
+    from materia_nb.store.design_autosave import Quest
 
 
 def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:

@@ -46,7 +46,7 @@ from materia_nb.cast.views.tables import (
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import simulate_casts
 from materia_nb.loadout import build_graph
-from materia_nb.store.files import Quest
+from materia_nb.store.design_autosave import Quest
 from protocol_helpers import envelope
 from protocol_helpers import start as start_protocol
 from stream_helpers import stream_agents, streams_config

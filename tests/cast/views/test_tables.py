@@ -9,7 +9,7 @@ from materia_nb.cast.views.loadout_views import agents_view, fields_view, loadou
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, items_view, pins_view, quests_view
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
-from materia_nb.store.files import Quest
+from materia_nb.store.design_autosave import Quest
 
 
 def test_materia_are_told_with_their_kind_their_layer_and_who_answers(wb):
