@@ -142,7 +142,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
     conflicts = [str(target) for target in changed if os.path.lexists(folder / target)]
     if conflicts and not force:
         raise MateriaError(
-            f"This would overwrite {_first_names(conflicts)}. Nothing was written.",
+            f"This would overwrite {counted(len(conflicts), 'file')}, among them {conflicts[0]}. Nothing was written.",
             where=str(folder),
             hint="name another folder, or overwrite the files with --force",
             kind="exists",
@@ -206,10 +206,6 @@ def content_to_copy(source: Path) -> bytes:
 
 def _has_content(target: Path, content: bytes) -> bool:
     return target.is_file() and read_plain(target, follow=True) == content
-
-
-def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, trusted: bool) -> Iterator[str]:

@@ -106,7 +106,7 @@ def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
     (tmp_path / "02-generators.ipynb").unlink()
     assert main(["lessons", str(tmp_path)]) == 1
     told = capsys.readouterr().err
-    assert "This would overwrite 01-edges.ipynb" in told
+    assert "This would overwrite 1 file, among them 01-edges.ipynb" in told
     assert "--force" in told
     assert not (tmp_path / "02-generators.ipynb").exists(), "nothing is copied in part"
     assert mine.read_text() == "my answers"
