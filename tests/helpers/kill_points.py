@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import multiprocessing
 import os
@@ -75,6 +76,7 @@ def _run(told: int, at: int | None, of: str, act: Callable[..., Any], args: tupl
             if name.startswith(of) and next(numbers) == at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    gc.freeze()  # else locks that the parent had dropped are released here, at any moment
     _reached[:] = [reach]
     rundir._SOON_S = 3_600  # else a thread writes some of the files, sooner or later
     for call in CALLS:
