@@ -1,6 +1,7 @@
-"""The one exception family: what went wrong, where, and what to do about it. And the door for text that leaves.
+"""The exception family of the package, and the redaction of every text that leaves it.
 
-Text leaves into an error, a traceback, a name that is shown: keys are cut out of it, and it is harmless as text.
+Text leaves in an error, a traceback, a displayed name or the log of a library: keys are removed, and the text becomes
+harmless.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the package runs and what there is: threads, timers, processes, locks on files; and how to do without them.
+"""Capabilities of the system: threads, timers, processes, file locks and interrupts; jobs in threads and their progress.
 
-A kernel in a browser (Pyodide) has no threads, no processes and no locks on files. Windows has no process groups that
-could be ended as a whole, and other locks. All else asks here, so that nothing else has to know. Interrupts belong here too:
-they are delivered when nothing can be left behind, and a stop is one that no interrupt can break.
+A kernel in a browser (Pyodide) has no threads, no processes and no file locks. Windows has no process groups that can be
+ended as a whole, and other locks. All other modules ask this one, so that none of them needs to know the system. Interrupts
+are delivered when nothing can be left behind, and a stop is an event that no interrupt can break.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Doing what a cast, or one of its lanes, waits for: agents asked, processes run, what comes of that kept, and who follows told.
+"""The work that a cast, or one of its lanes, waits for: ask agents, run processes, store the results, tell followers.
 
-Whoever answers is given a turn or a document that is made here; what comes back, or what a person says, is taken without keys.
+The turn of an agent and the document of a process are made here. Keys are removed from replies and from texts of people.
 """
 
 from __future__ import annotations

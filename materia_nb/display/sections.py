@@ -1,4 +1,4 @@
-"""Prompts, tool calls and outputs as blocks."""
+"""Prompts, tool calls and outputs as blocks, and the time axis of lanes."""
 
 from __future__ import annotations
 

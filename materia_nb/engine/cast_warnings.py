@@ -1,4 +1,7 @@
-"""Warnings on a complete cast: about its route (R45, R46) and about its outputs (R64)."""
+"""Warnings on a complete cast: about its route (R45, R46) and its outputs (R64).
+
+Differences between the route of a recorded cast and the route that this engine takes are described here too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of a visit, tool calls of an agent, and side events of an output."""
+"""Messages of a visit, tool calls of an agent, side events of an output, and the labels that people give to casts and steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a prompt, and texts and state shortened to a number of characters with a note of what is left out."""
+"""The parts of a prompt, handed-on records as prompts show them, and texts and state shortened to a number of characters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which edge or exit is taken after a visit (:func:`choose_edge`), and the decision that every transition records.
+"""The choice of an edge or exit after a visit (:func:`choose_edge`), and the decision that every transition records.
 
-How often an edge may be taken is counted in :mod:`.limits`.
+The uses of an edge are counted against its limit at the end of the module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The history of a value of the state: which step, edit or lane changed it, by which rule, and from what."""
+"""The history of a value of the state: which step, edit or lane changed it, by which rule, and from what.
+
+JSONPath queries over the state and the outputs of steps are here too.
+"""
 
 from __future__ import annotations
 

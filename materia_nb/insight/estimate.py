@@ -1,6 +1,7 @@
-"""Estimates of turns, tokens and cost before a cast begins, from random casts in memory whose prompts are measured.
+"""Estimates of turns, tokens and cost before a cast begins, and the usage of a cast afterwards.
 
-``Prompts`` has the prompts of one scripted cast with their sizes, before an agent is asked.
+Estimates come from random casts in memory whose prompts are measured. ``Prompts`` has the prompts of one scripted cast with
+their sizes, before an agent is asked.
 """
 
 from __future__ import annotations

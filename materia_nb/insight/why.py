@@ -1,4 +1,4 @@
-"""Why a step went where it did: the explanation of a decision, and the comparison of a guess with it."""
+"""Explanations of routing decisions, the comparison of a guess with a decision, and suggestions for what to do next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a config file, for editors."""
+"""Descriptions of config fields for people: the JSON Schema for editors, and the rows of the designer's forms."""
 
 from __future__ import annotations
 

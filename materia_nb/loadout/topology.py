@@ -1,7 +1,7 @@
-"""The parsed form of a loadout: its sockets, edges, exits and loops, as far as they are well formed.
+"""The parsed form of a loadout: its sockets, edges, exits, loops and materia, as far as they are well formed.
 
-Parsing takes JSON of any shape and never raises. Checks, hints and the resolved graph read its attributes. The algorithms on
-directed graphs are here too.
+Parsing accepts JSON of any shape and never raises. Checks, hints and the resolved graph read the attributes of the parsed
+form. The algorithms on directed graphs are here too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Drafts: each act of a design is a line of a file at once, so a kernel that dies takes nothing of it along.
+"""Files that are saved while somebody works: drafts of designs, and the quest board of a project.
 
-A draft has a file of its own, ``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first
-line is the loadout as it was saved last, as text; each line after that says which part of the text an act replaced, so
-that spelling and the order of keys survive, and has a checksum of what came of it.
+Each act of a design is written to its draft at once, so a kernel that dies loses nothing. A draft is a file of its own,
+``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first line is the loadout as it was last
+saved, as text. Each following line says which part of the text an act replaced, so that spelling and the order of keys
+survive, and has a checksum of the result.
 """
 
 from __future__ import annotations

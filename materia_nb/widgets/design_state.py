@@ -1,4 +1,4 @@
-"""The state of a design on a surface: selection, marks, refused values, the open question, and the exploration."""
+"""The state of a design on a surface (selection, marks, refused values, the open question), and the inspector's slice of it."""
 
 from __future__ import annotations
 

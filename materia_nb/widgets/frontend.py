@@ -1,9 +1,9 @@
-"""The front-end of our own: what surrounds a graph and what fills its canvas, each one anywidget.
+"""The front end: the bundle of its modules, the widgets that load it, and the registry of the messages that pages send.
 
-Its modules stand in ``front/``; ``make front`` bundles them, and the bundle is what is shipped and loaded. One widget of
-the kernel holds it, packed, and all others refer to that one, so that a saved notebook has it once.
+The modules are in ``front/``; ``make front`` bundles them, and the bundle is shipped. One widget of the kernel holds the
+packed bundle, and all others refer to that widget, so that a saved notebook contains the bundle once.
 
-What comes from a page may be late, of another version or hostile: nothing of it goes on before it was checked.
+A message from a page may be late, of another version or hostile: its fields are validated before anything is done.
 """
 
 from __future__ import annotations

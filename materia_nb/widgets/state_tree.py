@@ -1,4 +1,4 @@
-"""The shared state as an editable tree, the differences of two states, and the watched paths."""
+"""The shared state as an editable tree, differences of two states, watched paths, and the table of work items."""
 
 from __future__ import annotations
 

@@ -576,3 +576,10 @@ def test_events_and_files_of_real_casts_are_those_of_the_page(project):
                 assert ending.replace("*", "<n>") in page, name
     wb.close()
     assert set(documented) == seen
+
+
+def test_every_module_that_the_architecture_names_exists():
+    modules = {path.name for folder in ("materia_nb", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")}
+    named = re.findall(r"`(?:[a-z_]+/)*([a-z_]+\.py)`", (ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
+    assert named
+    assert sorted(set(named) - modules) == []
