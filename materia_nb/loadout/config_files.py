@@ -173,9 +173,9 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
         if len(keys) > _MAX_DEPTH:
             raise ParseError("the config is nested too deeply", "a config has a few levels only")
         if isinstance(value, dict):
-            wrong = next((key for key in value if not isinstance(key, str)), None)
-            if wrong is not None:
-                key = repr(wrong)[:_MAX_REASON]
+            wrong_keys = [key for key in value if not isinstance(key, str)]
+            if wrong_keys:
+                key = repr(wrong_keys[0])[:_MAX_REASON]
                 raise ParseError(f"the key {key} in {_path(keys)} is not text", "put the key into quotes")
             characters += sum(map(len, value))
         elif isinstance(value, str):

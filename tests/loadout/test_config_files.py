@@ -174,6 +174,11 @@ def test_yaml_that_grows_without_end_is_refused_in_bounded_memory(text, reason):
     assert memory < 120_000_000
 
 
+@pytest.mark.parametrize("text, key", [(":", "None"), ("~: 1", "None"), ("1: a", "1"), ("yes: a", "True")])
+def test_a_key_that_is_not_text_is_named(text, key):
+    assert f"the key {key} in" in fault(text, "yaml").what
+
+
 def test_aliases_of_a_reasonable_size_are_read():
     assert read_text("a: &a [1]\nb: [*a, *a]", "yaml") == {"a": [1], "b": [[1], [1]]}
 
