@@ -174,7 +174,7 @@ def test_yaml_that_grows_without_end_is_refused_in_bounded_memory(text, reason):
     assert memory < 120_000_000
 
 
-@pytest.mark.parametrize("text, key", [(":", "None"), ("~: 1", "None"), ("1: a", "1"), ("yes: a", "True")])
+@pytest.mark.parametrize("text, key", [(":", "None"), ("~: 1", "None"), ("1: a", "1"), ("true: a", "True")])
 def test_a_key_that_is_not_text_is_named(text, key):
     assert f"the key {key} in" in fault(text, "yaml").what
 
