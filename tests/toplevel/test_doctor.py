@@ -32,13 +32,13 @@ def programs(tmp_path, monkeypatch):
     return add
 
 
-def one(found, what) -> Finding:
-    (finding,) = [one for one in found.findings if one.what == what]
+def finding_of(result, name) -> Finding:
+    (finding,) = [finding for finding in result.findings if finding.name == name]
     return finding
 
 
-def html(found):
-    return found._repr_mimebundle_()["text/html"]
+def html(result):
+    return result._repr_mimebundle_()["text/html"]
 
 
 # -- programs --------------------------------------------------------------------------------
@@ -47,17 +47,17 @@ def html(found):
 def test_programs_are_told_with_their_versions(programs, wb):
     programs("git", "print('git version 9.8.7')")
     programs("claude", "assert sys.argv[1:] == ['--version']; print('1.2.3 (Claude Code)')")
-    found = checkup(wb)
-    assert one(found, "git") == Finding("version control", "git", "ok", "git version 9.8.7")
-    assert one(found, "command:claude").found == "1.2.3 (Claude Code)"
-    missing = one(found, "command:codex")
-    assert (missing.status, missing.found) == ("optional", "not installed")
-    assert "OpenAI" in missing.todo
+    result = checkup(wb)
+    assert finding_of(result, "git") == Finding("version control", "git", "ok", "git version 9.8.7")
+    assert finding_of(result, "command:claude").details == "1.2.3 (Claude Code)"
+    missing = finding_of(result, "command:codex")
+    assert (missing.status, missing.details) == ("optional", "not installed")
+    assert "OpenAI" in missing.advice
 
 
 def test_the_line_with_the_version_is_told_not_the_warnings_before_it(programs, wb):
     programs("ollama", "print('Warning: no server here'); print('Warning: client version is 0.9.1')")
-    assert one(checkup(wb), "command:ollama").found == "Warning: client version is 0.9.1"
+    assert finding_of(checkup(wb), "command:ollama").details == "Warning: client version is 0.9.1"
 
 
 def test_a_program_that_fails_is_there_but(programs, wb):
@@ -65,19 +65,19 @@ def test_a_program_that_fails_is_there_but(programs, wb):
     programs("llm", "os.kill(os.getpid(), 9)")
     (wb.project.parent / "bin" / "goose").write_text("#!/no/such/interpreter\n")
     (wb.project.parent / "bin" / "goose").chmod(0o755)
-    found = checkup(wb)
+    result = checkup(wb)
     for name, why in (("pi", "code 3"), ("llm", "SIGKILL"), ("goose", "was not found")):
-        finding = one(found, f"command:{name}")
+        finding = finding_of(result, f"command:{name}")
         assert finding.status == "hint"
-        assert why in finding.found
-        assert f"bin/{name}" in finding.todo
+        assert why in finding.details
+        assert f"bin/{name}" in finding.advice
 
 
 def test_a_program_that_hangs_is_ended(programs, wb, monkeypatch):
     monkeypatch.setattr(doctor, "VERSION_TIMEOUT_S", 0.3)
     programs("codex", "time.sleep(60)")
-    finding = one(checkup(wb), "command:codex")
-    assert (finding.status, "within 0.3 s" in finding.found) == ("hint", True)
+    finding = finding_of(checkup(wb), "command:codex")
+    assert (finding.status, "within 0.3 s" in finding.details) == ("hint", True)
 
 
 def test_they_are_asked_at_the_same_time(monkeypatch, wb):
@@ -93,11 +93,11 @@ def test_they_are_asked_at_the_same_time(monkeypatch, wb):
 
 def test_what_a_program_says_is_escaped_and_short(programs, wb):
     programs("pi", f"print('9.9 {HOSTILE}' + 'x' * 5000 + '\\x1b[31m')")
-    found = checkup(wb)
-    assert HOSTILE not in html(found)
-    assert "&lt;img" in html(found)
-    assert len(one(found, "command:pi").found) <= 60
-    assert "\x1b" not in repr(found)
+    result = checkup(wb)
+    assert HOSTILE not in html(result)
+    assert "&lt;img" in html(result)
+    assert len(finding_of(result, "command:pi").details) <= 60
+    assert "\x1b" not in repr(result)
 
 
 # -- keys ------------------------------------------------------------------------------------
@@ -107,20 +107,20 @@ def test_keys_are_told_by_name_never_by_value(programs, wb, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     monkeypatch.setenv("SOME_OTHER_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    found = checkup(wb)
-    finding = one(found, "in the environment")
+    result = checkup(wb)
+    finding = finding_of(result, "in the environment")
     assert finding.status == "ok"
-    assert "ANTHROPIC_API_KEY" in finding.found
-    assert "SOME_OTHER_API_KEY" in finding.found
-    assert "OPENAI_API_KEY" not in finding.found, "an empty one is not set"
-    for shown in (repr(found), html(found), str(found.findings), json.dumps(found.rows)):
+    assert "ANTHROPIC_API_KEY" in finding.details
+    assert "SOME_OTHER_API_KEY" in finding.details
+    assert "OPENAI_API_KEY" not in finding.details, "an empty one is not set"
+    for shown in (repr(result), html(result), str(result.findings), json.dumps(result.rows)):
         assert SECRET not in shown
 
 
 def test_without_a_key_it_says_which_there_are():
     finding = doctor.keys({})
     assert finding.status == "hint"
-    assert "OPENAI_API_KEY" in finding.todo
+    assert "OPENAI_API_KEY" in finding.advice
 
 
 # -- software and folders --------------------------------------------------------------------
@@ -135,10 +135,10 @@ def test_packages_are_told_with_their_versions_or_how_to_get_them(monkeypatch):
         return real(name)
 
     monkeypatch.setattr(doctor, "version", version)
-    found = {one.what: one for one in doctor.packages()}
-    assert found["ipywidgets"].found == real("ipywidgets")
-    assert found["pydantic-ai-slim"].status == "optional"
-    assert 'pip install "materia-nb[models]"' in found["pydantic-ai-slim"].todo
+    result = {finding.name: finding for finding in doctor.packages()}
+    assert result["ipywidgets"].details == real("ipywidgets")
+    assert result["pydantic-ai-slim"].status == "optional"
+    assert 'pip install "materia-nb[models]"' in result["pydantic-ai-slim"].advice
 
 
 def test_folders_are_tried_and_nothing_is_left_in_them(tmp_path):
@@ -146,10 +146,10 @@ def test_folders_are_tried_and_nothing_is_left_in_them(tmp_path):
     (tmp_path / "file").write_text("")
     named = [("there", tmp_path / "there"), ("new", tmp_path / "a" / "b"), ("file", tmp_path / "file" / "c")]
     there, new, file = doctor.folders(named)
-    assert (there.status, there.found) == ("ok", str(tmp_path / "there"))
-    assert (new.status, new.found) == ("ok", f"{tmp_path / 'a' / 'b'}, made when it is first used")
+    assert (there.status, there.details) == ("ok", str(tmp_path / "there"))
+    assert (new.status, new.details) == ("ok", f"{tmp_path / 'a' / 'b'}, created when it is first used")
     assert file.status == "missing"
-    assert "cannot be written" in file.found
+    assert "cannot be written" in file.details
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
 
 
@@ -178,28 +178,28 @@ LOADOUT = {
 
 def test_who_answers_and_who_cannot(programs, wb):
     wb.loadouts.define("L", LOADOUT)
-    found = checkup(wb)
-    assert one(found, "loadout L").status == "ok"
-    asks = one(found, "Socket-1 (Asks)")
-    assert (asks.status, "the model some-model" in asks.found) == ("hint", True)
-    assert "agent Asks" in asks.todo
-    assert one(found, "Socket-2 (Plain)") == Finding("agents", "Socket-2 (Plain)", "ok", "answered by person")
-    assert [finding for finding in found.findings if "Socket-3" in finding.what] == []
+    result = checkup(wb)
+    assert finding_of(result, "loadout L").status == "ok"
+    asks = finding_of(result, "Socket-1 (Asks)")
+    assert (asks.status, "the model some-model" in asks.details) == ("hint", True)
+    assert "agent Asks" in asks.advice
+    assert finding_of(result, "Socket-2 (Plain)") == Finding("agents", "Socket-2 (Plain)", "ok", "answered by person")
+    assert [finding for finding in result.findings if "Socket-3" in finding.name] == []
 
     wb.agent("Asks", "command:claude")
     wb.agent("Plain", "command:ollama")
-    found = checkup(wb)
-    assert (one(found, "Socket-1 (Asks)").status, one(found, "Socket-2 (Plain)").status) == (
+    result = checkup(wb)
+    assert (finding_of(result, "Socket-1 (Asks)").status, finding_of(result, "Socket-2 (Plain)").status) == (
         "missing",
         "missing",
     )
-    assert "claude is not there" in one(found, "Socket-1 (Asks)").found
-    assert "needs a model" in one(found, "Socket-2 (Plain)").found
+    assert "claude is not there" in finding_of(result, "Socket-1 (Asks)").details
+    assert "needs a model" in finding_of(result, "Socket-2 (Plain)").details
 
     programs("claude", "print('1.0')")
     wb.agent("Plain", lambda: "x")
-    found = checkup(wb)
-    assert (one(found, "Socket-1 (Asks)").status, one(found, "Socket-2 (Plain)").status) == ("ok", "ok")
+    result = checkup(wb)
+    assert (finding_of(result, "Socket-1 (Asks)").status, finding_of(result, "Socket-2 (Plain)").status) == ("ok", "ok")
 
 
 def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
@@ -207,53 +207,53 @@ def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     wb.loadouts.define("L", LOADOUT)
     wb.agent("*", "openai:gpt-5")
-    finding = one(checkup(wb), "Socket-2 (Plain)")
+    finding = finding_of(checkup(wb), "Socket-2 (Plain)")
     assert finding.status == "missing"
-    assert "OPENAI_API_KEY" in finding.found + finding.todo
+    assert "OPENAI_API_KEY" in finding.details + finding.advice
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    found = checkup(wb)
-    assert one(found, "Socket-2 (Plain)").status == "ok"
-    assert SECRET not in repr(found) + html(found)
+    result = checkup(wb)
+    assert finding_of(result, "Socket-2 (Plain)").status == "ok"
+    assert SECRET not in repr(result) + html(result)
     wb.agent("*", "model")
-    assert "names no model" in one(checkup(wb), "Socket-2 (Plain)").found
+    assert "names no model" in finding_of(checkup(wb), "Socket-2 (Plain)").details
 
 
 def test_tools_that_do_not_exist_are_told(programs, wb):
     wb.loadouts.define("L", LOADOUT)
     wb.loadouts.define_materia("Plain", {"tools": ["read", "teleport"], "prompt": "p"})
-    finding = one(checkup(wb), "Socket-2 (Plain)")
+    finding = finding_of(checkup(wb), "Socket-2 (Plain)")
     assert finding.status == "hint"
-    assert "unknown tools: teleport" in finding.found
+    assert "unknown tools: teleport" in finding.details
 
 
 def test_a_command_relative_to_the_project_is_found_there(programs, wb):
     wb.loadouts.define("L", LOADOUT)
     wb.agent("Plain", ["./answer.sh"])
-    assert one(checkup(wb), "Socket-2 (Plain)").status == "missing"
+    assert finding_of(checkup(wb), "Socket-2 (Plain)").status == "missing"
     (wb.project / "answer.sh").write_text("#!/bin/sh\n")
     (wb.project / "answer.sh").chmod(0o755)
-    assert one(checkup(wb), "Socket-2 (Plain)").status == "ok"
+    assert finding_of(checkup(wb), "Socket-2 (Plain)").status == "ok"
 
 
 def test_a_faulty_layer_is_told(programs, wb):
     (wb.project / ".pi").mkdir()
     (wb.project / ".pi" / "pi-materia.json").write_text("{ no json")
-    (finding,) = [one for one in checkup(wb).findings if "left out" in one.found]
+    (finding,) = [finding for finding in checkup(wb).findings if finding.details.startswith("ignored:")]
     assert (finding.area, finding.status) == ("config", "missing")
-    assert "pi-materia.json" in finding.what
+    assert "pi-materia.json" in finding.name
 
 
 def test_a_config_that_cannot_be_read_stops_nothing_else(programs, wb, monkeypatch):
     monkeypatch.setenv("MATERIA_CONFIG", "gone.json")
-    found = checkup(Workbench(wb.project))
-    assert one(found, "the layers").status == "missing"
-    assert one(found, "git").status == "optional"
+    result = checkup(Workbench(wb.project))
+    assert finding_of(result, "the layers").status == "missing"
+    assert finding_of(result, "git").status == "optional"
 
 
 def test_a_loadout_with_problems_is_told(programs, wb):
     wb.loadouts.define("L", {"entry": "Socket-9", "sockets": {}})
     wb.use("L")
-    assert one(checkup(wb), "loadout L").status == "missing"
+    assert finding_of(checkup(wb), "loadout L").status == "missing"
 
 
 def test_the_verb_shows_it_as_text_and_as_a_table(programs, project, monkeypatch):
@@ -275,9 +275,9 @@ def test_the_copies_of_shipped_scripts_are_told(programs, wb, tmp_path, monkeypa
     pi.mkdir(parents=True)
     (pi / ".pi-materia-shipped-utilities.json").write_text('{"scripts": {"detect-vcs.mjs": {}}}')
     monkeypatch.setenv("PI_MATERIA_PROFILE_DIR", str(pi.parent))
-    assert one(checkup(wb), "detect-vcs.py").found.startswith("not there")
+    assert finding_of(checkup(wb), "detect-vcs.py").details.startswith("not there")
     wb.use("Full-Auto")
     (tmp_path / "mine/utilities/detect-vcs.py").write_text("mine")
-    found = checkup(wb)
-    assert (one(found, "detect-vcs.py").status, one(found, "commit-sigil.py").status) == ("hint", "ok")
-    assert "detect-vcs.mjs" in one(found, "Pi profile").found
+    result = checkup(wb)
+    assert (finding_of(result, "detect-vcs.py").status, finding_of(result, "commit-sigil.py").status) == ("hint", "ok")
+    assert "detect-vcs.mjs" in finding_of(result, "Pi profile").details

@@ -273,11 +273,11 @@ def test_a_changed_copy_that_an_update_sets_aside_is_told_once_and_by_doctor(pro
     told = f"{profile / NAME} is no longer run: it was changed"
     assert told in say()
     assert told not in say(), "once"
-    (found,) = (one for one in shipped([profile], None) if one.what == NAME)
-    assert (found.status, found.found) == ("hint", f"set aside: {profile / NAME}")
-    assert "not run" in found.todo
+    (found,) = (one for one in shipped([profile], None) if one.name == NAME)
+    assert (found.status, found.details) == ("hint", f"set aside: {profile / NAME}")
+    assert "runs instead" in found.advice
     (profile / NAME).unlink()
-    (found,) = (one for one in shipped([profile], None) if one.what == NAME)
+    (found,) = (one for one in shipped([profile], None) if one.name == NAME)
     assert found.status == "ok"
 
 
