@@ -1,8 +1,7 @@
-"""Capabilities of the system: threads, timers, processes, file locks and interrupts; jobs in threads and their progress.
+"""Threads, timers, file locks and interrupts, and what replaces them in a browser; jobs in threads and their progress.
 
-A kernel in a browser (Pyodide) has no threads, no processes and no file locks. Windows has no process groups that can be
-ended as a whole, and other locks. All other modules ask this one, so that none of them needs to know the system. Interrupts
-are delivered when nothing can be left behind, and a stop is an event that no interrupt can break.
+A kernel in a browser (Pyodide) has no threads, no processes and no file locks. All other modules ask this one, so that none
+of them needs to know the system.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # the wrappers in signal make enums of each argument, which takes longer than a write
 import asyncio
 import contextlib
-import functools
 import gc
-import importlib
+import math
 import os
 import signal
 import sys
@@ -24,20 +22,20 @@ from contextvars import copy_context
 from itertools import islice, takewhile
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Final, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
-_LOOK_S: Final = 0.05
+_POLL_S: Final = 0.05
 
 
 class Stop(threading.Event):
-    """An event without a lock: a flag that is set, cleared and looked at.
+    """An event without a lock, which can be set and cleared while interrupts arrive.
 
-    An interrupt in the middle of ``Event.set`` or ``Event.clear`` leaves the lock of the event taken, and
-    then everybody waits for ever who sets or clears it next. A person who stops a cast does both.
+    An interrupt in the middle of ``Event.set`` or ``Event.clear`` leaves the lock of the event taken, so that every later
+    call waits for ever.
 
     Attributes:
-        since: when it was set first, in seconds of ``time.monotonic``; None while it is not set.
-        left: whether what does not end by itself is not to be waited for either, see :meth:`leave`.
+        since: the time of the first ``set``, in seconds of ``time.monotonic``; None while the event is not set.
+        left: True if a waiting thread should also abandon work that cannot be ended, see :meth:`leave`.
     """
 
     def __init__(self) -> None:
@@ -46,90 +44,81 @@ class Stop(threading.Event):
         self.left = False
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Return True if the event is set."""
         return self.since is not None
 
     def set(self) -> None:
-        """Set it; whoever waits goes on within a twentieth of a second."""
+        """Set the event; waiting threads notice it within a twentieth of a second."""
         if self.since is None:
             self.since = time.monotonic()
 
     def clear(self) -> None:
-        """Take it back."""
+        """Reset the event."""
         self.since, self.left = None, False
 
     def leave(self) -> None:
-        """Set it, and let whoever waits for something that cannot be ended go on without it."""
+        """Set the event, and tell waiting threads to abandon work that cannot be ended."""
         self.set()
         self.left = True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, at most so many seconds; whether it is."""
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self.is_set():
-            left = _LOOK_S if until is None else min(until - time.monotonic(), _LOOK_S)
-            if left <= 0:
-                break
-            time.sleep(left)
+        """Wait until the event is set, at most ``timeout`` seconds; return True if it is set."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.is_set() and (remaining := deadline - time.monotonic()) > 0:
+            time.sleep(min(remaining, _POLL_S))
         return self.is_set()
 
 
 @contextlib.contextmanager
 def without_collecting() -> Iterator[None]:
-    """Let nobody look for cycles meanwhile: of many values that all stay, each look goes through all, and finds nothing."""
-    collects = gc.isenabled()
+    """Switch the garbage collector off while many values are made that all stay; it would visit each of them repeatedly."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
 
 
 class HeldInterrupts:
-    """Notes SIGINT in its block, which must be short or look at ``count``, and delivers it on leaving.
+    """Holds SIGINT back in its block, which must be short or check ``count``, and delivers it at the end.
 
-    An exception that a signal handler raises can arrive between any two instructions, also
-    between opening a file, or starting a process, and remembering it. So here the handler only counts and
-    wakes whoever waits on ``wake_fd``. Leaving restores the previous handler and, when there was an
-    interrupt, raises the signal again for it: usually KeyboardInterrupt. In a block within a block
-    the inner one takes over what the outer one has noted, since it may be the one that waits.
+    An exception that a signal handler raises can arrive between any two instructions, also between opening a file, or
+    starting a process, and remembering it. So the handler only counts, and wakes a thread that waits on ``wake_fd``. At
+    the end the previous handler is restored, and an interrupt is raised again for it: usually KeyboardInterrupt. A nested
+    block takes over the count of the outer one, since it may be the one that waits.
 
-    Outside the main thread, where signals do not arrive, and where SIGINT is ignored, this does
-    nothing: ``wake_fd`` is None and ``count`` stays 0.
+    Outside the main thread, where signals do not arrive, and where SIGINT is ignored, this does nothing: ``wake_fd`` is
+    None and ``count`` stays 0.
+
+    Args:
+        wakes: True to open ``wake_fd``.
 
     Attributes:
-        count: how many interrupts were noted.
-        wake_fd: what can be read from once there was one, see :meth:`waking`.
+        count: number of interrupts.
+        wake_fd: a handle that can be read after an interrupt.
     """
 
-    count = 0
-    wake_fd: int | None = None
-    _wake = False
-    _write_fd = -1
-    _holds = False
-
-    @classmethod
-    def waking(cls) -> Self:
-        """Return one with a ``wake_fd``."""
-        held = cls()
-        held._wake = True
-        return held
+    def __init__(self, *, wakes: bool = False) -> None:
+        self.count = 0
+        self.wake_fd: int | None = None
+        self._wakes, self._holds, self._write_fd = wakes, False, -1
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self
         previous = _signal.getsignal(signal.SIGINT)
-        # None: a handler that C code installed and that could not be put back.
+        # None: C code installed the handler, so it could not be restored.
         if previous is None or previous == signal.SIG_IGN:
             return self
         self._previous = previous
         self._holds = True
-        _signal.signal(signal.SIGINT, self._note)  # from here on nothing is interrupted, so nothing is lost
+        _signal.signal(signal.SIGINT, self._note)  # from here on no interrupt can be lost
         outer = getattr(previous, "__self__", None)
         if isinstance(outer, HeldInterrupts):
             self.count, outer.count = self.count + outer.count, 0
-        if self._wake:
+        if self._wakes:
             try:
                 self.wake_fd, self._write_fd = os.pipe()
             except OSError:
@@ -154,83 +143,73 @@ class HeldInterrupts:
             signal.raise_signal(signal.SIGINT)
 
     def drain(self) -> None:
-        """Empty the wake pipe after it woke someone."""
+        """Empty the pipe of ``wake_fd``."""
         if self.wake_fd is not None:
             with contextlib.suppress(BlockingIOError):
                 os.read(self.wake_fd, 4096)
 
-    def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
+    def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
         self.count += 1
         if self._write_fd >= 0:
-            with contextlib.suppress(OSError):  # full: the waiter is awake already
+            with contextlib.suppress(OSError):  # the pipe is full, so the waiting thread is awake
                 os.write(self._write_fd, b"\0")
 
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-_WEB: Final = sys.platform in {"emscripten", "wasi"}
+_IS_BROWSER: Final = sys.platform in {"emscripten", "wasi"}
 
-THREADS: bool = not _WEB
-"""Whether a thread can be started."""
+THREADS: bool = not _IS_BROWSER
+"""True if threads can be started."""
 
-PROCESSES: bool = not _WEB and sys.platform != "ios" and hasattr(os, "killpg")
-"""Whether a program can be started, and ended together with all that it started."""
+PROCESSES: bool = not _IS_BROWSER and sys.platform != "ios" and hasattr(os, "killpg")
+"""True if programs can be started, and ended with all processes that they started."""
 
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
-_fcntl: Final = _module("fcntl")
-_msvcrt: Final = _module("msvcrt")
-_FLOCK: Final = getattr(_fcntl, "flock", None)  # in a browser fcntl is there and empty
-_DRIVE: Final = Path("/drive")  # where JupyterLite mounts the page's files
-_LOCK_BYTE: Final = 1 << 40  # msvcrt's locks keep others from reading what they cover: far behind the text
-_PAUSE_S: Final = 0.01
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+_HAS_LOCKS: Final = hasattr(fcntl, "flock")  # in a browser fcntl exists and is empty
+_DRIVE: Final = Path("/drive")  # where JupyterLite mounts the files of the page
+_LOCK_RETRY_S: Final = 0.01
 
 
 class Handle(Protocol):
-    """What was put off, until it is done."""
+    """A call that was postponed."""
 
     def cancel(self) -> None:
-        """Leave it undone; nothing happens when it is done already."""
+        """Cancel the call, unless it was made already."""
 
 
 class BackgroundWork(Protocol):
-    """What was started in the background."""
+    """A function that runs in the background."""
 
     def is_alive(self) -> bool:
-        """Whether it has begun, or is going to, and has not ended."""
+        """Return True until the function has returned."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for its end, at most so many seconds."""
+        """Wait until the function has returned, at most ``timeout`` seconds."""
 
 
 def call_later(seconds: float, act: Callable[[], object]) -> Handle:
-    """Call ``act`` once after so many seconds, in a thread of its own that keeps no process alive.
+    """Call ``act`` once after some seconds, in a thread of its own that keeps no process alive.
 
-    Without threads it is called from the running event loop, once nothing else runs. Where there is no loop
-    either, it is never called: only what may be left out is to be put off.
+    Without threads the running event loop calls it when nothing else runs. Without a loop it is never called, so only
+    optional calls may be postponed.
     """
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
     if THREADS:
-        timer = threading.Timer(seconds, act)
-        timer.daemon = True
-        with HeldInterrupts():  # a thread that is interrupted while it starts never does
+        with HeldInterrupts():  # a thread that is interrupted while it starts never runs
             timer.start()
-        return timer
-    if (loop := _loop()) is None:
-        return _Never()
-    return loop.call_later(seconds, act)
+    elif (loop := _event_loop()) is not None:
+        return loop.call_later(seconds, act)
+    return timer
 
 
 def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
-    """Run ``act`` in the background, in a thread of that name that keeps no process alive and has the caller's context.
+    """Run ``act`` in a thread of that name, with the context of the caller; the thread keeps no process alive.
 
-    Without threads the event loop runs it as soon as it is free; ``join`` runs it at once. Where there is no loop
-    either, it has run when this returns.
+    Without threads the event loop runs it when the loop is free, or ``join`` runs it at once. Without a loop it has run
+    when this returns.
     """
     if THREADS:
         thread = threading.Thread(target=copy_context().run, args=(act,), name=name, daemon=True)
@@ -238,75 +217,24 @@ def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
             thread.start()
         return thread
     work = _Deferred(act)
-    if (loop := _loop()) is None:
+    if (loop := _event_loop()) is None:
         work.join()
     else:
         loop.call_soon(work.join)
     return work
 
 
-class _Here(threading.local):
-    computes = False
-
-
-_here: Final = _Here()
-_places: Final = threading.Semaphore(2)
-
-
-def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let ``work`` compute as one of two threads beside the main one.
-
-    The interpreter lets one thread compute at a time: where a hundred casts want to at once, an event loop waits until each
-    of them has had its turn. Whoever is here waits for nothing but the disk, see :func:`resting`.
-    """
-
-    @functools.wraps(work)
-    def in_its_place(*given: _P.args, **named: _P.kwargs) -> _T:
-        if _here.computes or threading.current_thread() is threading.main_thread():
-            return work(*given, **named)
-        with _places:
-            _here.computes = True
-            try:
-                return work(*given, **named)
-            finally:
-                _here.computes = False
-
-    return in_its_place
-
-
-def resting(wait: Callable[[], _T]) -> _T:
-    """Leave the place that :func:`computing` took to others, while an agent, a process or a watcher is waited for."""
-    if not _here.computes:
-        return wait()
-    _here.computes = False
-    _places.release()
-    try:
-        return wait()
-    finally:
-        _places.acquire()
-        _here.computes = True
-
-
-class _Never:
-    """The handle of what nobody is there to call."""
-
-    def cancel(self) -> None:
-        """Do nothing."""
-
-
 class _Deferred:
-    """Work without a thread: run by whoever comes first, the event loop or somebody who waits for it."""
+    """Work without a thread: run by the event loop or by a caller that waits for it, whichever comes first."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act: Callable[[], object] | None = act
         self._runs = False
 
     def is_alive(self) -> bool:
-        """Whether it is still to be run, or runs."""
         return self._runs or self._act is not None
 
-    def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - nobody can end it
-        """Run it, unless it was run."""
+    def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - the work cannot be interrupted
         act, self._act = self._act, None
         if act is not None:
             self._runs = True
@@ -316,42 +244,83 @@ class _Deferred:
                 self._runs = False
 
 
-def _loop() -> asyncio.AbstractEventLoop | None:
+def _event_loop() -> asyncio.AbstractEventLoop | None:
     with contextlib.suppress(RuntimeError):
         return asyncio.get_running_loop()
-    if _WEB:  # between two callbacks the page's loop does not count as running, but it is there
+    if _IS_BROWSER:  # between two callbacks the loop of the page exists, but does not count as running
         with contextlib.suppress(RuntimeError):
             return asyncio.get_event_loop()
     return None
 
 
-def place_to_record(folder: Path) -> Path:
-    """Say where files can be written step by step that are to be in ``folder``: there, or in memory instead.
+class _ThreadState(threading.local):
+    computes = False
 
-    The page that a kernel in a browser runs in keeps the files of its drive; it takes a file only once that is closed,
-    and each look at one asks the page. What is in memory is gone with the kernel.
+
+_thread_state: Final = _ThreadState()
+_compute_slots: Final = threading.Semaphore(2)
+
+
+@contextlib.contextmanager
+def computing() -> Iterator[None]:
+    """Compute in this block as one of at most two threads besides the main one.
+
+    The interpreter lets one thread compute at a time. If a hundred casts want to compute at once, an event loop waits until
+    each of them has had its turn. A thread that waits for more than the disk must release its slot: :func:`resting`.
     """
-    if _WEB and folder.is_relative_to(_DRIVE):
+    if _thread_state.computes or threading.current_thread() is threading.main_thread():
+        yield
+        return
+    with _compute_slots:
+        _thread_state.computes = True
+        try:
+            yield
+        finally:
+            _thread_state.computes = False
+
+
+@contextlib.contextmanager
+def resting() -> Iterator[None]:
+    """Release the slot of :func:`computing` while this block waits for an agent, a process or a watcher."""
+    if not _thread_state.computes:
+        yield
+        return
+    _thread_state.computes = False
+    _compute_slots.release()
+    try:
+        yield
+    finally:
+        _compute_slots.acquire()
+        _thread_state.computes = True
+
+
+def recording_folder(folder: Path) -> Path:
+    """Return where the files of ``folder`` can be written step by step: in ``folder``, or in memory in a browser.
+
+    The drive of a kernel in a browser belongs to the page, which saves a file only when it is closed and is asked at each
+    access. Files in memory are lost with the kernel.
+    """
+    if _IS_BROWSER and folder.is_relative_to(_DRIVE):
         return Path.home() / folder.relative_to(_DRIVE)
     return folder
 
 
-# -- locks on files ---------------------------------------------------------------------------
+# -- file locks -------------------------------------------------------------------------------
 
-_held: Final[dict[str, int]] = {}  # where the system has no locks: what this process has locked, and by which handle
-_holding: Final = threading.Lock()
+_own_locks: Final[dict[str, int]] = {}  # without flock: the handle that has locked each path, in this process
+_own_locks_mutex: Final = threading.Lock()
 
 
 def lock_file(handle: int, path: Path, *, wait: bool = False) -> bool:
-    """Lock an open file for this handle alone; False when another handle has it, here or in another process.
+    """Lock an open file for this handle; return False if another handle of any process has locked it.
 
-    A process that ends lets go of its locks. ``flock`` on Linux and macOS, a lock on one byte on Windows. Where there
-    is neither, as in a browser, only the handles of this process are kept apart.
+    The locks of a process end with it. Without ``flock``, as in a browser, only handles of this process exclude each
+    other.
 
     Args:
         handle: the file, open for writing.
-        path: where it is.
-        wait: wait for whoever has it.
+        path: its path.
+        wait: True to wait until the file is unlocked.
 
     Raises:
         OSError: the file cannot be locked, such as on some network disks.
@@ -359,69 +328,50 @@ def lock_file(handle: int, path: Path, *, wait: bool = False) -> bool:
     while not _try_lock(handle, path, wait=wait):
         if not wait:
             return False
-        time.sleep(_PAUSE_S)
+        time.sleep(_LOCK_RETRY_S)
+    return True
+
+
+def _try_lock(handle: int, path: Path, *, wait: bool) -> bool:
+    if not _HAS_LOCKS:
+        with _own_locks_mutex:
+            return _own_locks.setdefault(os.path.realpath(path), handle) == handle
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True
 
 
 def file_is_locked(handle: int, path: Path) -> bool:
-    """Whether another handle has locked an open file; it is left unlocked, and may be open for reading only.
+    """Return True if another handle has locked an open file, which may be open for reading only.
 
     Raises:
-        OSError: it cannot be said.
+        OSError: the system cannot tell.
     """
-    if _FLOCK is not None:
+    if _HAS_LOCKS:
         try:
-            _FLOCK(handle, _fcntl.LOCK_SH | _fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        _FLOCK(handle, _fcntl.LOCK_UN)
-        return False
-    if not _try_lock(handle, path, wait=False):
+    elif not _try_lock(handle, path, wait=False):
         return True
     unlock_file(handle)
     return False
 
 
 def unlock_file(handle: int) -> None:
-    """Let go of a file; closing it is not enough while a forked child has a copy of the handle.
+    """Unlock a file; closing it is not enough while a forked child has a copy of the handle.
 
     Raises:
-        OSError: it cannot be unlocked.
+        OSError: the file cannot be unlocked.
     """
-    if _FLOCK is not None:
-        _FLOCK(handle, _fcntl.LOCK_UN)
-    elif _msvcrt is not None:
-        _on_lock_byte(handle, _msvcrt.LK_UNLCK)
-    else:
-        with _holding:
-            for path in [path for path, holder in _held.items() if holder == handle]:
-                del _held[path]
-
-
-def _try_lock(handle: int, path: Path, *, wait: bool) -> bool:
-    if _FLOCK is not None:
-        try:
-            _FLOCK(handle, _fcntl.LOCK_EX if wait else _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-    if _msvcrt is not None:
-        try:
-            _on_lock_byte(handle, _msvcrt.LK_NBLCK)
-        except PermissionError:
-            return False
-        return True
-    with _holding:
-        return _held.setdefault(os.path.realpath(path), handle) == handle
-
-
-def _on_lock_byte(handle: int, what: int) -> None:
-    before = os.lseek(handle, 0, os.SEEK_CUR)
-    os.lseek(handle, _LOCK_BYTE, os.SEEK_SET)
-    try:
-        _msvcrt.locking(handle, what, 1)
-    finally:
-        os.lseek(handle, before, os.SEEK_SET)
+    if _HAS_LOCKS:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        return
+    with _own_locks_mutex:
+        for path in [path for path, owner in _own_locks.items() if owner == handle]:
+            del _own_locks[path]
 
 
 Progress: TypeAlias = bool | Callable[[int, int], object]

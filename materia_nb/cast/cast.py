@@ -409,7 +409,8 @@ class Cast:
             while True:
                 with self.runner.lock():
                     self.runner.begin()
-                    step = computing(partial(next, lane_steps, None))()
+                    with computing():
+                        step = next(lane_steps, None)
                 if step is None:
                     return
                 yield step

@@ -211,7 +211,8 @@ class Lanes:
     def _take_next(self) -> str | None:
         """Handle the result of the next finished job; return its lane, or None if none has finished or its result is not wanted."""
         try:
-            name, job, result = platform.resting(partial(self._came.get, timeout=_LOOK_S))
+            with platform.resting():
+                name, job, result = self._came.get(timeout=_LOOK_S)
         except queue.Empty:
             return None
         if self._asked.get(name, ("", None))[1] is not job:

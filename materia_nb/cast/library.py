@@ -28,7 +28,7 @@ from materia_nb.loadout.layers import (
 )
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.loadout.topology import materia_kind
-from materia_nb.platform import place_to_record
+from materia_nb.platform import recording_folder
 from materia_nb.store.files import disk
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.utility_step import missing_program, moved_definition, with_absolute_paths
@@ -102,7 +102,7 @@ class Loadouts(Mapping[str, str], Shown):
                 hint='write a path in the project, such as ".pi/pi-materia"; a link must not lead out of it',
                 kind="artifact_dir",
             )
-        return place_to_record(root)
+        return recording_folder(root)
 
     def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
         """Load a config file on top of the other layers, and choose its active loadout; without one, read all files again.

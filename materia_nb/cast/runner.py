@@ -123,7 +123,8 @@ class Followers:
     def _call(self, functions: list[Any], verb: str, *arguments: object) -> None:
         for function in tuple(functions):
             try:
-                resting(partial(function, *arguments))
+                with resting():
+                    function(*arguments)
             except Exception as error:  # noqa: BLE001 - a follower must not break the cast
                 if function in functions:
                     functions.remove(function)
@@ -442,7 +443,7 @@ class Runner(Work):
 
     # -- steps ----------------------------------------------------------------------------
 
-    @computing
+    @computing()
     def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
         """Run one socket, or the lanes that are at work; returns the latest step, None when the cast only came to its end.
 
@@ -565,7 +566,7 @@ class Runner(Work):
         with self.lock():
             self.write_derived()
 
-    @computing
+    @computing()
     def write_derived(self) -> None:
         """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 

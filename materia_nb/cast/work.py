@@ -348,7 +348,8 @@ class Work(ABC):
         """Run an agent or a process and measure its working time, which the next event of the visit reports."""
         started = now()
         try:
-            return resting(work)
+            with resting():
+                return work()
         finally:
             self.worked += max(0, now() - started)
 

@@ -266,7 +266,7 @@ class ArtifactWriter:
             self._since = write_files(self._files, self._rules, session, self._since, mark)
             self._written = session
 
-    @computing
+    @computing()
     def _write_steps(self) -> None:
         self._timer, session = None, self._session
         if session is not None:

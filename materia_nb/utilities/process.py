@@ -415,7 +415,7 @@ def run_process(
     if not platform.PROCESSES:
         return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
     start_time = time.perf_counter()
-    with HeldInterrupts.waking() as interrupts:
+    with HeldInterrupts(wakes=True) as interrupts:
         try:
             child = subprocess.Popen(
                 list(argv),

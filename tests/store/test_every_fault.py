@@ -50,7 +50,7 @@ class Shim:
         self.only, self.fault = only, fault
         for name in CALLS:
             patched.setattr(os, name, self.around(name, getattr(os, name)))
-        patched.setattr(platform, "_FLOCK", self.around("flock", platform._FLOCK))
+        patched.setattr(platform.fcntl, "flock", self.around("flock", platform.fcntl.flock))
 
     def around(self, name, real):
         def call(*given, **named):

@@ -58,7 +58,7 @@ def test_an_inner_block_knows_what_came_before_it():
 
 def test_no_pipe_of_a_block_stays_open():
     def act():
-        with HeldInterrupts.waking() as held:
+        with HeldInterrupts(wakes=True) as held:
             interrupt()
             assert os.read(held.wake_fd, 9) == b"\0"
 
