@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
-from materia_nb.errors import close_match, holds_key, redact_library_logs, scrubbed
+from materia_nb.errors import close_match, register_key_variable, scrubbed
+from materia_nb.library_logs import redact_library_logs
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
 
@@ -303,7 +304,7 @@ class ModelAgent:
             if model is not None:
                 check_model(model, base_url)
         if key_env:
-            holds_key(key_env)
+            register_key_variable(key_env)
         form = prompt_form or (getattr(model, "profile", None) or {}).get("prompt_form")
         if form is not None and form not in PROMPT_FORMS:
             raise AgentError(

@@ -14,7 +14,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord
-from materia_nb.errors import alike, counted
+from materia_nb.errors import common_prefix_length, counted
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
@@ -66,7 +66,7 @@ def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
 
 def cut_around_difference(a: str, b: str, max_chars: int) -> tuple[str, str]:
     """Cut two long texts to about ``max_chars``, so that both contain the position where they first differ."""
-    start = max(0, alike(a, b) - max_chars // 2) if max(len(a), len(b)) > max_chars else 0
+    start = max(0, common_prefix_length(a, b) - max_chars // 2) if max(len(a), len(b)) > max_chars else 0
     return _cut(a, start, max_chars), _cut(b, start, max_chars)
 
 

@@ -20,7 +20,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, every_step
 from materia_nb.engine.state import NOTHING, CastState, Pin, Usage, known_sum
-from materia_nb.errors import MateriaError, alike, needs_one_of, usage_error
+from materia_nb.errors import MateriaError, common_prefix_length, needs_one_of, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import (
     Chance,
@@ -137,7 +137,7 @@ class Prompts:
         for state, prompt in self._cast(Rules(graph), request, length, work_items):
             assert state.at is not None  # noqa: S101 - it waits
             socket_id, item, text = state.at.socket, state.at.item, prompt.text
-            same = alike(previous.get(socket_id, ""), text) if prompt.begins else 0
+            same = common_prefix_length(previous.get(socket_id, ""), text) if prompt.begins else 0
             turn = "" if prompt.begins else prompt.parts[0].heading
             if prompt.begins and prompt.reasons:
                 turn = HEADINGS["reasons"]

@@ -41,7 +41,7 @@ from materia_nb.agents.tools import (
 )
 from materia_nb.agents.tools.sandbox import OpenPath, Root, Workspace, open_path
 from materia_nb.agents.tools.search import BLOCK
-from materia_nb.errors import alike, did_you_mean, scrubbed, scrubbed_part
+from materia_nb.errors import common_prefix_length, did_you_mean, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import HeldInterrupts
@@ -402,8 +402,8 @@ def _difference(before: str, after: str) -> str:
     if before == after:
         return "(only line ends are changed)"
     old, new = before.split("\n"), after.split("\n")
-    start = alike(old, new)
-    end = alike(old[start:][::-1], new[start:][::-1])
+    start = common_prefix_length(old, new)
+    end = common_prefix_length(old[start:][::-1], new[start:][::-1])
     first = max(0, start - _CONTEXT)
     last = max(0, end - _CONTEXT)
     old, new = old[first : len(old) - last], new[first : len(new) - last]

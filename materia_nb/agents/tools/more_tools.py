@@ -34,8 +34,9 @@ from materia_nb.agents.tools import (
     named,
     readable,
 )
-from materia_nb.errors import MateriaError, holds_key, named_error, redact_library_logs, scrubbed_part
+from materia_nb.errors import MateriaError, named_error, register_key_variable, scrubbed_part
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
+from materia_nb.library_logs import redact_library_logs
 from materia_nb.platform import HeldInterrupts, Stop
 
 if TYPE_CHECKING:
@@ -420,7 +421,7 @@ def _fill_text(server: str, text: JSON) -> str:
     """Replace each ``${NAME}`` by its value in the environment, which is treated as a key."""
 
     def put(match: re.Match[str]) -> str:
-        holds_key(match[1])
+        register_key_variable(match[1])
         if match[1] not in os.environ:
             raise _server_error(server, f"the environment has no {match[1]}")
         return os.environ[match[1]]
