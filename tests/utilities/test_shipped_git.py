@@ -174,8 +174,8 @@ def test_lanes_that_touch_different_files_are_joined_in_their_order_and_nothing_
         ["lane 1", "lane 2", "lane 3"],
     )
     first = git(project, "log", "--first-parent", "--format=%s").splitlines()
-    assert first == ["Join lane 3", "Join lane 2", "Join lane 1", "begin"]
-    assert {"item of lane 1", "lane 2: what was left", "item of lane 3"} <= set(subjects(project))
+    assert first == ["Merge lane 3", "Merge lane 2", "Merge lane 1", "begin"]
+    assert {"item of lane 1", "lane 2: uncommitted changes", "item of lane 3"} <= set(subjects(project))
     assert [(project / name).read_text() for name in ("b", "a", "README")] == ["1\n", "2\n", "3\n"]
     assert worktrees("integrate", project, state)["satisfied"]
     assert worktrees("finalize", project, state)["satisfied"]
@@ -228,7 +228,7 @@ def test_what_is_not_joined_stays_and_is_told(project):
 def test_what_a_person_left_uncommitted_is_not_lost_and_is_told(project):
     (project / "README").write_text("of the person\n")
     spawned = worktrees("spawn", project)
-    assert "nobody committed are not in it; files with such: 1" in spawned["context"]
+    assert "files with such changes: 1" in spawned["context"]
     scope = spawned["scopeTransition"]["scope"]
     (project / scope["cwd"] / "README").write_text("of the lane\n")
     answer = worktrees("integrate", project, {"gitWorktree": spawned["state"]["gitWorktree"]})
@@ -282,7 +282,7 @@ def test_mime_aside_builds_in_a_worktree_and_joins_what_a_person_resolves(projec
         cast.run()
         assert cast.status == "complete", cast.failure
     assert (project / "README").read_text() == "both\n" + "here\n" * 8
-    assert {"feat: readme", "meanwhile", "Join work"} <= set(subjects(project))
+    assert {"feat: readme", "meanwhile", "Merge work"} <= set(subjects(project))
     assert git(project, "worktree", "list").count("\n") == 0
     assert git(project, "status", "--porcelain") == "?? .gitignore"
 
@@ -342,7 +342,7 @@ def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkey
     wanted = {"same": "by both\n"} if same_lines else {"WI-1": "by server\n", "WI-2": "by pages\n"}
     for name, text in {**wanted, "WI-3": "by server\n"}.items():
         assert (project / name).read_text() == text
-    joined = [subject for subject in subjects(project) if subject.startswith("Join")]
-    assert joined == ["Join server", "Join pages"]  # the latest first
+    joined = [subject for subject in subjects(project) if subject.startswith("Merge")]
+    assert joined == ["Merge server", "Merge pages"]  # the latest first
     assert git(project, "worktree", "list").count("\n") == 0
     assert git(project, "status", "--porcelain") == "?? .gitignore"

@@ -1,18 +1,18 @@
-"""Blackbelt-Bootstrap: makes the project ready for checkpoints with jj, and names the bookmark of this cast.
+"""Blackbelt-Bootstrap: prepares the project for checkpoints with jj, and names the bookmark of this cast.
 
 stdin   {"cwd": ..., "castId": ..., "runDir": ..., "params": {"bookmarkName": optional}}
 stdout  {"state": {"blackbeltBootstrap": {"ok", "root", "available", "initialized", "newWorkingCommit",
                                           "emptyHead", "bookmarkName"}}}
 
-Where there is no jj repository, jj git init --no-colocate makes one in the project. When the working
-commit has content (emptyHead is false), jj new opens a fresh one, so that the work of the cast is kept
-apart from what was there; else nothing is changed. Blackbelt-Maintain moves the bookmark.
+If there is no jj repository, jj git init --no-colocate creates one in the project. If the working commit has
+content (emptyHead is false), jj new opens a new one, which separates the work of the cast from earlier changes.
+Otherwise nothing is changed. Blackbelt-Maintain moves the bookmark.
 
-Where there is a Git repository and none of jj, nothing is run: jj makes no repository of its own beside Git's,
-so a person chooses how the two are to live together (R57). "error" names the two commands.
+In a Git repository without jj, nothing is run, because jj does not create a separate repository next to Git's.
+A person chooses one of the two commands in "error" (R57).
 
-Without jj, or when a command of it fails, the utility fails: "ok" is false, "error" says why, and the
-other fields say how far it came.
+If jj is missing or fails, the utility fails: "ok" is false, "error" is the reason, and the other fields tell
+which changes were made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-KEY = "blackbeltBootstrap"
 PREFIX = "blackbelt/"
 NOUNS = (
     "anchor", "beacon", "cedar", "comet", "crystal", "delta", "ember", "falcon",
@@ -41,17 +40,17 @@ VERBS = (
     "mends", "moves", "opens", "paints", "reads", "rests", "rises", "sails",
     "shines", "sings", "spins", "travels", "turns", "wakes", "wanders", "weaves",
 )  # fmt: skip
-COMPONENT_CHARACTERS = 60
+MAX_PART_CHARACTERS = 60
 
 
 class Failed(Exception):
-    """A command of jj failed, and how."""
+    """The repository could not be prepared; the message is the reason."""
 
 
 def main() -> int:
-    """Read the input, prepare the repository, tell; the exit code."""
-    given = json.load(sys.stdin.buffer)
-    found: dict[str, Any] = {
+    """Prepare the repository, print the state, and return the exit code."""
+    document = json.load(sys.stdin.buffer)
+    state: dict[str, Any] = {
         "ok": False,
         "root": None,
         "available": {"jj": shutil.which("jj") is not None},
@@ -60,41 +59,40 @@ def main() -> int:
         "emptyHead": None,
     }
     try:
-        prepare(given["cwd"], found)
-        found |= {"ok": True, "bookmarkName": bookmark_name(given)}
+        prepare(document["cwd"], state)
+        state |= {"ok": True, "bookmarkName": bookmark_name(document)}
     except Failed as error:
-        found["error"] = str(error)
+        state["error"] = str(error)
         print(f"Blackbelt-Bootstrap: {error}", file=sys.stderr)
-    print(json.dumps({"state": {KEY: found}}))
-    return 0 if found["ok"] else 1
+    print(json.dumps({"state": {"blackbeltBootstrap": state}}))
+    return 0 if state["ok"] else 1
 
 
-def prepare(project: str, found: dict[str, Any]) -> None:
-    """Bring the repository to an empty working commit; what is found and done is noted at once."""
-    if not found["available"]["jj"]:
-        raise Failed("jj is not on PATH; install Jujutsu, or use a loadout that does without it")
-    here = Path(project)
-    if (here / ".git").exists() and not (here / ".jj").exists():
+def prepare(project: str, state: dict[str, Any]) -> None:
+    """Bring the repository to an empty working commit, and record each change in ``state`` at once."""
+    if not state["available"]["jj"]:
+        raise Failed("jj is not on PATH; install Jujutsu, or use a loadout that does not need it")
+    folder = Path(project)
+    if (folder / ".git").exists() and not (folder / ".jj").exists():
         raise Failed(
-            "there is a Git repository here and none of jj, and jj makes none of its own beside it. Choose, run it once, and "
-            "retry: jj git init --colocate (jj and Git share this directory), or "
-            f"jj git clone . ../{shlex.quote(here.name + '-jj')} (a directory of its own for jj; cast there)"
+            "this is a Git repository without jj. Run one of these commands, then retry: jj git init --colocate (jj and Git "
+            f"share this directory), or jj git clone . ../{shlex.quote(folder.name + '-jj')} (a separate directory for jj; cast there)"
         )
     try:
         root = jj(project, "root")
-    except Failed:  # it is not a repository yet
+    except Failed:  # there is no repository yet
         init(project)
-        found["initialized"] = True
+        state["initialized"] = True
         root = jj(project, "root")
-    found["root"] = root.rstrip("\n")
-    found["emptyHead"] = not jj(project, "diff", "--summary").strip()
-    if not found["emptyHead"]:
+    state["root"] = root.rstrip("\n")
+    state["emptyHead"] = not jj(project, "diff", "--summary").strip()
+    if not state["emptyHead"]:
         jj(project, "new")
-        found["newWorkingCommit"] = True
+        state["newWorkingCommit"] = True
 
 
 def init(project: str) -> None:
-    """Make a repository that is not colocated; a jj that does not know the option has no other kind by default."""
+    """Create a repository that is not colocated, which is the default of a jj without the option."""
     try:
         jj(project, "git", "init", "--no-colocate")
     except Failed as error:
@@ -105,40 +103,35 @@ def init(project: str) -> None:
 
 def jj(project: str, *arguments: str) -> str:
     """Run jj in the project and return its stdout; raises Failed."""
+    command = ["jj", *arguments]
     try:
-        done = subprocess.run(
-            ["jj", *arguments],
-            cwd=project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
+        completed = subprocess.run(
+            command, cwd=project, capture_output=True, encoding="utf-8", errors="replace", check=True
         )
-    except OSError as error:
-        raise Failed(f"jj cannot be started: {error.strerror or error}") from error
-    if done.returncode:
-        why = done.stderr.strip()[:600] or "it said nothing"
-        raise Failed(f"jj {' '.join(arguments)} ended with code {done.returncode}: {why}")
-    return done.stdout
+    except subprocess.CalledProcessError as error:
+        message = error.stderr.strip()[:600] or "there is no error message"
+        raise Failed(f"{' '.join(command[:3])} ended with code {error.returncode}: {message}") from error
+    except (OSError, ValueError) as error:
+        raise Failed(f"jj cannot be started: {getattr(error, 'strerror', None) or error}") from error
+    return completed.stdout
 
 
-def bookmark_name(given: dict[str, Any]) -> str:
-    """Return the name that was asked for, made safe, else one that follows from the id of the cast."""
-    asked = (given.get("params") or {}).get("bookmarkName")
-    if isinstance(asked, str) and (safe := sanitized(asked)):
-        return PREFIX + safe
-    if asked:
+def bookmark_name(document: dict[str, Any]) -> str:
+    """Return the sanitized ``params.bookmarkName``, or a name derived from the id of the cast."""
+    name = (document.get("params") or {}).get("bookmarkName")
+    if isinstance(name, str) and (safe_name := sanitized(name)):
+        return PREFIX + safe_name
+    if name:
         print("Blackbelt-Bootstrap: params.bookmarkName is not a name; a generated one is used", file=sys.stderr)
-    seed = next((str(given[key]) for key in ("castId", "runDir", "cwd") if given.get(key)), "")
+    seed = next((str(document[key]) for key in ("castId", "runDir", "cwd") if document.get(key)), "")
     digest = hashlib.sha256(seed.encode(errors="replace")).digest()
     noun, verb = NOUNS[digest[0] % len(NOUNS)], VERBS[digest[1] % len(VERBS)]
     return f"{PREFIX}{noun}-{verb}-{digest[2:7].hex()}"
 
 
-def sanitized(asked: str) -> str:
-    """Make a name that Git takes as a ref and jj without quotes: words with - and _, parted by slashes."""
-    parts = (re.sub(r"[\W-]+", "-", part)[:COMPONENT_CHARACTERS].strip("-") for part in asked.split("/"))
+def sanitized(name: str) -> str:
+    """Return a name that Git accepts as a ref, and jj without quotes: words with - and _, separated by slashes."""
+    parts = (re.sub(r"[\W-]+", "-", part)[:MAX_PART_CHARACTERS].strip("-") for part in name.split("/"))
     return "/".join(part for part in parts if part).removeprefix(PREFIX)
 
 

@@ -1,12 +1,11 @@
 """Commit-Sigil: checks that the title of every work item can be the subject of a Conventional Commit.
 
-stdin   {"state": {"workItems": [...]}, "params": {"types": [...]}}; without the list in the state, the one
-        at the top of the input
-stdout  {"workItems": as they came, "satisfied": whether all titles are right, "context": what to correct}
+stdin   {"state": {"workItems": [...]}, "params": {"types": [...]}}; if the state has no workItems, those at the top level
+stdout  {"workItems": unchanged, "satisfied": true if all titles are valid, "context": the corrections}
 
-A title is "type: description" or "type(scope): description", with "!" before the colon for a breaking
-change. The types are those below, or those of params.types. No title is changed here: whoever planned
-the items is told which of them to correct, counted from 0.
+A title is "type: description" or "type(scope): description", with "!" before the colon for a breaking change. The types
+are those below, or params.types. Titles are not changed: the planner of the items learns which titles to correct. Items
+are counted from 0.
 """
 
 from __future__ import annotations
@@ -18,61 +17,45 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-TYPES = (
-    "feat",
-    "fix",
-    "chore",
-    "docs",
-    "build",
-    "ci",
-    "deps",
-    "perf",
-    "refactor",
-    "revert",
-    "style",
-    "test",
-)
+TYPES = ("feat", "fix", "chore", "docs", "build", "ci", "deps", "perf", "refactor", "revert", "style", "test")
 TITLE = re.compile(r"([A-Za-z][\w-]*)(\([^()\s][^()\n]*\))?!?: +\S.*")
 
 
 def main() -> int:
-    """Read the input, check the titles, tell; the exit code."""
-    given = json.load(sys.stdin.buffer)
-    state, params = given.get("state") or {}, given.get("params") or {}
-    items = state.get("workItems") if "workItems" in state else given.get("workItems")
+    """Check the titles, print the result, and return the exit code."""
+    document = json.load(sys.stdin.buffer)
+    state, params = document.get("state") or {}, document.get("params") or {}
+    items = (state if "workItems" in state else document).get("workItems")
     types = params.get("types", TYPES)
     if items is None:
         items = []
     if not isinstance(items, list):
-        print("Commit-Sigil: workItems in the state is not a list", file=sys.stderr)
+        print("Commit-Sigil: workItems must be a list", file=sys.stderr)
         return 1
-    if not types or isinstance(types, str) or not all(isinstance(one, str) and one for one in types):
-        print("Commit-Sigil: params.types is a list of words, such as feat and fix", file=sys.stderr)
+    if not types or isinstance(types, str) or not all(isinstance(word, str) and word for word in types):
+        print("Commit-Sigil: params.types must be a list of words, such as feat and fix", file=sys.stderr)
         return 1
-    faults = [
-        f"Work item {place}: {fault}"
-        for place, item in enumerate(items)
-        if (fault := fault_of(item, types)) is not None
-    ]
-    context = "\n".join(faults) or f"Titles that are Conventional Commits: {len(items)} of {len(items)}."
-    print(json.dumps({"workItems": items, "satisfied": not faults, "context": context}))
+    corrections = [(index, correction(item, types)) for index, item in enumerate(items)]
+    lines = [f"Work item {index}: {text}" for index, text in corrections if text]
+    context = "\n".join(lines) or f"Titles that are Conventional Commits: {len(items)} of {len(items)}."
+    print(json.dumps({"workItems": items, "satisfied": not lines, "context": context}))
     return 0
 
 
-def fault_of(item: Any, types: Sequence[str]) -> str | None:
-    """Say what is wrong with the title of an item and how to correct it; None when nothing is."""
+def correction(item: Any, types: Sequence[str]) -> str | None:
+    """Return the fault in the title of an item, and how to correct it; None for a valid title."""
     title = item.get("title") if isinstance(item, dict) else None
     if not isinstance(title, str) or not title.strip():
-        return "has no title; give it one, such as feat: add a release page."
-    some = ", ".join(f"{one}:" for one in types[:4]) + (", ..." if len(types) > 4 else "")
+        return "has no title; add one, such as feat: add a release page."
+    examples = ", ".join(f"{word}:" for word in types[:4]) + (", ..." if len(types) > 4 else "")
     match = TITLE.fullmatch(title)
     if match is None:
-        return f"the title {title!r} is not of the form type: description; begin it with a type ({some})."
+        return f"the title {title!r} is not of the form type: description; begin it with a type ({examples})."
     if match[1] in types:
         return None
     near = difflib.get_close_matches(match[1].lower(), types, n=1)
-    advice = f"did you mean {near[0]}: ?" if near else f"choose one ({some})."
-    return f"the title {title!r} begins with {match[1]}, which is not a type here; {advice}"
+    advice = f"did you mean {near[0]}: ?" if near else f"choose one ({examples})."
+    return f"the title {title!r} begins with {match[1]}, which is not an allowed type; {advice}"
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Detect-VCS: says which version control the project is under, by looking and without changing anything.
+"""Detect-VCS: reports the version control of the project, and changes nothing.
 
 stdin   {"cwd": ...}
-stdout  {"satisfied": whether it is jj,
+stdout  {"satisfied": true for jj,
          "state": {"vcs": {"kind", "root", "bare", "colocated", "branch", "detached", "available"}}}
 
-kind       "jj", "git" or "none": the repository nearest to the project, upwards; jj when both lie together
-root       its directory; null without one
-bare       whether it is a Git repository without working files
-colocated  whether a jj repository has a Git repository beside it
-branch     Git's current branch; null when HEAD is detached, for jj, or when git cannot say
-detached   whether Git's HEAD is detached; null when there is nobody to say it
-available  {"git": ..., "jj": ...}: whether the program is on PATH
+kind       "jj", "git" or "none": the nearest repository at or above the project; "jj" if it has both
+root       its directory; null without a repository
+bare       true for a Git repository without working files
+colocated  true if a jj repository shares its directory with a Git repository
+branch     Git's current branch; null if HEAD is detached, for jj, or if git does not report it
+detached   true if Git's HEAD is detached; null if not known
+available  {"git": ..., "jj": ...}: true if the program is on PATH
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 GIT_SECONDS = 10
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
 
 
 def main() -> int:
-    """Read the input, look, tell; the exit code."""
+    """Print the report and return the exit code."""
     vcs = detect(Path(json.load(sys.stdin.buffer)["cwd"]))
     print(json.dumps({"satisfied": vcs["kind"] == "jj", "state": {"vcs": vcs}}))
     return 0
@@ -37,9 +38,7 @@ def detect(project: Path) -> dict[str, Any]:
     """Describe the version control of a directory."""
     kind, root, bare = nearest(Path(os.path.realpath(project)))
     available = {name: shutil.which(name) is not None for name in ("git", "jj")}
-    branch, detached = None, None
-    if kind == "git" and root is not None and available["git"]:
-        branch, detached = head(root)
+    branch, detached = head(root) if kind == "git" and root is not None and available["git"] else (None, None)
     return {
         "kind": kind,
         "root": None if root is None else str(root),
@@ -52,44 +51,33 @@ def detect(project: Path) -> dict[str, Any]:
 
 
 def nearest(project: Path) -> tuple[str, Path | None, bool]:
-    """Find the nearest repository: its kind, where it is, and whether it is bare. No program is needed."""
+    """Return the kind and the directory of the nearest repository, and True if it is bare; run no program."""
     for folder in (project, *project.parents):
         if (folder / ".jj").is_dir():
             return "jj", folder, False
         git = folder / ".git"  # a file in a linked worktree and in a submodule
         if git.is_file() or (git / "HEAD").is_file():
             return "git", folder, False
-        if folder.name != ".git" and is_git_directory(folder):
+        has_directories = (folder / "objects").is_dir() and (folder / "refs").is_dir()
+        if folder.name != ".git" and (folder / "HEAD").is_file() and has_directories:
             return "git", folder, True
     return "none", None, False
 
 
-def is_git_directory(folder: Path) -> bool:
-    """Whether a directory holds what Git keeps in a repository."""
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
-
-
 def head(root: Path) -> tuple[str | None, bool | None]:
-    """Ask git for the current branch, and whether there is none because HEAD is detached."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
+    """Return the current branch, and True if HEAD is detached."""
     command = ["git", "-C", str(root), "symbolic-ref", "--quiet", "--short", "HEAD"]
     try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
-        )
+        completed = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=GIT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        print(f"Detect-VCS: git did not say the branch: {error}", file=sys.stderr)
+        print(f"Detect-VCS: git did not report the branch: {error}", file=sys.stderr)
         return None, None
-    if done.returncode == 0:
-        return done.stdout.decode(errors="replace").strip(), False
-    if done.returncode == 1:
+    if completed.returncode == 0:
+        return completed.stdout.decode(errors="replace").strip(), False
+    if completed.returncode == 1:
         return None, True
-    print(f"Detect-VCS: git did not say the branch: {done.stderr.decode(errors='replace')}", file=sys.stderr)
+    message = completed.stderr.decode(errors="replace")
+    print(f"Detect-VCS: git did not report the branch: {message}", file=sys.stderr)
     return None, None
 
 

@@ -1,7 +1,7 @@
-"""echo: writes what its parameters say, so that a loadout can be tried without an agent.
+"""echo: writes the output in its parameters, so that a loadout can be tried without an agent.
 
-stdin   {"params": {"text": "as it is"}} or {"params": {"output": {"satisfied": true}}}
-stdout  the text; of ``output`` a text as it is, anything else as JSON; nothing when neither is given
+stdin   {"params": {"text": "any text"}} or {"params": {"output": {"satisfied": true}}}
+stdout  ``text``, or ``output`` as JSON unless it is a text; empty without both
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 
 def main() -> int:
-    """Write the text, or the output; the exit code."""
+    """Write the text or the output, and return the exit code."""
     params = json.load(sys.stdin.buffer).get("params") or {}
-    told = params.get("text", params.get("output", ""))
-    sys.stdout.write(told if isinstance(told, str) else json.dumps(told))
+    output = params.get("text", params.get("output", ""))
+    sys.stdout.write(output if isinstance(output, str) else json.dumps(output))
     return 0
 
 

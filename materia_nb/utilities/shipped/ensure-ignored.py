@@ -1,12 +1,11 @@
-"""Ignore-Artifacts: adds missing patterns to an ignore file, so that what casts leave behind is not committed.
+"""Ignore-Artifacts: adds missing patterns to an ignore file, so that the files of casts are not committed.
 
 stdin   {"cwd": ..., "params": {"file": ".gitignore", "patterns": [".pi/pi-materia/"]}}
 stdout  {"state": {"artifactIgnore": {"ok", "file", "changed", "added", "unchanged"}}}
 
-The file lies in the project, also when that is part of a bigger repository: a pattern with a slash
-counts from where its file lies. What is in the file stays byte for byte; a pattern that stands there
-already is not added again; new lines end as the last line does. The file is replaced as a whole, or
-not touched. When it cannot be written the utility fails, with "ok": false and "error".
+The file is in the project, even if that is part of a larger repository, because a pattern with a slash is relative to
+its file. Existing content stays byte for byte, existing patterns are not added again, and new lines get the line end of
+the last line. The file is replaced as a whole. If it cannot be written, the utility fails with "ok": false and "error".
 """
 
 from __future__ import annotations
@@ -20,42 +19,39 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-KEY = "artifactIgnore"
-
 
 class Refused(Exception):
-    """The file is not to be written, and why."""
+    """The file must not be written; the message is the reason."""
 
 
 def main() -> int:
-    """Read the input, add what is missing, tell; the exit code."""
-    given = json.load(sys.stdin.buffer)
-    params = given.get("params") or {}
-    named = params.get("file", ".gitignore")
+    """Add the missing patterns, print the result, and return the exit code."""
+    document = json.load(sys.stdin.buffer)
+    params = document.get("params") or {}
+    name = params.get("file", ".gitignore")
     try:
-        told = ensure(Path(given["cwd"]), named, params.get("patterns", [".pi/pi-materia/"]))
+        result = ensure(Path(document["cwd"]), name, params.get("patterns", [".pi/pi-materia/"]))
     except (Refused, OSError, ValueError) as error:
-        why = f"{named}: {getattr(error, 'strerror', None) or error}"
-        print(f"Ignore-Artifacts: {why}", file=sys.stderr)
-        print(json.dumps({"state": {KEY: {"ok": False, "file": str(named), "error": why}}}))
-        return 1
-    print(json.dumps({"state": {KEY: told}}))
-    return 0
+        message = f"{name}: {getattr(error, 'strerror', None) or error}"
+        print(f"Ignore-Artifacts: {message}", file=sys.stderr)
+        result = {"ok": False, "file": str(name), "error": message}
+    print(json.dumps({"state": {"artifactIgnore": result}}))
+    return 0 if result["ok"] else 1
 
 
-def ensure(project: Path, named: Any, patterns: Any) -> dict[str, Any]:
-    """Make sure that every pattern is in the file, and say what was added."""
-    if not isinstance(named, str) or not named:
-        raise Refused('params.file is a path, such as ".gitignore"')
-    if not isinstance(patterns, list) or not all(is_pattern(one) for one in patterns):
-        raise Refused("params.patterns is a list of patterns, each one line")
-    path = target(project, named)
-    if (project / named).is_symlink():
+def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
+    """Add the missing patterns to the file, and return which were added."""
+    if not isinstance(name, str) or not name:
+        raise Refused('params.file must be a path, such as ".gitignore"')
+    if not isinstance(patterns, list) or not all(map(is_pattern, patterns)):
+        raise Refused("params.patterns must be a list of patterns, each of one line")
+    path = target(project, name)
+    if (project / name).is_symlink():
         print("Ignore-Artifacts: Git does not read an ignore file that is a symbolic link", file=sys.stderr)
     content = path.read_bytes() if path.exists() else b""
-    there = lines_of(content)
-    wanted = list(dict.fromkeys(one.strip() for one in patterns))
-    added = [one for one in wanted if one.encode() not in there]
+    lines = lines_of(content)
+    stripped = list(dict.fromkeys(pattern.strip() for pattern in patterns))
+    added = [pattern for pattern in stripped if pattern.encode() not in lines]
     if added:
         replace(path, content + addition(content, added))
     return {
@@ -63,25 +59,25 @@ def ensure(project: Path, named: Any, patterns: Any) -> dict[str, Any]:
         "file": str(path),
         "changed": bool(added),
         "added": added,
-        "unchanged": [one for one in wanted if one not in added],
+        "unchanged": [pattern for pattern in stripped if pattern not in added],
     }
 
 
 def is_pattern(value: Any) -> bool:
-    """Whether a value can stand on a line of an ignore file."""
+    """Return True if a value can be a line of an ignore file."""
     return isinstance(value, str) and bool(value.strip()) and not set(value) & set("\r\n\0")
 
 
-def target(project: Path, named: str) -> Path:
-    """Find the file to write, behind symbolic links; it must lie in the repository of the project."""
-    path = Path(os.path.realpath(project / named))
+def target(project: Path, name: str) -> Path:
+    """Return the file to write, with symbolic links resolved; it must be inside the repository of the project."""
+    path = Path(os.path.realpath(project / name))
     root = Path(os.path.realpath(project))
     for folder in (root, *root.parents):
         if (folder / ".git").exists() or (folder / ".jj").exists():
             root = folder
             break
     if not path.is_relative_to(root):
-        raise Refused(f"leads to {path}, outside of {root}; name a file inside it")
+        raise Refused(f"leads to {path}, outside {root}; name a file inside it")
     return path
 
 
@@ -91,21 +87,21 @@ def lines_of(content: bytes) -> set[bytes]:
 
 
 def addition(content: bytes, patterns: list[str]) -> bytes:
-    """Return what to append, with line ends as the last line of the file has them."""
+    """Return the lines to append, with the line end of the last line of the file."""
     end = b"\r\n" if content[: content.rfind(b"\n") + 1].endswith(b"\r\n") else b"\n"
     before = end if content and not content.endswith(b"\n") else b""
-    return before + b"".join(one.encode() + end for one in patterns)
+    return before + b"".join(pattern.encode() + end for pattern in patterns)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write beside the file and move over it; its permissions stay."""
+    """Replace the file atomically; its permissions stay."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    # Moving over a file asks only its directory, so what its owner says of it is looked at here.
+    # Replacing a file needs permissions of its directory only, so those of the file are checked here.
     if mode is not None and (not mode & 0o222 or not os.access(path, os.W_OK)):
         raise Refused("is read-only; make it writable, or add the patterns yourself")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             if mode is not None:
@@ -113,10 +109,10 @@ def replace(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except BaseException:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
 
 

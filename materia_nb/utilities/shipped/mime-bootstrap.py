@@ -1,16 +1,15 @@
-"""Mime-Bootstrap: opens a branch of Git for this cast, and notes what was uncommitted before it.
+"""Mime-Bootstrap: switches to a Git branch for this cast, and records the changes that were uncommitted before it.
 
 stdin   {"cwd": ..., "castId": ..., "runDir": ..., "params": {"branchName": optional}}
 stdout  {"state": {"mimeBootstrap": {"ok", "root", "branchName", "base", "before"}}}
 
 root        the directory of the repository
-branchName  mime/... after params.branchName or, without one, after the id of the cast
-base        the commit that the branch begins with
-before      the files with changes that nobody committed, each with its fingerprint: Mime-Maintain leaves them out
-            until the cast changes them
+branchName  mime/ and params.branchName or, if that is missing, a name derived from the id of the cast
+base        the current commit, where the branch begins
+before      the files with uncommitted changes, each with its fingerprint: Mime-Maintain does not commit them until the
+            cast changes them
 
-The branch begins where the project stands, and no file is changed. Without Git, a repository or a first commit the
-utility fails: "ok" is false and "error" says why.
+No file is changed. Without Git, a repository or a commit the utility fails: "ok" is false and "error" is the reason.
 """
 
 from __future__ import annotations
@@ -24,62 +23,60 @@ import sys
 from pathlib import Path
 from typing import Any
 
-KEY = "mimeBootstrap"
 PREFIX = "mime/"
-MOST_BEFORE = 2_000
+MAX_UNCOMMITTED = 2_000
+HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in HIDDEN}
+ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
 class Failed(Exception):
-    """There is no branch, and why."""
+    """The branch was not created; the message is the reason."""
 
 
 def main() -> int:
-    """Read the input, open the branch, tell; the exit code."""
-    given = json.load(sys.stdin.buffer)
-    found: dict[str, Any] = {"ok": False}
+    """Switch to the branch, print the state, and return the exit code."""
+    document = json.load(sys.stdin.buffer)
+    state: dict[str, Any] = {"ok": False}
     try:
-        found |= {**bootstrap(given), "ok": True}
+        state |= {**bootstrap(document), "ok": True}
     except Failed as error:
-        found["error"] = str(error)
+        state["error"] = str(error)
         print(f"Mime-Bootstrap: {error}", file=sys.stderr)
-    print(json.dumps({"state": {KEY: found}}))
-    return 0 if found["ok"] else 1
+    print(json.dumps({"state": {"mimeBootstrap": state}}))
+    return 0 if state["ok"] else 1
 
 
-def bootstrap(given: dict[str, Any]) -> dict[str, Any]:
-    """Switch to the branch of the cast and say what was there before; raises Failed."""
+def bootstrap(document: dict[str, Any]) -> dict[str, Any]:
+    """Switch to the branch of the cast and return the state; raises Failed."""
     try:
-        root = git(given["cwd"], "rev-parse", "--show-toplevel").rstrip("\n")
+        root = git(document["cwd"], "rev-parse", "--show-toplevel").rstrip("\n")
     except Failed as error:
-        raise Failed(f"there is no Git repository here; make one with git init and commit ({error})") from None
+        raise Failed(f"there is no Git repository; create one with git init and git commit ({error})") from None
     try:
         base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
     except Failed:
-        raise Failed("the repository has no commit yet; make one, then retry") from None
-    before = {path: fingerprint(Path(root, path)) for path in uncommitted(root, given["runDir"])}
-    if len(before) > MOST_BEFORE:
-        raise Failed(f"{len(before):,} files have changes that nobody committed; commit or ignore them, then retry")
-    branch = branch_name(given)
-    try:
-        git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
-        git(root, "switch", branch)
-    except Failed as error:
-        if "switch" in str(error):
-            raise
-        git(root, "switch", "--create", branch)
+        raise Failed("the repository has no commit yet; create one, then retry") from None
+    before = {path: fingerprint(Path(root, path)) for path in uncommitted(root, document["runDir"])}
+    if len(before) > MAX_UNCOMMITTED:
+        raise Failed(f"{len(before):,} files have uncommitted changes; commit or ignore them, then retry")
+    branch = branch_name(document)
+    is_new = not git(root, "for-each-ref", f"refs/heads/{branch}")
+    git(root, "switch", *(["--create"] if is_new else []), branch)
     return {"root": root, "branchName": branch, "base": base, "before": before}
 
 
-def branch_name(given: dict[str, Any]) -> str:
-    """Return the name that was asked for, made safe for Git, else one that follows from the id of the cast."""
-    asked = (given.get("params") or {}).get("branchName")
-    parts = re.sub(r"[^\w/-]+", "-", asked.strip() if isinstance(asked, str) else "").split("/")
-    safe = "/".join(part for part in (part.strip("-_") for part in parts) if part)
-    return PREFIX + (safe.removeprefix(PREFIX) or hashlib.sha256(str(given["castId"]).encode()).hexdigest()[:10])
+def branch_name(document: dict[str, Any]) -> str:
+    """Return the sanitized ``params.branchName``, or a name derived from the id of the cast."""
+    name = (document.get("params") or {}).get("branchName")
+    parts = re.sub(r"[^\w/-]+", "-", name.strip() if isinstance(name, str) else "").split("/")
+    safe_name = "/".join(filter(None, (part.strip("-_") for part in parts))).removeprefix(PREFIX)
+    return PREFIX + (safe_name or hashlib.sha256(str(document["castId"]).encode()).hexdigest()[:10])
 
 
 def uncommitted(root: str, run_dir: str) -> list[str]:
-    """List the files with changes that nobody committed, but for those of casts."""
+    """Return the files with uncommitted changes, without the files of casts."""
     casts = os.path.relpath(Path(run_dir).resolve().parent, Path(root).resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
     listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
@@ -87,35 +84,26 @@ def uncommitted(root: str, run_dir: str) -> list[str]:
 
 
 def fingerprint(path: Path) -> str:
-    """Return a word for what a file holds; empty where there is none, or none that can be read."""
+    """Return a digest of a file's content; empty if the file does not exist or cannot be read."""
     try:
-        held = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
-        return hashlib.sha256(held).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
+        content = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
+        return hashlib.sha256(content).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
     except OSError:
         return ""
 
 
 def git(folder: str, *arguments: str) -> str:
     """Run Git in a folder and return its stdout; raises Failed."""
-    hidden = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
     try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            env={**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            check=False,
+        completed = subprocess.run(
+            ["git", *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, check=True, **CODING
         )
+    except subprocess.CalledProcessError as error:
+        message = (error.stderr.strip() or error.stdout.strip())[:600] or "there is no error message"
+        raise Failed(f"git {arguments[0]} ended with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"git cannot be started: {getattr(error, 'strerror', None) or error}") from error
-    if done.returncode:
-        why = (done.stderr.strip() or done.stdout.strip())[:600] or "it said nothing"
-        raise Failed(f"git {arguments[0]} ended with code {done.returncode}: {why}")
-    return done.stdout
+    return str(completed.stdout)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Mime-Maintain: keeps what a work item changed as one commit of Git, with the item's title as its subject.
+"""Mime-Maintain: commits the changes of a work item with Git; the subject of the commit is the item's title.
 
 stdin   {"cwd": ..., "runDir": ..., "item": {"title": ...}, "state": {"mimeBootstrap": {"branchName", "before"}}}
-stdout  {"satisfied": ..., "context": what was done, or what is in the way,
+stdout  {"satisfied": ..., "context": the result or the reason of the failure,
          "state": {"mimeMaintain": {"ok", "committed", "branchName", "commit" or "error"}}}
 
-Where nothing changed there is no commit, which is fine. Files that had changes before the cast, as Mime-Bootstrap noted
-them, are left out as long as they are the same. The project's own hooks are run as for any commit; one that refuses is
-told, and the same item can be maintained again.
+Without changes there is no commit, which is a success. Files with uncommitted changes from before the cast, as recorded
+by Mime-Bootstrap, are not committed until the cast changes them. The project's own hooks run as for any commit. After a
+failure the same item can be maintained again.
 """
 
 from __future__ import annotations
@@ -19,56 +19,62 @@ import sys
 from pathlib import Path
 from typing import Any
 
+HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in HIDDEN}
+ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
+
 
 class Failed(Exception):
-    """There is no commit, and why."""
+    """The changes were not committed; the message is the reason."""
 
 
 def main() -> int:
-    """Read the input, commit, tell; the exit code is 0, since satisfied says how it went."""
-    given = json.load(sys.stdin.buffer)
-    state = (given.get("state") or {}).get("mimeBootstrap")
-    noted = state if isinstance(state, dict) else {}
-    found: dict[str, Any] = {"ok": False, "committed": False, "branchName": noted.get("branchName")}
+    """Commit the changes and print the result; always return 0, since ``satisfied`` reports a failure."""
+    document = json.load(sys.stdin.buffer)
+    bootstrap = (document.get("state") or {}).get("mimeBootstrap")
+    if not isinstance(bootstrap, dict):
+        bootstrap = {}
+    state: dict[str, Any] = {"ok": False, "committed": False, "branchName": bootstrap.get("branchName")}
     try:
-        context = maintain(given, noted.get("before") or {}, found)
-        found["ok"] = True
+        context = maintain(document, bootstrap.get("before") or {}, state)
+        state["ok"] = True
     except Failed as error:
-        found["error"] = context = str(error)
+        state["error"] = context = str(error)
         print(f"Mime-Maintain: {error}", file=sys.stderr)
-    print(json.dumps({"satisfied": found["ok"], "context": context, "state": {"mimeMaintain": found}}))
+    print(json.dumps({"satisfied": state["ok"], "context": context, "state": {"mimeMaintain": state}}))
     return 0
 
 
-def maintain(given: dict[str, Any], before: dict[str, str], found: dict[str, Any]) -> str:
-    """Make the commit if something changed, and say what was done; raises Failed."""
-    title = (given.get("item") or {}).get("title")
+def maintain(document: dict[str, Any], before: dict[str, str], state: dict[str, Any]) -> str:
+    """Commit the changes, if there are any, and return a description of the result; raises Failed."""
+    title = (document.get("item") or {}).get("title")
     title = title.strip().replace("\0", "") if isinstance(title, str) else ""
     if not title:
-        raise Failed("There is no work item with a title to name the commit after.")
+        raise Failed("There is no work item with a title, which would be the subject of the commit.")
     try:
-        root = git(given["cwd"], "rev-parse", "--show-toplevel").rstrip("\n")
+        root = git(document["cwd"], "rev-parse", "--show-toplevel").rstrip("\n")
     except Failed as error:
-        raise Failed(f"There is no Git repository to keep this in: run Mime-Bootstrap first ({error})") from None
+        raise Failed(f"There is no Git repository: run Mime-Bootstrap first ({error})") from None
     changed = [
         path
-        for path in uncommitted(root, given["runDir"])
+        for path in uncommitted(root, document["runDir"])
         if path not in before or before[path] != fingerprint(Path(root, path))
     ]
     if not changed:
-        return f"Nothing has changed, so there is no new commit for: {title}"
+        return f"Nothing has changed, so no commit was made for: {title}"
     paths, listed = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
     git(root, "--literal-pathspecs", "add", "--all", *listed, stdin=paths)
-    # What else is staged is not the item's; in the middle of a merge Git takes all or nothing.
+    # Other staged changes do not belong to the item; during a merge, Git commits everything or nothing.
     merging = Path(root, git(root, "rev-parse", "--git-path", "MERGE_HEAD").strip()).exists()
     only = () if merging else ("--only", *listed)
     git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *only, stdin=paths)
-    found |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
-    return f"Kept as commit {found['commit'][:10]}, {len(changed)} files: {title}"
+    state |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
+    return f"Committed {len(changed)} files as {state['commit'][:10]}: {title}"
 
 
 def uncommitted(root: str, run_dir: str) -> list[str]:
-    """List the files with changes that nobody committed, but for those of casts."""
+    """Return the files with uncommitted changes, without the files of casts."""
     casts = os.path.relpath(Path(run_dir).resolve().parent, Path(root).resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
     listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
@@ -76,36 +82,27 @@ def uncommitted(root: str, run_dir: str) -> list[str]:
 
 
 def fingerprint(path: Path) -> str:
-    """Return a word for what a file holds, as Mime-Bootstrap does; empty where there is none."""
+    """Return the same digest of a file's content as Mime-Bootstrap; empty if the file cannot be read."""
     try:
-        held = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
-        return hashlib.sha256(held).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
+        content = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
+        return hashlib.sha256(content).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
     except OSError:
         return ""
 
 
 def git(folder: str, *arguments: str, stdin: str = "") -> str:
     """Run Git in a folder and return its stdout; raises Failed."""
-    hidden = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    command = next(argument for argument in arguments if not argument.startswith("-"))
     try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            env={**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            check=False,
+        completed = subprocess.run(
+            ["git", *arguments], cwd=folder, env=ENVIRONMENT, input=stdin, capture_output=True, check=True, **CODING
         )
+    except subprocess.CalledProcessError as error:
+        message = (error.stderr.strip() or error.stdout.strip())[:600] or "there is no error message"
+        raise Failed(f"git {command} ended with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"git cannot be started: {getattr(error, 'strerror', None) or error}") from error
-    if done.returncode:
-        why = (done.stderr.strip() or done.stdout.strip())[:600] or "it said nothing"
-        command = next(one for one in arguments if not one.startswith("-"))
-        raise Failed(f"git {command} ended with code {done.returncode}: {why}")
-    return done.stdout
+    return str(completed.stdout)
 
 
 if __name__ == "__main__":
