@@ -297,7 +297,7 @@ CELLS = (
 import json, logging, os
 import materia_nb
 from materia_nb.agents.interface import Noted
-from materia_nb.errors import redact_library_logs
+from materia_nb.library_logs import redact_library_logs
 
 key = os.environ["CANARY_LOG_API_KEY"]
 
