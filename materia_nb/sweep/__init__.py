@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import amount_of
@@ -26,7 +28,7 @@ from materia_nb.platform import Progress, ProgressBar, run_jobs
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
 from materia_nb.sweep import results
-from materia_nb.sweep.grid import AgentMemory, Fingerprint, GridCell, grid_cells
+from materia_nb.sweep.grid import AgentMemory, Axes, Fingerprint, GridCell, grid_cells
 from materia_nb.sweep.results import Check, Judge, Sweep, SweepRow, Verdict
 
 __all__ = ["Judge", "Verdict"]
@@ -38,66 +40,45 @@ _IN_PROGRESS: Final = ("stopped", "person")
 _MEMORY: Final = AgentMemory()
 
 
-class CastJob(NamedTuple):
-    """The input of a worker.
+def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
+    """Run a cast and return its row, which may be a failure.
 
-    Attributes:
+    Args:
         cell: the cast.
-        restart: True if an earlier cast that failed, is held, or waits for a person, is abandoned.
+        restart: True to abandon an earlier cast that failed, is held, or waits for a person.
     """
-
-    cell: GridCell
-    restart: bool
-
-
-class CastOutcome(NamedTuple):
-    """The outcome of a cast; the fields are those of :class:`SweepRow`."""
-
-    ends: str
-    why: str
-    cast: str | None
-    steps: int = 0
-    turns: int = 0
-    tokens: int | None = 0
-    cost: float | None = 0.0
-    seconds: float | None = 0.0
-
-
-def run_cast(job: CastJob) -> CastOutcome:
-    """Run a cast and return its outcome; a failure is an outcome too."""
     try:
-        cast = _open_or_start(job)
+        cast = _open_or_start(cell, restart=restart)
     except MateriaError as error:
-        return CastOutcome("not cast", error.what, None)
+        return SweepRow(*cell.axes, "not cast", error.what)
     try:
         _run_to_end(cast)
     except MateriaError as error:  # such as a full disk; an error of an agent fails the cast instead
-        outcome = outcome_of(cast)
-        is_unfinished = outcome.ends in _IN_PROGRESS
-        return outcome._replace(ends=error.kind, why=error.what) if is_unfinished else outcome
+        row = row_of(cast, cell.axes)
+        return replace(row, ends=error.kind, why=error.what) if row.ends in _IN_PROGRESS else row
     else:
-        return outcome_of(cast)
+        return row_of(cast, cell.axes)
     finally:
         cast.close()
 
 
-def _open_or_start(job: CastJob) -> Cast:
-    """Continue the cast of an earlier try, since it may have cost money; else start one."""
-    plan, table, pins = job.cell.prepared
+def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
+    """Continue the cast of an earlier sweep, since it may have cost money; else start one."""
+    plan, table, pins = cell.prepared
     for entry in list_casts(plan.root)[:1]:
         is_stuck = entry.status in ("failed", "held", "waiting")
-        if entry.ours and entry.locked_by is None and not (job.restart and is_stuck):
+        if entry.ours and entry.locked_by is None and not (restart and is_stuck):
             if entry.status in ("complete", "failed", "held"):
                 return open_cast(entry.path, table)
             if entry.status in ("ready", "waiting"):
                 return resume_cast(entry.path, table, utilities=plan.utilities, sync=plan.sync)
     plan.root.mkdir(parents=True, exist_ok=True)
-    cast = start_cast(plan, job.cell.text, table)
+    cast = start_cast(plan, cell.text, table)
     try:
         for name, pin in pins.items():
             cast.pins.put(name, pin)
-        if job.cell.allow:
-            cast.approvals.allow(*job.cell.allow)
+        if cell.allow:
+            cast.approvals.allow(*cell.allow)
     except BaseException:
         cast.close()
         shutil.rmtree(cast.run_dir, ignore_errors=True)
@@ -118,23 +99,24 @@ def _has_draft(cast: Cast) -> bool:
     return draft_of(cast.now) is not None and not cast.approvals.asking
 
 
-def outcome_of(cast: Cast) -> CastOutcome:
-    """Return the outcome of a cast."""
+def row_of(cast: Cast, axes: Axes) -> SweepRow:
+    """Return the row of a cast, without checks."""
     state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
     milliseconds, _ = work_time(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
     why = cast.now.held.reason if cast.now.held else _waiting_reason(cast)
     if state.failure:
         ends, why = state.failure.kind, state.failure.message
-    return CastOutcome(
+    return SweepRow(
+        *axes,
         ends,
         why,
-        str(cast.run_dir),
         len(steps),
         sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),
         state.usage.tokens,
         state.usage.cost,
         None if milliseconds is None else milliseconds / 1000,
+        cast.run_dir,
     )
 
 
@@ -146,12 +128,16 @@ def _waiting_reason(cast: Cast) -> str:
 
 
 class RowFile:
-    """The file with the rows of a sweep: a line for each cast and for each verdict of a judge; later lines count."""
+    """The file with the rows and verdicts of a sweep, a line each; a later line replaces an earlier one.
+
+    Attributes:
+        rows: the rows by the key of their cell.
+        verdicts: the verdicts by the directory of the cast and the key of the judge.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ROWS
-        self.outcomes: dict[str, CastOutcome] = {}
-        self.axes: set[tuple[object, ...]] = set()
+        self.rows: dict[str, SweepRow] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         with disk(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
             for line in read_plain(self._path, _MAX_ROWS_BYTES).splitlines():
@@ -159,70 +145,51 @@ class RowFile:
 
     def _read(self, line: bytes) -> None:
         try:
-            row: Any = json.loads(line)
-            if "outcome" in row:
-                self.outcomes[row["key"]] = CastOutcome(**row["outcome"])
-                self.axes.add(tuple(row["axes"]))
+            entry: Any = json.loads(line)
+            if "row" in entry:
+                folder = entry["row"].pop("cast")
+                self.rows[entry["key"]] = SweepRow(**entry["row"], cast=None if folder is None else Path(folder))
             else:
-                usage = Usage(*row["verdict"].pop("usage"))
-                self.verdicts[row["cast"], row["judge"]] = Verdict(**row["verdict"], usage=usage)
+                usage = Usage(*entry["verdict"].pop("usage"))
+                self.verdicts[entry["cast"], entry["judge"]] = Verdict(**entry["verdict"], usage=usage)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return  # an incomplete line: its cast is opened again
 
-    def add_outcome(self, cell: GridCell, outcome: CastOutcome) -> None:
-        """Save the outcome of a cast."""
-        self.outcomes[cell.key] = outcome
-        self._append({"key": cell.key, "axes": list(cell.axes), "outcome": outcome._asdict()})
+    def add_row(self, key: str, row: SweepRow) -> None:
+        """Save the row of a cell."""
+        self.rows[key] = row
+        self._append({"key": key, "row": row.fields})
 
-    def add_verdict(self, cast: str, judge: str, verdict: Verdict) -> None:
+    def add_verdict(self, cast: Path, judge: str, verdict: Verdict) -> None:
         """Save a judge's verdict, so that it is not paid for again."""
-        self.verdicts[cast, judge] = verdict
+        self.verdicts[str(cast), judge] = verdict
         fields = {**verdict._asdict(), "usage": list(verdict.usage)}
-        self._append({"cast": cast, "judge": judge, "verdict": fields})
+        self._append({"cast": str(cast), "judge": judge, "verdict": fields})
 
     def _append(self, value: Mapping[str, JSON]) -> None:
         with disk(self._path, "save a row"):
             append_line(self._path, json.dumps(value).encode())
 
 
-class SharedBudget:
-    """The usage of all casts of a sweep, and its limit.
+def _parse_limit(text: str) -> tuple[float, Unit]:
+    amount, unit = amount_of(text)
+    if unit not in get_args(Unit) or not 0 < amount < math.inf:
+        hint = f"give a number above 0 and a unit: {', '.join(get_args(Unit))}"
+        raise usage_error(f"{amount:g} {unit} is not a limit of a sweep.", hint)
+    return amount, unit
 
-    Raises:
-        MateriaError: ``limit`` is not an amount (``usage``).
-    """
 
-    def __init__(self, limit: tuple[float, Unit] | None, outcomes: Iterable[CastOutcome]) -> None:
-        if limit is not None and (limit[1] not in get_args(Unit) or not 0 < limit[0] < float("inf")):
-            raise usage_error(
-                f"{limit[0]:g} {limit[1]} is not a limit of a sweep.",
-                f"give a number above 0, and one of {', '.join(get_args(Unit))}",
-            )
-        self._limit = limit
-        self._used = 0.0
-        self._unknown = 0
-        for outcome in outcomes:
-            self.add(outcome)
-
-    def add(self, outcome: CastOutcome) -> None:
-        """Add the usage of a cast; unreported usage does not count (R56)."""
-        if self._limit is not None:
-            used = getattr(outcome, "cost" if self._limit[1] == "usd" else self._limit[1])
-            self._used += used or 0.0
-            self._unknown += used is None
-
-    def is_used_up(self) -> bool:
-        """Return True if no more casts may start."""
-        return self._limit is not None and self._used >= self._limit[0]
-
-    @property
-    def reason(self) -> str:
-        """The reason why no more casts start; empty below the limit."""
-        if self._limit is None or not self.is_used_up():
-            return ""
-        unknown = f" (unknown of {counted(self._unknown, 'cast')})" if self._unknown else ""
-        used = f"{self._used:,.10g} of {self._limit[0]:,g} {self._limit[1]} are used{unknown}."
-        return f"{used} To continue, run the same sweep with a higher limit."
+def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
+    """Return the reason why no more casts may start, empty below the limit; unreported usage does not count (R56)."""
+    if limit is None:
+        return ""
+    amount, unit = limit
+    usage: list[float | None] = [getattr(row, "cost" if unit == "usd" else unit) for row in rows]
+    used = sum(number for number in usage if number is not None)
+    if used < amount:
+        return ""
+    unknown = f" (unknown of {counted(usage.count(None), 'cast')})" if None in usage else ""
+    return f"{used:,.10g} of {amount:,g} {unit} are used{unknown}. To continue, run the same sweep with a higher limit."
 
 
 def run_sweep(
@@ -242,19 +209,22 @@ def run_sweep(
     cells = [cell.with_key(_MEMORY.first_key(cell.key, cell.agent_objects)) for cell in read_cells()]
     with disk(folder, "create the directory of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
-    rows = RowFile(folder)
-    open_cells = [cell for cell in cells if not _is_done(rows.outcomes.get(cell.key), retry=retry)]
-    changed = sum(cell.axes in rows.axes and cell.key not in rows.outcomes and not cell.opaque for cell in open_cells)
+    file = RowFile(folder)
+    open_cells = [cell for cell in cells if not _is_done(file.rows.get(cell.key), retry=retry)]
+    earlier = {row.axes for row in file.rows.values()}
+    changed = sum(cell.axes in earlier and cell.key not in file.rows and not cell.opaque for cell in open_cells)
     if open_cells and progress is True:
         sys.stderr.write(f"{_forecast(open_cells)}\n")
-    budget = SharedBudget(limit, [rows.outcomes[cell.key] for cell in cells if cell.key in rows.outcomes])
+
+    def limit_reached() -> str:
+        return _limit_reached(limit, [file.rows[cell.key] for cell in cells if cell.key in file.rows])
+
     bar = ProgressBar(progress, len(cells), "casts")
     bar.done = len(cells) - len(open_cells)
-    jobs = [CastJob(cell, retry) for cell in open_cells]
     try:
-        for number, outcome in run_jobs(run_cast, jobs, workers, budget.is_used_up):
-            rows.add_outcome(open_cells[number], outcome)
-            budget.add(outcome)
+        jobs = run_jobs(partial(run_cast, restart=retry), open_cells, workers, lambda: bool(limit_reached()))
+        for number, row in jobs:
+            file.add_row(open_cells[number].key, row)
             bar.add()
     finally:
         bar.close()
@@ -262,20 +232,26 @@ def run_sweep(
             _MEMORY.remember(now.key, before.key, now.agent_objects)
     judges = {name: check for name, check in checks.items() if isinstance(check, Judge)}
     fingerprints = {name: _first_fingerprint(judge) for name, judge in judges.items()}
-    table = [_row(cell, rows, checks, fingerprints, budget.reason) for cell in cells]
+    reason = limit_reached()
+    left_out = [cell for cell in cells if cell.key not in file.rows]
+    table = [
+        SweepRow(*cell.axes, results.LEFT_OUT, reason)
+        if cell in left_out
+        else _with_verdicts(replace(file.rows[cell.key], loadout=cell.loadout), file, checks, fingerprints)
+        for cell in cells
+    ]
     for name, judge in judges.items():
         _MEMORY.remember(judge.fingerprint().key, fingerprints[name].key, [judge.agent])
-    left_out = sum(row.ends == results.LEFT_OUT for row in table)
     notes = _notes(open_cells, changed, fingerprints)
     if left_out:
-        notes.append(f"{counted(left_out, 'cast')} not started: {budget.reason}")
-    return Sweep(table, list(checks), folder, len(open_cells) - left_out, notes)
+        notes.append(f"{counted(len(left_out), 'cast')} not started: {reason}")
+    return Sweep(table, list(checks), folder, len(open_cells) - len(left_out), notes)
 
 
-def _is_done(outcome: CastOutcome | None, *, retry: bool) -> bool:
-    if outcome is None or (outcome.cast is not None and not Path(outcome.cast).is_dir()):
+def _is_done(row: SweepRow | None, *, retry: bool) -> bool:
+    if row is None or (row.cast is not None and not row.cast.is_dir()):
         return False
-    return outcome.ends == "complete" or not retry
+    return row.complete or not retry
 
 
 def _first_fingerprint(judge: Judge) -> Fingerprint:
@@ -283,36 +259,21 @@ def _first_fingerprint(judge: Judge) -> Fingerprint:
     return fingerprint._replace(key=_MEMORY.first_key(fingerprint.key, [judge.agent]))
 
 
-def _row(
-    cell: GridCell,
-    rows: RowFile,
-    checks: Mapping[str, Check],
-    fingerprints: Mapping[str, Fingerprint],
-    budget_reason: str,
+def _with_verdicts(
+    row: SweepRow, file: RowFile, checks: Mapping[str, Check], fingerprints: Mapping[str, Fingerprint]
 ) -> SweepRow:
-    outcome = rows.outcomes.get(cell.key)
-    if outcome is None:
-        return SweepRow(*cell.axes, results.LEFT_OUT, budget_reason)
-    folder = None if outcome.cast is None else Path(outcome.cast)
-    verdicts = {} if folder is None or not folder.is_dir() else _verdicts(folder, rows, checks, fingerprints)
-    return SweepRow(*cell.axes, **{**outcome._asdict(), "cast": folder}, checks=verdicts)
-
-
-def _verdicts(
-    folder: Path, rows: RowFile, checks: Mapping[str, Check], fingerprints: Mapping[str, Fingerprint]
-) -> dict[str, Verdict]:
-    """Return the verdicts of all checks; a judge's saved verdict on this cast is reused."""
-    if not checks:
-        return {}
-    cast, verdicts = open_cast(folder), {}
+    """Return the row with the verdicts of all checks; a judge's saved verdict on this cast is reused."""
+    if not checks or row.cast is None or not row.cast.is_dir():
+        return row
+    cast, verdicts = open_cast(row.cast), {}
     for name, check in checks.items():
         fingerprint = fingerprints.get(name)
         key = None if fingerprint is None or fingerprint.opaque else fingerprint.key
-        saved = None if key is None else rows.verdicts.get((str(folder), key))
+        saved = None if key is None else file.verdicts.get((str(row.cast), key))
         verdict = verdicts[name] = saved or results.verdict_of(name, check, cast)
         if key is not None and saved is None and verdict.value is not None:
-            rows.add_verdict(str(folder), key, verdict)
-    return verdicts
+            file.add_verdict(row.cast, key, verdict)
+    return replace(row, checks=verdicts)
 
 
 def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, Fingerprint]) -> list[str]:
@@ -380,7 +341,7 @@ class Sweeps:
     def __call__(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
         self,
         loadouts: str | Sequence[str] | None = None,
-        requests: str | Sequence[str] | Mapping[str, str] | Any = (),
+        requests: str | Sequence[str] | Mapping[str, str] = (),
         agents: object = None,
         repeat: int = 1,
         checks: Mapping[str, results.Check] | Sequence[results.Check] | results.Check | None = None,
@@ -405,8 +366,7 @@ class Sweeps:
 
         Args:
             loadouts: names of the loadouts; the current one by default.
-            requests: the requests, or a dict of names to requests; or a ``Dataset`` of pydantic-evals (the extra
-                ``evals``), whose evaluators become checks and get the last step's answer as output.
+            requests: the requests, or a dict of names to requests.
             agents: one choice as for ``wb.cast``, or an agent for every socket; a list of these, or a dict of
                 labels to them. By default, the agents that are set.
             repeat: number of casts of each.
@@ -434,10 +394,6 @@ class Sweeps:
         names = list(loadouts or [bench.loadouts.needs(bench.loadouts.chosen)])
         folder = bench.casts.root / "sweep" if dir is None else bench.project / expanded(Path(dir))
         named_checks = results.named_checks(checks, (*results.FIELDS, "passed"))
-        if results.is_dataset(requests):
-            reserved = (*results.FIELDS, "passed", *named_checks)
-            evaluations = results.named_checks(results.checks_of(requests), reserved)
-            requests, named_checks = results.requests_of(requests), {**evaluations, **named_checks}
 
         def prepare(loadout: str, choice: Mapping[str, Any] | None) -> Prepared:
             return bench.agents.prepared(bench.graph(loadout), choice, pins).frozen()
@@ -459,5 +415,5 @@ class Sweeps:
             workers,
             retry=retry,
             progress=progress,
-            limit=None if most is None else amount_of(most),
+            limit=None if most is None else _parse_limit(most),
         )

@@ -19,7 +19,7 @@ from itertools import product
 from operator import is_
 from pathlib import Path
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 from uuid import uuid4
 
 from materia_nb.cast import Prepared
@@ -31,6 +31,10 @@ _EVERYONE: Final = "*"
 _AS_SET: Final = "as set"
 """Label of the agents that the workbench has."""
 _NAME_CHARS: Final = 40
+
+
+Axes: TypeAlias = tuple[str, str, str, int]
+"""The position of a cast in the grid: loadout, request, agents and repeat."""
 
 
 class AgentChoice(NamedTuple):
@@ -75,8 +79,8 @@ class GridCell:
         return [*agents, *(pin.function for pin in pins.values())]
 
     @property
-    def axes(self) -> tuple[str, str, str, int]:
-        """The position in the grid."""
+    def axes(self) -> Axes:
+        """Its loadout, request, agents and repeat."""
         return self.loadout, self.request, self.agents, self.repeat
 
     def with_key(self, key: str) -> Self:

@@ -1,8 +1,4 @@
-"""The results of a sweep: its rows, as a table, as a matrix and as a data frame; and the checks of each cast.
-
-A check is a function, a judge that is an agent, or the evaluators of a data set: those of pydantic-evals (the extra
-``evals``), whose cases are requests of a sweep too.
-"""
+"""The results of a sweep: its rows as a table, a matrix and a data frame; and the checks of casts: functions and judges."""
 
 from __future__ import annotations
 
@@ -27,9 +23,8 @@ from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.base import Requirements
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight import diff
-from materia_nb.insight.estimate import work_time
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.sweep.grid import Fingerprint, digest, fingerprint_of
+from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
@@ -75,6 +70,16 @@ class SweepRow:
     seconds: float | None = 0.0
     cast: Path | None = None
     checks: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> Axes:
+        """The position in the grid."""
+        return self.loadout, self.request, self.agents, self.repeat
+
+    @property
+    def fields(self) -> dict[str, JSON]:
+        """Every value but the checks, with the directory as text."""
+        return {**{name: getattr(self, name) for name in FIELDS}, "cast": None if self.cast is None else str(self.cast)}
 
     @property
     def complete(self) -> bool:
@@ -153,8 +158,7 @@ class Sweep(Shown, Sequence[SweepRow]):
         """
         records = []
         for row in self:
-            record: dict[str, object] = {name: getattr(row, name) for name in FIELDS}
-            record["cast"] = None if row.cast is None else str(row.cast)
+            record = row.fields
             for name, verdict in row.checks.items():
                 record |= {name: verdict.value, f"{name}: why": verdict.why}
             records.append(record)
@@ -467,89 +471,3 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "ends": ends_of,
 }
 """The values that a check can receive, by the name of its parameter."""
-
-
-def is_dataset(requests: object) -> bool:
-    """Return True for a data set of pydantic-evals: it has cases and evaluators."""
-    return hasattr(requests, "cases") and hasattr(requests, "evaluators")
-
-
-def requests_of(dataset: Any) -> dict[str, str]:
-    """Return the request of each case by its name; inputs that are not text become JSON.
-
-    Raises:
-        MateriaError: two cases have the same request, so the expected output would be ambiguous (``usage``).
-    """
-    requests: dict[str, str] = {}
-    for number, case in enumerate(dataset.cases, start=1):
-        text = case.inputs if isinstance(case.inputs, str) else compact(case.inputs)
-        if text in requests.values():
-            message = f"Case {number} of the data set has the same request as an earlier case."
-            raise usage_error(message, "repeat=2 casts a request twice")
-        requests[case.name or f"case {number}"] = text
-    return requests
-
-
-def checks_of(dataset: Any) -> dict[str, Evaluation]:
-    """Return the evaluators of a data set as checks by name; those of a single case apply to that case only."""
-    case_by_request = dict(zip(requests_of(dataset).values(), dataset.cases, strict=True))
-    pairs = [(evaluator, case_by_request) for evaluator in dataset.evaluators]
-    for text, case in case_by_request.items():
-        pairs += [(evaluator, {text: case}) for evaluator in case.evaluators]
-    checks: dict[str, Evaluation] = {}
-    for evaluator, cases in pairs:
-        name = evaluator.get_default_evaluation_name()
-        checks.setdefault(name, Evaluation([])).parts.append((evaluator, cases))
-    return checks
-
-
-@dataclass
-class Evaluation:
-    """The evaluators with one name as a check, each with its cases by request."""
-
-    parts: list[tuple[Any, Mapping[str, Any]]]
-
-    def __call__(self, cast: Cast) -> Verdict:
-        """Return the verdict of all evaluators together: it holds if each of them does."""
-        verdicts = [
-            verdict_from(evaluator.evaluate_sync(_context(cases[cast.now.request], cast)))
-            for evaluator, cases in self.parts
-            if cast.now.request in cases
-        ]
-        if not verdicts:
-            return Verdict(value=True, why="not asked of this case")
-        if len(verdicts) == 1:
-            return verdicts[0]
-        reasons = [verdict.why for verdict in verdicts if verdict.why and not verdict.value]
-        return Verdict(all(verdict.value for verdict in verdicts), "; ".join(reasons))
-
-
-def verdict_from(result: Any) -> Verdict:
-    """Return an evaluator's result as a verdict: a value with or without a reason, a label, or several by name."""
-    if isinstance(result, Mapping):
-        verdicts = {name: verdict_from(part) for name, part in result.items()}
-        failed = [f"{name}: {part.why or part.value}" for name, part in verdicts.items() if not part.value]
-        return Verdict(not failed, "; ".join(failed))
-    value, why = getattr(result, "value", result), getattr(result, "reason", None) or ""
-    if isinstance(value, bool | int | float):
-        return Verdict(value, why)
-    return Verdict(value=True, why=f"{value}: {why}" if why else str(value))  # a label is not a verdict
-
-
-def _context(case: Any, cast: Cast) -> Any:
-    from pydantic_evals.evaluators import EvaluatorContext
-    from pydantic_evals.otel import SpanTreeRecordingError
-
-    steps, usage = cast.now.all_steps, cast.now.usage
-    metrics = {"steps": len(steps), "tokens": usage.tokens, "cost": usage.cost}
-    return EvaluatorContext(
-        name=case.name,
-        inputs=case.inputs,
-        metadata=case.metadata,
-        expected_output=case.expected_output,
-        output=diff.step_answer(cast.steps[-1]) if cast.steps else None,
-        duration=(work_time(steps)[0] or 0) / 1000,
-        _span_tree=SpanTreeRecordingError("no spans are recorded for evaluators"),
-        attributes={"cast": cast.id, "route": _route_of(cast), "ends": cast.status},
-        metrics={name: number for name, number in metrics.items() if number is not None},
-    )

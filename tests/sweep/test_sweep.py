@@ -15,7 +15,7 @@ from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
-from materia_nb.sweep import Judge, outcome_of
+from materia_nb.sweep import Judge, row_of
 
 DO_AND_CHECK = config(
     {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},
@@ -378,7 +378,7 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
 
 def test_r56_unreported_run_time_is_unknown_and_not_zero():
     recording = open_cast(Path(__file__).parents[1] / "data" / "recorded-casts" / "loop-retry")
-    assert outcome_of(recording).seconds is None
+    assert row_of(recording, ("loadout", "request", "agents", 1)).seconds is None
 
 
 def test_a_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_one(wb):
