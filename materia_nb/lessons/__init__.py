@@ -6,6 +6,7 @@ lesson from the learner's name, and its ``check`` passes only when every questio
 """
 
 from materia_nb.lessons.checks import Numbers, check, numbers, progress, shortest_verdicts
+from materia_nb.lessons.misreadings import from_route
 from materia_nb.lessons.questions import (
     Patient,
     PredictionView,
@@ -28,6 +29,7 @@ __all__ = [
     "check",
     "clinic",
     "exercise",
+    "from_route",
     "night_shift",
     "numbers",
     "predict",

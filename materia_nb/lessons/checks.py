@@ -1,8 +1,7 @@
 """Checks of a learner's answers, and the file of guesses and answers, with tables for a learner and a class.
 
-The right answer comes from a cast, and a wrong one gets an explanation. The form of an answer and the explanations are
-in ``misreadings.toml``; in the check cell of a notebook they would reveal the answers. The numbers of a lesson can be
-drawn from the learner's name, so that a neighbour has other answers.
+The right answer comes from a cast; a wrong one gets a hint (``questions.toml``), and the name of the misreading that
+gives it. The numbers of a lesson can be drawn from the learner's name, so that a neighbour has other answers.
 
 The file is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or the one that ``MATERIA_GUESSES`` names, with
 a line for each answer. It is not sent anywhere, and contains no name except the one in ``MATERIA_LEARNER``.
@@ -30,24 +29,20 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_package_toml, read_plain
 from materia_nb.insight.why import STOP, resolve_target
 from materia_nb.jsonvalue import JSON, thawed
+from materia_nb.lessons.misreadings import RouteAnswer, named_misreading
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
 
-ANY: Final = "*"
-"""Any other wrong answer."""
-
 
 class QuestionSpec(NamedTuple):
-    """The form and the explanations of a question.
+    """A question of a lesson.
 
     Attributes:
-        form: the form of an answer, in words.
-        explained: the misreading that each wrong answer shows.
+        hint: where to look after a wrong answer.
         varies: True if the right answer depends on the learner's own numbers, so that it can be marked.
     """
 
-    form: str
-    explained: Mapping[str, str] = {}
+    hint: str
     varies: bool = True
 
 
@@ -58,34 +53,19 @@ def _fold(value: object) -> object:
     return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def fold_explanations(explained: Mapping[str, str], numbers: object) -> Mapping[str, str]:
-    """Return the explanations by wrong answer as text; ``numbers`` are the learner's own, called ``n`` in the file."""
-    names = {"n": numbers, "sorting": _sorting}
-    return {key if key == ANY else str(_fold(_value(key, names))): words for key, words in explained.items()}
-
-
-def _value(key: str, names: dict[str, object]) -> object:
-    return eval(key, names)  # noqa: S307 - written in a file of this package
-
-
-def _sorting(n: Any) -> list[str]:
-    """Return the route of lesson 1."""
-    route = ["Socket-1", "Socket-3"] if n.sort else ["Socket-1", "Socket-2", "Socket-3"]
-    return route if n.file else [*route, "Socket-4"]
-
-
-def _read() -> dict[str, dict[str, QuestionSpec]]:
-    lessons = read_package_toml(__file__, "misreadings.toml")
+def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
+    lessons = read_package_toml(__file__, "questions.toml")
     return {
         lesson: {
-            name: QuestionSpec(row["form"], dict(row.get("explained", [])), row.get("varies", True))
-            for name, row in questions.items()
+            name: QuestionSpec(hint, name not in questions.get("practice", ()))
+            for name, hint in questions.items()
+            if name != "practice"
         }
         for lesson, questions in lessons.items()
     }
 
 
-QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read()
+QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
 """By lesson and question."""
 
 
@@ -323,27 +303,20 @@ def class_table(class_scores: Sequence[Score]) -> Table:
     return table_of_learners(class_scores, columns, "No answers yet. Answer a question in a lesson first.")
 
 
-QuestionRow: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]
+QuestionRow: TypeAlias = tuple[object, JSON | RouteAnswer] | tuple[object, JSON | RouteAnswer, str]
 """An answer, the right one, and optionally a line of code that shows the cast."""
-
-_KINDS: Final = (
-    (bool, "True or False"),
-    (int, "a whole number"),
-    (str, "text in quotes, such as 'Socket-1'"),
-    (list, "a list, such as ['Socket-1', 'Socket-3']"),
-    (dict, "an object, such as {'a': 1}"),
-)
 
 
 def check(**questions: QuestionRow) -> Text:
     """Pass if every question has the right answer; otherwise list all that is missing or wrong.
 
-    The check cell of a lesson uses ``Numbers.check``, which has explanations too.
+    The check cell of a lesson uses ``Numbers.check``, which has hints too.
 
     Args:
-        questions: by the name of the variable that holds an answer, the answer and the right one from a cast:
+        questions: by the name of the variable that holds an answer, the answer and the right one:
             ``check(next_socket=(next_socket, cast.route[1][0]))``; optionally a third part, a line of code that shows
-            the cast. ``...`` and None are not an answer.
+            the cast. ``...`` and None are not an answer. A right answer made by
+            :func:`materia_nb.lessons.from_route` also names the misreading that gives a wrong answer.
 
     Raises:
         MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); the message explains each, without
@@ -355,42 +328,50 @@ def check(**questions: QuestionRow) -> Text:
 def judge_answers(
     lesson: str,
     seed: str,
-    specs: Mapping[str, QuestionSpec],
+    hints: Mapping[str, str],
     questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
-    """Do the same as :func:`check` with the given forms and explanations, and record the answers.
+    """Do the same as :func:`check` with hints for wrong answers, and record the answers.
 
     Args:
         lesson: the lesson for which they are recorded.
         seed: recorded with them.
-        specs: the form and the explanations of each question.
+        hints: where to look after a wrong answer, by question.
         questions: as :func:`check`.
         graph: the loadout, whose materia may be named instead of their sockets.
     """
     right = missing = 0
-    lines = []
+    lines = list[str]()
+    routed = list[tuple[object, RouteAnswer]]()
     for name, row in questions.items():
-        truth, spec = row[1], specs.get(name) or QuestionSpec(answer_form(row[1]))
+        truth = right_answer(row)
         if is_unanswered(row[0]):
             missing += 1
-            lines.append(_missing(name, spec.form))
+            lines.append(f"\u25cb {name}: not answered yet; the answer is {answer_form(truth)}")
             continue
         answer = normalize_answer(row[0], truth, graph)
+        if isinstance(row[1], RouteAnswer):
+            routed.append((answer, row[1]))
         is_same = is_right(answer, truth)
         record_guess(lesson, name, answer, right=is_same, seed=seed)
         right += is_same
-        lines += [f"\u2713 {name} is right"] if is_same else _told_wrong(name, answer, row, spec)
+        lines += [f"\u2713 {name} is right"] if is_same else _wrong_lines(name, answer, row, hints.get(name, ""))
     if right == len(questions):
         return Text("\n".join(lines))
     wrong = len(questions) - right - missing
     counts = [f"{count} {word}" for count, word in ((wrong, "wrong"), (missing, "not answered yet")) if count]
     raise MateriaError(
         f"{right} of {len(questions)} right, {', '.join(counts)}.",
-        more=lines,
+        more=[*lines, *named_misreading(routed, is_right)],
         hint="put your answers into the cell above, run it, and check again",
         kind="wrong_answer" if wrong else "no_answer",
     )
+
+
+def right_answer(row: QuestionRow) -> JSON:
+    """Return the right answer of a question."""
+    return row[1].truth if isinstance(row[1], RouteAnswer) else row[1]
 
 
 def is_unanswered(answer: object) -> bool:
@@ -426,42 +407,49 @@ def _alike(answer: object, truth: JSON) -> bool:
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
-def explain_wrong_answer(answer: object, truth: JSON, spec: QuestionSpec) -> list[str]:
+def explain_wrong_answer(answer: object, truth: JSON, hint: str) -> list[str]:
     """Return what is wrong with an answer in sentences, without the right one."""
-    lines = [_what_is_wrong(answer, truth, spec.form)]
-    if _alike(answer, truth):
-        lines.append(spec.explained.get(str(_fold(answer))) or spec.explained.get(ANY, ""))
-    return [line for line in lines if line]
+    if not _alike(answer, truth):
+        return [f"The answer is {answer_form(truth)}."]
+    return [line for line in (_right_beginning(answer, truth), hint) if line]
 
 
-def _told_wrong(name: str, answer: object, row: QuestionRow, spec: QuestionSpec) -> list[str]:
+def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list[str]:
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
-    lines += [f"    {line}" for line in explain_wrong_answer(answer, row[1], spec)]
+    lines += [f"    {line}" for line in explain_wrong_answer(answer, right_answer(row), hint)]
     if len(row) == 3:
-        lines.append(f"    to see how it went: {row[2]}")
+        lines.append(f"    to see the cast: {row[2]}")
     return lines
 
 
-def _what_is_wrong(answer: object, truth: JSON, form: str) -> str:
-    if not _alike(answer, truth):
-        return f"The answer is {form}."
-    if isinstance(answer, list) and isinstance(truth, list):
-        pairs = zip(answer, truth, strict=False)
-        matches = [_fold(left) == _fold(right_part) for left, right_part in pairs]
-        right = matches.index(False) if False in matches else len(matches)
-        if answer[right:] == [END] and right == len(truth):
-            return "All except the last one are right: end is not a socket."
-        if right == 0:
-            return "The first one is wrong."
-        return "The first one is right." if right == 1 else f"The first {right} are right."
-    return ""
+def _right_beginning(answer: object, truth: JSON) -> str:
+    """Return how many entries of a list are right, up to the first wrong one."""
+    if not isinstance(answer, list) or not isinstance(truth, list):
+        return ""
+    matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
+    right = matches.index(False) if False in matches else len(matches)
+    if answer[right:] == [END] and right == len(truth):
+        return "All except the last one are right: end is not a socket."
+    if right == 0:
+        return "The first one is wrong."
+    return "The first one is right." if right == 1 else f"The first {right} are right."
 
 
 def answer_form(truth: JSON) -> str:
-    """Return the form of an answer by the type of the right one."""
-    if isinstance(truth, list) and all(isinstance(part, bool) for part in truth):
-        return "a list, such as [True, False]"
-    return next((form for kind, form in _KINDS if isinstance(truth, kind)), "a value")
+    """Return the form of an answer by the right one."""
+    match truth:
+        case bool():
+            return "True or False"
+        case int():
+            return "a whole number"
+        case str():
+            is_target = truth in (END, STOP) or truth.startswith("Socket-")
+            return "a socket, 'end' or 'stop', in quotes" if is_target else "text in quotes"
+        case [bool(), *_]:
+            return "a list, such as [True, False]"
+        case list():
+            return "a list, such as ['Socket-1', 'Socket-3']"
+    return "an object, such as {'a': 1}"
 
 
 class Numbers(Shown):
@@ -477,10 +465,7 @@ class Numbers(Shown):
         chance = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - chances, no secrets
         self._lesson, self._learner = lesson, learner.strip()
         self._drawn = {name: chance.choice(list(values)) for name, values in choices.items()}
-        self._asks = {
-            name: QuestionSpec(spec.form, fold_explanations(spec.explained, self), spec.varies)
-            for name, spec in QUESTIONS.get(lesson, {}).items()
-        }
+        self._hints = {name: question.hint for name, question in QUESTIONS.get(lesson, {}).items()}
         self._graph: Graph | None = None
         self._truths: dict[str, JSON] = {}
 
@@ -500,8 +485,8 @@ class Numbers(Shown):
             graph: the loadout of the questions, whose materia may be named instead of their sockets.
             questions: as :func:`materia_nb.lessons.check`.
         """
-        self._graph, self._truths = graph, {name: row[1] for name, row in questions.items()}
-        return judge_answers(self._lesson, self._learner, self._asks, questions, graph)
+        self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}
+        return judge_answers(self._lesson, self._learner, self._hints, questions, graph)
 
     @property
     def _table(self) -> Table:
@@ -523,17 +508,17 @@ def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
 
 
 class AnswerKey(NamedTuple):
-    """The right answer to one question for one learner, with the question's form and its loadout."""
+    """The right answer to one question for one learner, with the question's hint and its loadout."""
 
     truth: JSON
-    ask: QuestionSpec
+    hint: str
     graph: Graph | None = None
 
 
 def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
     """Return the right answers of a lesson that was checked, by question."""
-    asks, graph = mine._asks, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
-    return {name: AnswerKey(truth, asks[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
+    hints, graph = mine._hints, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
+    return {name: AnswerKey(truth, hints[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
@@ -556,7 +541,3 @@ def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object])
 
 def _word(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _missing(name: str, form: str) -> str:
-    return f"\u25cb {name}: not answered yet; the answer is {form}"

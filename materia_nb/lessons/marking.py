@@ -51,7 +51,7 @@ def lessons_folder() -> Path:
 
 def marked_questions(lesson: str) -> tuple[str, ...]:
     """Return the questions of a lesson that are marked: those whose right answers vary by the learner."""
-    return tuple(question for question, ask in checks.QUESTIONS[lesson].items() if ask.varies)
+    return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
 
 
 @cache
@@ -150,7 +150,10 @@ def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnsw
 
 def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
     if answer is _NOT_A_LITERAL:
-        return 0, f"It is not written as a plain value, so it was not read. The answer is {right.ask.form}."
+        return (
+            0,
+            f"It is not written as a plain value, so it was not read. The answer is {checks.answer_form(right.truth)}.",
+        )
     if checks.is_unanswered(answer):
         return 0, "It was not answered."
     try:
@@ -159,7 +162,7 @@ def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
         return 0, str(error)
     if checks.is_right(answer, right.truth):
         return 1, "It is right."
-    return 0, " ".join(["It is not right.", *checks.explain_wrong_answer(answer, right.truth, right.ask)])
+    return 0, " ".join(["It is not right.", *checks.explain_wrong_answer(answer, right.truth, right.hint)])
 
 
 def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:

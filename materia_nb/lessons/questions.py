@@ -24,7 +24,7 @@ from materia_nb.engine.routing import edges_used, short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import ANY, QuestionSpec, answer_form, judge_answers, points_for, record_guess
+from materia_nb.lessons.checks import QuestionRow, judge_answers, points_for, record_guess
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
@@ -310,7 +310,7 @@ def _standing(cast: Cast) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_EXPLAINED: Final = {
+_HINTS: Final = {
     "step": "That step did what was intended. In which step did the cast go wrong?",
     "socket": "Look for the socket whose edges, exits, advance or parse would have to be another.",
 }
@@ -358,10 +358,9 @@ class Patient(Shown):
             raise MateriaError(
                 f"{unknown[0]} is not asked for.", hint=f"say {' and '.join(truth)}", kind="unknown_question"
             )
-        asked = {name: (found.get(name, ...), right) for name, right in truth.items()}
-        asks = {name: QuestionSpec(answer_form(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()}
-        explained = judge_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
-        return Text(f"{explained}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
+        asked: dict[str, QuestionRow] = {name: (found.get(name, ...), right) for name, right in truth.items()}
+        verdict = judge_answers(f"clinic: {self.card.name}", "", _HINTS, asked, self.card.graph)
+        return Text(f"{verdict}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
     def mend(self, loadout: str | Mapping[str, JSON]) -> Text:
         """Pass when a changed loadout does with the same answers what was meant.

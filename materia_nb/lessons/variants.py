@@ -25,18 +25,20 @@ from materia_nb.display.blocks import Block, Shown, Table, Text, lines
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import QuestionRow, QuestionSpec, answer_form, judge_answers
+from materia_nb.lessons.checks import QuestionRow, judge_answers
+from materia_nb.lessons.misreadings import MISREADINGS, RouteAnswer, RouteWalk, ScriptedVerdicts
 from materia_nb.loadout import Graph, build_graph
-from materia_nb.loadout.graph import END, Edge
-from materia_nb.loadout.vocabulary import Result, described
+from materia_nb.loadout.graph import END
 
 _Document: TypeAlias = dict[str, JSON]
 _Verdicts: TypeAlias = dict[str, list[bool]]
 
-_TRIES: Final = 2
+_CHECKS_BEFORE_STEPS: Final = 2
 """Number of wrong checks after which the steps of the cast are shown."""
 _TITLES: Final = ("Ants", "Bees", "Cats", "Dogs", "Eels")
-_MOST_DRAWN: Final = 200
+_EMPTY_SHARE: Final = 0.03
+"""Share of empty lists among the draws; most draws with items are not taken, so that it is larger among exercises."""
+_MAX_DRAWS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,12 @@ class Drawn:
     verdicts: _Verdicts
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """The cast of a variant."""
+class TopicQuestion(NamedTuple):
+    """A question of an exercise, with a function that reads the right answer, and a hint for a wrong one."""
 
-    route: tuple[str, ...]
-    ends: str
-    visits: Mapping[str, int]
-    last: str
-    steps: Table
+    text: str
+    read: Callable[[RouteWalk], JSON]
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +63,20 @@ class Topic:
     """A kind of exercise.
 
     Attributes:
-        about: its subject.
+        title: its subject.
         draw: draws a variant.
-        asks: the questions, each with its words and a function that reads the right answer from the cast.
-        fits: returns True for a variant in which the usual wrong rules give another answer than the right ones.
-        explained: the misreading that a wrong answer shows, by question and answer.
+        questions: its questions by name.
+        misreadings: the misreadings that each variant tells from the rules.
     """
 
-    about: str
+    title: str
     draw: Callable[[Random], Drawn]
-    asks: Mapping[str, tuple[str, Callable[[Played], JSON]]]
-    fits: Callable[[Drawn, Played], bool]
-    explained: Mapping[str, Mapping[str, str]]
+    questions: Mapping[str, TopicQuestion]
+    misreadings: tuple[str, ...]
 
 
 class Exercise(Shown):
     """A loadout, the verdicts of its agents, and questions; the notebook does not contain the answers.
-
-    They are read from a cast of the loadout with these verdicts.
 
     Args:
         topic: one of :data:`TOPICS`.
@@ -94,18 +89,17 @@ class Exercise(Shown):
     def __init__(self, topic: str, seed: str) -> None:
         needs_one_of(str(topic), TOPICS, f"There is no topic {str(topic)[:80]!r}.", "unknown_topic")
         self.topic, self.seed = topic, str(seed).strip()
-        self._kind = TOPICS[topic]
-        self.drawn, self.played = self._draw()
-        self._wrong = 0
+        self._topic = TOPICS[topic]
+        self.drawn = self._draw()
+        self._wrong_checks = 0
 
-    def _draw(self) -> tuple[Drawn, Played]:
+    def _draw(self) -> Drawn:
         chance = Random(f"{self.topic}:{self.seed.casefold()}")  # noqa: S311 - chances, no secrets
-        for _ in range(_MOST_DRAWN):
-            drawn = self._kind.draw(chance)
-            played = _play(drawn)
-            if self._kind.fits(drawn, played):
-                return drawn, played
-        raise AssertionError(f"the template of {self.topic} makes nothing worth asking")
+        for _ in range(_MAX_DRAWS):
+            drawn = self._topic.draw(chance)
+            if _separates(drawn, self._topic):
+                return drawn
+        raise AssertionError(f"no variant of {self.topic} separates its misreadings from the rules")
 
     @cached_property
     def graph(self) -> Graph:
@@ -120,7 +114,7 @@ class Exercise(Shown):
     @property
     def questions(self) -> dict[str, str]:
         """The questions, by the name of the argument of :meth:`check`."""
-        return {name: words for name, (words, _) in self._kind.asks.items()}
+        return {name: question.text for name, question in self._topic.questions.items()}
 
     def check(self, **answers: object) -> Text:
         """Pass if every question has the right answer; see :func:`materia_nb.lessons.check`.
@@ -132,55 +126,47 @@ class Exercise(Shown):
         for name in answers:
             message = f"{name} is not a question of this exercise."
             needs_one_of(name, self.questions, message, "unknown_question")
-        asked: dict[str, QuestionRow] = {
-            name: (answers.get(name, ...), truth) for name, truth in right_answers(self).items()
+        rows: dict[str, QuestionRow] = {
+            name: (answers.get(name, ...), answer) for name, answer in route_answers(self).items()
         }
+        hints = {name: question.hint for name, question in self._topic.questions.items()}
         try:
-            return judge_answers(self.topic, self.seed, self._asks, asked, self.graph)
+            return judge_answers(self.topic, self.seed, hints, rows, self.graph)
         except MateriaError as error:
-            self._wrong += error.kind == "wrong_answer"
-            if error.kind == "wrong_answer" and self._wrong >= _TRIES:
+            self._wrong_checks += error.kind == "wrong_answer"
+            if error.kind == "wrong_answer" and self._wrong_checks >= _CHECKS_BEFORE_STEPS:
                 error.hint = "look at the steps of the cast with steps() on this exercise, or try another seed"
             raise
 
-    @property
-    def _asks(self) -> dict[str, QuestionSpec]:
-        truths = right_answers(self)
-        return {
-            name: QuestionSpec(answer_form(truths[name]), explanations)
-            for name, explanations in self._kind.explained.items()
-        }
-
     def steps(self) -> Table:
-        """Show the steps of the cast, after two wrong checks.
+        """Cast the loadout and show its steps, after two wrong checks.
 
         Raises:
             MateriaError: there were not enough checks yet (``not_yet``).
         """
-        if self._wrong < _TRIES:
+        if self._wrong_checks < _CHECKS_BEFORE_STEPS:
             raise MateriaError(
-                f"The steps are shown after {_TRIES} tries.", hint="check your answers first", kind="not_yet"
+                f"The steps are shown after {_CHECKS_BEFORE_STEPS} tries.",
+                hint="check your answers first",
+                kind="not_yet",
             )
-        return self.played.steps
+        with cast_once(self.document, "an exercise", scripted_agents(self)) as (cast, _):
+            return steps_view(cast.now)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def script_lines(self) -> tuple[str, ...]:
         """The items and the verdicts, in sentences."""
         items = self.drawn.items
         listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
         return (
             *listed,
-            *(f"{who} says: {_words(verdicts)}." for who, verdicts in self.drawn.verdicts.items()),
+            *(f"{materia} says: {_verdicts_text(verdicts)}." for materia, verdicts in self.drawn.verdicts.items()),
         )
 
     @property
     def title(self) -> str:
         """The subject and the learner."""
-        return f"{self._kind.about}, for {self.seed or 'everybody'}"
-
-    @property
-    def _asked(self) -> list[str]:
-        return [f"{name}: {words}" for name, words in self.questions.items()]
+        return f"{self._topic.title}, for {self.seed or 'everybody'}"
 
     @property
     def picture(self) -> GraphPicture:
@@ -188,7 +174,8 @@ class Exercise(Shown):
         return GraphPicture(self.graph)
 
     def _blocks(self) -> list[Block]:
-        return [*lines(self.said), graph_block(self.graph, text=self.picture.text), *lines(self._asked)]
+        questions = [f"{name}: {text}" for name, text in self.questions.items()]
+        return [*lines(self.script_lines), graph_block(self.graph, text=self.picture.text), *lines(questions)]
 
 
 def exercise(topic: str, seed: str = "") -> Exercise:
@@ -200,12 +187,26 @@ def exercise(topic: str, seed: str = "") -> Exercise:
     return Exercise(topic, seed)
 
 
-def right_answers(exercise_: Exercise) -> dict[str, JSON]:
+def route_answers(exercise_: Exercise) -> dict[str, RouteAnswer]:
     """Return the right answers of an exercise, by question."""
-    return {name: truth(exercise_.played) for name, (_, truth) in TOPICS[exercise_.topic].asks.items()}
+    return _route_answers(exercise_.drawn, TOPICS[exercise_.topic])
 
 
-def _words(verdicts: Sequence[bool]) -> str:
+def _route_answers(drawn: Drawn, topic: Topic) -> dict[str, RouteAnswer]:
+    graph = build_graph(drawn.document)
+    verdicts = {id_: drawn.verdicts.get(socket.materia.id, ()) for id_, socket in graph.sockets.items()}
+    script = ScriptedVerdicts(drawn.items or (), verdicts)
+    return {name: RouteAnswer(graph, script, question.read) for name, question in topic.questions.items()}
+
+
+def _separates(drawn: Drawn, topic: Topic) -> bool:
+    """True if each misreading of the topic gives a wrong answer to at least one question."""
+    answers = _route_answers(drawn, topic).values()
+    names = _EMPTY_MISREADINGS if drawn.items == () else topic.misreadings
+    return all(any(answer.by(MISREADINGS[name]) != answer.truth for answer in answers) for name in names)
+
+
+def _verdicts_text(verdicts: Sequence[bool]) -> str:
     return ", then ".join("satisfied" if verdict else "not satisfied" for verdict in verdicts)
 
 
@@ -224,24 +225,16 @@ def cast_once(document: _Document, request: str, answers: Mapping[str, Any]) -> 
         yield cast, str(cast.run())
 
 
-def _play(drawn: Drawn) -> Played:
-    answers: dict[str, Any] = {
-        who: [{"satisfied": verdict, "context": "As said."} for verdict in [*verdicts, *[verdicts[-1]] * 40]]
-        for who, verdicts in drawn.verdicts.items()
-    }
+def scripted_agents(exercise_: Exercise) -> dict[str, Any]:
+    """Return agents that give the verdicts and the items of an exercise; the last verdict repeats."""
+    drawn = exercise_.drawn
+    answers: dict[str, Any] = {socket.materia.id: ["Done."] * 60 for socket in exercise_.graph.sockets.values()}
+    for materia, verdicts in drawn.verdicts.items():
+        repeated = [*verdicts, *[verdicts[-1]] * 40]
+        answers[materia] = [{"satisfied": verdict, "context": "As said."} for verdict in repeated]
     if drawn.items is not None:
-        answers["List"] = {"workItems": [{"title": verdict, "context": "An item."} for verdict in drawn.items]}
-    graph = build_graph(drawn.document)
-    for socket in graph.sockets.values():
-        answers.setdefault(socket.materia.id, ["Done."] * 60)
-    with cast_once(drawn.document, "an exercise", answers) as (cast, ends):
-        return Played(
-            tuple(socket for socket, *_ in cast.route),
-            ends,
-            dict(cast.now.engine.visits),
-            decision.target or END if (decision := cast.steps[-1].decision) is not None else END,
-            steps_view(cast.now),
-        )
+        answers["List"] = {"workItems": [{"title": title, "context": "An item."} for title in drawn.items]}
+    return answers
 
 
 # -- templates ---------------------------------------------------------------------------
@@ -293,11 +286,11 @@ def _rework(chance: Random) -> Drawn:
         "Socket-2": {
             "materia": "Critique",
             "parse": "json",
-            "edges": [_edge("not_satisfied", "Socket-1", chance.randint(1, 3)), _edge("always", "Socket-3")],
+            "edges": [_edge("not_satisfied", "Socket-1", chance.randint(1, 4)), _edge("always", "Socket-3")],
         },
         "Socket-3": {"materia": "Send"},
     }
-    return Drawn(_config(sockets), None, {"Critique": [*[False] * chance.randint(1, 4), True]})
+    return Drawn(_config(sockets), None, {"Critique": [*[False] * chance.randint(1, 5), True]})
 
 
 def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int | None) -> Drawn:
@@ -323,7 +316,7 @@ def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int
         "consumes": {"from": "Socket-1", "output": "workItems"},
         "exits": routes,
     }
-    items = _TITLES[: chance.choice((0, 2, 2, 3, 3, 4))]
+    items = _TITLES[: 0 if chance.random() < _EMPTY_SHARE else chance.choice((2, 3, 4, 5))]
     verdicts = [chance.random() < 0.5 for _ in range(len(items) + 3)]
     return Drawn(_config(sockets, loop), items, {"Check": verdicts} if items else {})
 
@@ -337,90 +330,75 @@ def _exits(chance: Random) -> Drawn:
     return _loop(chance, ["satisfied", chance.choice(("not_satisfied", "always"))], "always", None)
 
 
-def _misread_routes(drawn: Drawn) -> set[tuple[str, ...]]:
-    """Return the routes of a learner for whom the last edge that matches wins, or an always edge whatever is said."""
-    return {_route(drawn, lambda edges: edges[-1]), _route(drawn, lambda edges: max(edges, key=_is_always))}
-
-
-def _is_always(edge: Edge) -> bool:
-    return edge.when == "always"
-
-
-def _route(drawn: Drawn, choose: Callable[[list[Edge]], Edge]) -> tuple[str, ...]:
-    """Return the route if ``choose`` says which of the edges that match is taken."""
-    sockets = build_graph(drawn.document).sockets
-    at, route = "Socket-1", list[str]()
-    while at != END:
-        route.append(at)
-        (satisfied,) = drawn.verdicts.get(sockets[at].materia.id, [None])
-        result = Result.of(satisfied)
-        matching = [edge for edge in sockets[at].edges if described(edge.when).holds(result)]
-        at = choose(matching).to if matching else END
-    return tuple(route)
-
-
-def _misread_visits(drawn: Drawn) -> set[int]:
-    """Return the visits to the loop of a learner for whom the first verdict of a kind leaves it."""
-    verdicts = drawn.verdicts.get("Check", [])
-    return {
-        verdicts.index(verdict) + 1
-        for verdict in (True, False)
-        if verdict in verdicts and drawn.items and len(drawn.items) > 1
-    }
-
-
-_VISITS: Final = ("how often is Socket-2 visited?", lambda played: played.visits.get("Socket-2", 0))
-_ENDS: Final = ("how does it end, 'complete' or 'failed'?", lambda played: played.ends)
-_WHERE: Final = ("which socket is visited last?", lambda played: played.route[-1])
+_VISITS: Final = "how often is Socket-2 visited?"
+_LAST: Final = "which socket is visited last?"
+_ENDS: Final = "how does it end, 'complete' or 'failed'?"
+_EMPTY_MISREADINGS: Final = ("empty-enters", "empty-fails")
 
 TOPICS: Final[Mapping[str, Topic]] = {
     "edges": Topic(
         "Edges",
         _edges,
-        {"route": ("which sockets are visited, in order, as a list?", lambda played: list(played.route))},
-        lambda drawn, played: len(played.route) > 3 and _misread_routes(drawn).isdisjoint({played.route}),
-        {"route": {"*": "At each socket take the first edge that matches its output."}},
+        {
+            "route": TopicQuestion(
+                "which sockets are visited, in order, as a list?",
+                lambda walk: list(walk.route),
+                "At each socket take the first edge that matches its output.",
+            )
+        },
+        ("last-match", "always-wins"),
     ),
     "rework": Topic(
         "Rework",
         _rework,
         {
-            "drafts": ("how often is Socket-1 visited?", lambda played: played.visits["Socket-1"]),
-            "ends": _ENDS,
+            "drafts": TopicQuestion(
+                "how often is Socket-1 visited?",
+                lambda walk: walk.visits["Socket-1"],
+                "Count the first draft, and one for each time the edge back is taken. How often may it be taken?",
+            ),
+            "ends": TopicQuestion(
+                _ENDS, lambda walk: walk.ends, "Does the edge back match more often than it may be taken?"
+            ),
         },
-        lambda drawn, played: True,
-        {
-            "drafts": {"*": "The first draft, and one for each time the edge back is taken: how often may it be?"},
-            "ends": {
-                "complete": "The edge back matched once more than it may be taken. There is no fall-through to the next edge.",
-                "failed": "It never refuses more often than the edge back may be taken.",
-            },
-        },
+        ("one-less",),
     ),
     "loops": Topic(
         "Loops",
         _loops,
-        {"visits": _VISITS, "last": _WHERE, "ends": _ENDS},
-        lambda drawn, played: len(played.route) != 3 and played.visits.get("Socket-2", 0) not in _misread_visits(drawn),
         {
-            "visits": {"*": "Go visit by visit: does the item move on, or is it worked on again?"},
-            "last": {
-                "*": "Exits count only when the list is exhausted; with no item at all, only an exit for always does."
-            },
-            "ends": {"*": "The budget of the edge back counts for each item. Is it ever used up?"},
+            "visits": TopicQuestion(
+                _VISITS,
+                lambda walk: walk.visits["Socket-2"],
+                "Go visit by visit: does the item move on, or is it worked on again?",
+            ),
+            "last": TopicQuestion(
+                _LAST,
+                lambda walk: walk.route[-1],
+                "Exits count only when the list is exhausted. Without items only an exit for always matches.",
+            ),
+            "ends": TopicQuestion(
+                _ENDS, lambda walk: walk.ends, "The edge back counts for each item. Is it ever used up?"
+            ),
         },
+        ("early-exit", "refusal-leaves", "always-advances", "limit-per-cast"),
     ),
     "exits": Topic(
         "Exits",
         _exits,
-        {"visits": _VISITS, "last": _WHERE},
-        lambda drawn, played: len(played.route) != 3,
         {
-            "visits": {"*": "Each item is visited once here, whatever is said of it: look at the advance."},
-            "last": {
-                "*": "The verdict on the last item chooses the exit; with no item, only an exit for always matches."
-            },
+            "visits": TopicQuestion(
+                _VISITS,
+                lambda walk: walk.visits["Socket-2"],
+                "Each item is visited once here, whatever the verdict is: look at the advance.",
+            ),
+            "last": TopicQuestion(
+                _LAST,
+                lambda walk: walk.route[-1],
+                "The verdict on the last item chooses the exit. Without items only an exit for always matches.",
+            ),
         },
+        ("early-exit", "satisfied-advances"),
     ),
 }
 """The kinds of exercises by name."""

@@ -1,0 +1,293 @@
+"""Common misreadings of the routing rules, each as a rule set that differs from the rules in one point.
+
+:func:`walk` follows a loadout by a rule set. With :data:`CORRECT_RULES` it goes where a cast goes; with a misreading it goes where
+a learner who holds it expects the cast to go. So a wrong answer is named by the misreading that gives the same answer.
+The walk knows agents with verdicts and loops over the items of one generator, which is what lessons ask about.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from materia_nb.cast import Cast
+from materia_nb.engine.items import item_label
+from materia_nb.insight.why import STOP
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import Graph
+from materia_nb.loadout.graph import END, Edge, ExitRoute, Socket
+from materia_nb.loadout.vocabulary import Result, described
+
+_MAX_STEPS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The routing rules; each default is the rule, and a misreading replaces one of them.
+
+    Attributes:
+        belief: what would be so by the misreading, after "if".
+        edge_order: the order in which edges that match are tried.
+        unmatched: where a socket leads if none of its edges matches.
+        counts_per_cast: True if ``maxTraversals`` counts over the whole cast, not for each item.
+        slack: added to each ``maxTraversals``.
+        used_up: where an edge leads that matches and is used up; "next" is the next edge that matches.
+        early_exit: when an exit is taken although items are left: never, if it matches, if no edge matches, or after a
+            refusal.
+        edges_first: True if the edges are tried before the exits when the list is exhausted.
+        advance: the verdict that moves the cursor, if not the one of the socket.
+        empty: what happens at a loop without items: its exit for always, the first exit, one round, or a failure.
+        exit_by: what chooses the exit: the last verdict, nothing (the first exit), or a refusal of any item.
+    """
+
+    belief: str = ""
+    edge_order: Literal["first", "last", "always"] = "first"
+    unmatched: str = END
+    counts_per_cast: bool = False
+    slack: int = 0
+    used_up: str = STOP
+    early_exit: Literal["never", "match", "no edge", "refusal"] = "never"
+    edges_first: bool = False
+    advance: Literal["", "always", "satisfied"] = ""
+    empty: Literal["always exit", "first exit", "enter", "fail"] = "always exit"
+    exit_by: Literal["verdict", "first", "any refusal"] = "verdict"
+
+
+CORRECT_RULES: Final = RuleSet()
+MISREADINGS: Final[Mapping[str, RuleSet]] = {
+    "last-match": RuleSet("the last edge that matches were taken", edge_order="last"),
+    "always-wins": RuleSet("an always edge were taken before all others", edge_order="always"),
+    "unmatched-fails": RuleSet("the cast failed where no edge matches", unmatched=STOP),
+    "limit-per-cast": RuleSet("maxTraversals counted for the whole cast, not for each item", counts_per_cast=True),
+    "one-less": RuleSet("an edge could be taken once less than maxTraversals says", slack=-1),
+    "one-more": RuleSet("an edge could be taken once more than maxTraversals says", slack=1),
+    "falls-through": RuleSet("a used-up edge handed on to the next edge", used_up="next"),
+    "used-up-ends": RuleSet("a used-up edge ended the cast as complete", used_up=END),
+    "early-exit": RuleSet("an exit that matches were taken while items are left", early_exit="match"),
+    "exit-is-an-edge": RuleSet("an exit were one more edge, after the others", early_exit="no edge"),
+    "refusal-leaves": RuleSet("a refused item left the loop", early_exit="refusal"),
+    "edges-first": RuleSet("edges counted before exits when the list is exhausted", edges_first=True),
+    "satisfied-advances": RuleSet("only a satisfied verdict moved on to the next item", advance="satisfied"),
+    "always-advances": RuleSet("every verdict moved on to the next item", advance="always"),
+    "empty-enters": RuleSet("a loop without items were run once", empty="enter"),
+    "empty-first-exit": RuleSet("a loop without items took its first exit", empty="first exit"),
+    "empty-fails": RuleSet("a loop without items failed the cast", empty="fail"),
+    "first-exit": RuleSet("the first exit were taken whatever the last verdict is", exit_by="first"),
+    "any-refusal": RuleSet("a refusal of any item chose the exit, not the last verdict", exit_by="any refusal"),
+}
+"""The misreadings by name."""
+
+
+class ScriptedVerdicts(NamedTuple):
+    """The titles of the work items, and the verdicts of each socket, visit by visit; the last one repeats."""
+
+    items: Sequence[str]
+    verdicts: Mapping[str, Sequence[bool | None]]
+
+    @classmethod
+    def of(cls, cast: Cast) -> ScriptedVerdicts:
+        """Return the items and the verdicts of a cast that ran."""
+        verdicts: dict[str, list[bool | None]] = {}
+        for step in cast.steps:
+            verdicts.setdefault(step.socket, []).append(step.decision and step.decision.satisfied)
+        return cls([item_label(item, "") for item in cast.now.work_items], verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteWalk:
+    """The course of a cast by a rule set.
+
+    Attributes:
+        steps: the socket of each visit with the title of its item, None outside a loop.
+        target: where the last visit leads: ``end`` or ``stop``.
+    """
+
+    steps: tuple[tuple[str, str | None], ...]
+    target: str
+
+    @property
+    def route(self) -> tuple[str, ...]:
+        """The sockets visited."""
+        return tuple(socket for socket, _ in self.steps)
+
+    @property
+    def visits(self) -> Counter[str]:
+        """The number of visits by socket."""
+        return Counter(self.route)
+
+    @property
+    def ends(self) -> str:
+        """``complete`` or ``failed``."""
+        return "complete" if self.target == END else "failed"
+
+
+def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
+    """Follow a loadout by a rule set; a walk of more than 200 visits is taken as failed."""
+    return _Walker(graph, script, rules).run()
+
+
+@dataclass
+class _Walker:
+    graph: Graph
+    script: ScriptedVerdicts
+    rules: RuleSet
+    cursor: int = 0
+    is_refused: bool = False
+    route: list[str] = field(default_factory=list)
+    items: list[str | None] = field(default_factory=list)
+    used: Counter[tuple[str, int, int | None]] = field(default_factory=Counter)
+
+    def run(self) -> RouteWalk:
+        target = self.graph.entry
+        while target in self.graph.sockets and len(self.route) < _MAX_STEPS:
+            socket = self.graph.sockets[target]
+            is_left = socket.iterator is not None and self.cursor >= len(self.script.items)
+            if is_left and not (self.rules.empty == "enter" and not self.script.items and target not in self.route):
+                target = self._empty_exit(socket)
+            else:
+                target = self._visit(socket)
+        return RouteWalk(tuple(zip(self.route, self.items, strict=True)), END if target == END else STOP)
+
+    def _visit(self, socket: Socket) -> str:
+        item = self.cursor if socket.iterator is not None else None
+        self.route.append(socket.id)
+        self.items.append(self.script.items[item] if item is not None and item < len(self.script.items) else None)
+        verdict = self._verdict(socket)
+        self.is_refused |= verdict is False
+        if socket.is_generator:
+            self.cursor = 0
+        is_exhausted = self._advance(socket, verdict)
+        exit_target = self._exit(socket, verdict, is_exhausted=is_exhausted)
+        if exit_target and not (is_exhausted and self.rules.edges_first):
+            return exit_target
+        return self._edge_target(socket, verdict, item) or exit_target or self._late_exit(socket, verdict)
+
+    def _verdict(self, socket: Socket) -> bool | None:
+        verdicts = self.script.verdicts.get(socket.id, ())
+        return verdicts[min(self.route.count(socket.id), len(verdicts)) - 1] if verdicts else None
+
+    def _advance(self, socket: Socket, verdict: bool | None) -> bool:
+        """Move the cursor if the advance of the socket holds; return True if the list is exhausted."""
+        if socket.advance is None or not _holds(self.rules.advance or socket.advance.when, verdict):
+            return False
+        self.cursor += 1
+        return self.cursor >= len(self.script.items)
+
+    def _exits(self, socket: Socket) -> list[ExitRoute]:
+        return [route for loop in socket.loops for route in self.graph.loops[loop].routes]
+
+    def _exit(self, socket: Socket, verdict: bool | None, *, is_exhausted: bool) -> str:
+        """Return the target of the exit that is taken before the edges; empty if none is."""
+        exits = self._exits(socket)
+        if is_exhausted:
+            if self.rules.exit_by == "first" and exits:
+                return exits[0].target
+            decisive = not self.is_refused if self.rules.exit_by == "any refusal" else verdict
+            return _matching_exit(exits, socket, decisive) or END
+        if self.rules.early_exit == "match":
+            return _matching_exit(exits, socket, verdict)
+        if self.rules.early_exit == "refusal" and verdict is False and exits:
+            return exits[-1].target
+        return ""
+
+    def _late_exit(self, socket: Socket, verdict: bool | None) -> str:
+        """Return where a socket leads if no edge matches."""
+        early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
+        return early or (self.rules.unmatched if socket.edges else END)
+
+    def _empty_exit(self, socket: Socket) -> str:
+        exits = self._exits(socket)
+        if self.rules.empty == "fail":
+            return STOP
+        if self.rules.empty == "first exit" and exits:
+            return exits[0].target
+        always = [route for route in exits if route.condition == "always"]
+        return next(
+            (route.target for route in always if route.source == socket.id), always[0].target if always else END
+        )
+
+    def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
+        """Return the target of the first edge that matches and may be taken; empty if there is none."""
+        for edge in self._ordered([edge for edge in socket.edges if _holds(edge.when, verdict)]):
+            key = socket.id, edge.place, None if self.rules.counts_per_cast else item
+            if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
+                self.used[key] += 1
+                return edge.to
+            if self.rules.used_up != "next":
+                return self.rules.used_up
+        return ""
+
+    def _ordered(self, edges: list[Edge]) -> list[Edge]:
+        if self.rules.edge_order == "last":
+            return edges[::-1]
+        if self.rules.edge_order == "always":
+            return sorted(edges, key=lambda edge: edge.when != "always")
+        return edges
+
+
+def _holds(condition: str, verdict: bool | None) -> bool:
+    return described(condition).holds(Result.of(verdict))
+
+
+def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:
+    """Return the target of the exit from a socket that matches, one for a verdict before one for always."""
+    matching = [route for route in exits if route.source == socket.id and _holds(route.condition, verdict)]
+    return next((route.target for route in sorted(matching, key=lambda route: route.condition == "always")), "")
+
+
+class RouteAnswer(NamedTuple):
+    """A right answer that follows from a route: read from the walk by the rules, and by each misreading."""
+
+    graph: Graph
+    script: ScriptedVerdicts
+    read: Callable[[RouteWalk], JSON]
+
+    @property
+    def truth(self) -> JSON:
+        """The right answer."""
+        return self.read(walk(self.graph, self.script))
+
+    def by(self, rules: RuleSet) -> JSON:
+        """Return the answer of a learner who holds a misreading."""
+        return self.read(walk(self.graph, self.script, rules))
+
+    def parting_step(self, rules: RuleSet) -> int:
+        """Return the number of the last step that a misreading and the rules have in common."""
+        right, wrong = walk(self.graph, self.script), walk(self.graph, self.script, rules)
+        pairs = zip((*right.route, right.target), (*wrong.route, wrong.target), strict=False)
+        return next((number for number, (left, other) in enumerate(pairs) if left != other), len(right.route))
+
+
+def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
+    """Return the right answer to a question about the route of a cast that ran.
+
+    Args:
+        cast: the cast; its loadout has at most one generator.
+        read: reads the answer: ``lambda walk: walk.visits["Socket-2"]``.
+    """
+    return RouteAnswer(cast.graph, ScriptedVerdicts.of(cast), read)
+
+
+def named_misreading(
+    answers: Sequence[tuple[object, RouteAnswer]], is_same: Callable[[object, JSON], bool]
+) -> Iterator[str]:
+    """Yield the misreading that gives most of a learner's answers, if it gives one that is wrong, in sentences.
+
+    Args:
+        answers: the learner's answers, each with the right one.
+        is_same: compares an answer with one of a walk.
+    """
+
+    def fits(rules: RuleSet) -> int:
+        return sum(is_same(answer, right.by(rules)) for answer, right in answers)
+
+    wrong = [(answer, right) for answer, right in answers if not is_same(answer, right.truth)]
+    candidates = [
+        rules for rules in MISREADINGS.values() if any(is_same(answer, right.by(rules)) for answer, right in wrong)
+    ]
+    if candidates:
+        rules = max(candidates, key=fits)
+        step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).parting_step(rules)
+        yield f"It would be right if {rules.belief}. Look at step {step}, where the rules lead elsewhere."
