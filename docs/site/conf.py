@@ -102,6 +102,9 @@ BY_TASK: Final = {
 """The guides by what a reader wants to do, those first that are read first. Those that are not there are skipped,
 and others of docs/ follow under Reference."""
 
+PROJECT_PAGES: Final = ("architecture", "decisions")
+"""Pages for those who change the code."""
+
 CONTENTS: Final = """
 
 ```{{toctree}}
@@ -128,13 +131,19 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the table of contents below the README."""
     if page != root_doc:
         return
-    there = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    there = {path.stem for path in (ROOT / "docs").glob("*.md")}.difference(PROJECT_PAGES)
     placed = {task: [name for name in names if name in there] for task, names in BY_TASK.items()}
     placed["Reference"] += sorted(there.difference(*placed.values()))
     parts = {task: [f"docs/{name}" for name in names] for task, names in placed.items()}
     parts["Reference"].append("docs/api/index")
-    parts["Decisions"] = [f"docs/decisions/{path.stem}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))]
-    parts["Project"] = ["CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG", "RELEASE_NOTES"]
+    parts["Project"] = [
+        *(f"docs/{name}" for name in PROJECT_PAGES),
+        "CONTRIBUTING",
+        "CODE_OF_CONDUCT",
+        "SECURITY",
+        "CHANGELOG",
+        "RELEASE_NOTES",
+    ]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
 

@@ -100,13 +100,10 @@ def test_the_contents_go_by_task_and_lead_to_every_guide(site):
     front = (site / "README.html").read_text()
     captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
     contents = dict(zip(captions[::2], captions[1::2], strict=True))
-    assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Decisions", "Project"]
+    assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Project"]
     placed = [re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', one) for one in contents.values()]
     assert min(map(len, placed)) > 1
-    guides = {
-        path.relative_to(ROOT).with_suffix(".html").as_posix()
-        for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md")]
-    }
+    guides = {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in ROOT.glob("docs/*.md")}
     pages = {f"{path.stem}.html" for path in ROOT.glob("*.md")} - {"README.html"}
     assert {*guides, *pages, "docs/api/index.html"} == set(chain(*placed))
     assert len(list(chain(*placed))) == len(set(chain(*placed)))
