@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
@@ -16,29 +17,45 @@ if TYPE_CHECKING:
     from materia_nb.quests import QuestBoard
     from materia_nb.store.design_autosave import Quest
 
-_MAX_LABEL_CHARS = 60
+_MAX_LABEL_CHARS: Final = 60
+_STILL_S: Final = 0.6
+"""Time after a click or a change of the quest in which its buttons ignore clicks, in seconds; as in the panel of a cast."""
 
 
-class _Buttons:
+class _ButtonRow:
     """A row of buttons that act on a quest as it was shown when they were made.
 
-    When the quest changes, new buttons replace them. The earlier ones stay alive until the next change, so that a late
-    click, as the second one of a double click, is refused as ``outdated`` instead of acting on another quest.
+    When the quest changes, new buttons replace them. The earlier ones stay alive until the next change, so that a late click
+    is refused as ``outdated`` instead of acting on another quest. A second click of a double click is ignored, whether it
+    reaches the same button or the one that took its place.
     """
 
     def __init__(self, make: Callable[[Quest | None], list[ui.Button]]) -> None:
         self.view = row()
         self._make = make
         self._earlier: tuple[ui.Button, ...] = ()
-        self._shown: object = ...
+        self._subject: object = ...
+        self._inert_until = 0.0
+
+    def button(self, label: str, tooltip: str, act: Callable[[Any], None], *, style: str = "") -> ui.Button:
+        """Return a button whose clicks count if the row has stood still."""
+
+        def click(event: Any) -> None:
+            if monotonic() >= self._inert_until:
+                act(event)
+                self._inert_until = monotonic() + _STILL_S
+
+        return button(label, tooltip, click, style=style)
 
     def show(self, quest: Quest | None) -> None:
-        """Make new buttons if the quest is another one, or has changed."""
-        shown = None if quest is None else (quest.id, quest.status, quest.cast)
-        if shown != self._shown:
+        """Replace the buttons if they were made for another quest, or for another status of it."""
+        subject = None if quest is None else (quest.id, quest.status, quest.cast)
+        if subject != self._subject:
             self.close_earlier()
-            self._shown, self._earlier = shown, self.view.children
-            self.view.children = self._make(quest)
+            self._earlier, self.view.children = self.view.children, self._make(quest)
+            if self._subject is not ...:
+                self._inert_until = monotonic() + _STILL_S
+            self._subject = subject
 
     def close_earlier(self) -> None:
         for earlier in self._earlier:
@@ -66,12 +83,11 @@ class QuestPanel(Panel):
         self.request.observe(self.guarded(lambda _: self.refresh()), names="value")
         names = [("the chosen loadout", None), *((part(name), name) for name in board.loadouts)]
         self.loadout = ui.Dropdown(options=names, layout=ui.Layout(width="200px"))
-        self.add_button = button("Add", "add the request at the end of the board", self.guarded(self._add))
-        self.stop_button = button(
-            "Stop", "stop within the current step if possible, else after it", self.guarded(self._stop)
-        )
-        self._quest_buttons = _Buttons(self._make_quest_buttons)
-        self._run_buttons = _Buttons(self._make_run_buttons)
+        self.add_button = button("Add", "Add the request at the end of the board", self.guarded(self._add))
+        stop = self.guarded(lambda _: board.stop())
+        self.stop_button = button("Stop", "Stop within the current step if possible, else after it", stop)
+        self._quest_buttons = _ButtonRow(self._make_quest_buttons)
+        self._run_buttons = _ButtonRow(self._make_run_buttons)
         self.put(
             self._table,
             self.quest,
@@ -88,7 +104,7 @@ class QuestPanel(Panel):
 
     def _make_quest_buttons(self, quest: Quest | None) -> list[ui.Button]:
         """Return the buttons for the chosen quest as it is shown."""
-        board = self.board
+        board, make = self.board, self._quest_buttons.button
 
         def acting(act: Callable[[Quest], object]) -> Callable[[Any], None]:
             def run(_: Any) -> None:
@@ -98,17 +114,18 @@ class QuestPanel(Panel):
 
             return self.guarded(run)
 
-        self.up_button = button("Up", "run the quest earlier", acting(lambda quest: board.move(quest, "up")))
-        self.down_button = button("Down", "run the quest later", acting(lambda quest: board.move(quest, "down")))
-        self.top_button = button("Top", "run the quest first", acting(lambda quest: board.move(quest, "top")))
-        self.requeue_button = button("Requeue", "cast the quest again at its turn", acting(board.requeue))
-        self.remove_button = button(
-            "Remove", "remove the quest from the board; its cast stays", acting(board.remove), style="danger"
+        self.up_button = make("Up", "Run the quest earlier", acting(lambda quest: board.move(quest, "up")))
+        self.down_button = make("Down", "Run the quest later", acting(lambda quest: board.move(quest, "down")))
+        self.top_button = make("Top", "Run the quest first", acting(lambda quest: board.move(quest, "top")))
+        self.requeue_button = make("Requeue", "Cast the quest again at its turn", acting(board.requeue))
+        self.remove_button = make(
+            "Remove", "Remove the quest from the board; its cast stays", acting(board.remove), style="danger"
         )
         return [self.up_button, self.down_button, self.top_button, self.requeue_button, self.remove_button]
 
     def _make_run_buttons(self, first: Quest | None) -> list[ui.Button]:
         """Return the buttons that run the board, starting with the quest that is shown as the next one."""
+        make = self._run_buttons.button
 
         def running(count: int | None) -> Callable[[Any], None]:
             def start(_: Any) -> None:
@@ -117,9 +134,9 @@ class QuestPanel(Panel):
 
             return self.guarded(start)
 
-        self.next_button = button("Run next", "continue the waiting quest, or cast the next one", running(1))
-        self.all_button = button(
-            "Run all", "cast one after another until a person must act", running(None), style="primary"
+        self.next_button = make("Run next", "Continue the waiting quest, or cast the next one", running(1))
+        self.all_button = make(
+            "Run all", "Cast one quest after another until a person must act", running(None), style="primary"
         )
         return [self.next_button, self.all_button]
 
@@ -128,12 +145,10 @@ class QuestPanel(Panel):
         return repr(quests_view(self.board.quests)), None
 
     def _add(self, _: Any) -> None:
-        self.board.add(self.request.value, loadout=self.loadout.value)
-        self.request.value = ""
-        self.refresh()
-
-    def _stop(self, _: Any) -> None:
-        self.board.stop()
+        if self.request.value.strip():  # the second click of a double click finds it empty
+            self.board.add(self.request.value, loadout=self.loadout.value)
+            self.request.value = ""
+            self.refresh()
 
     # -- drawing ------------------------------------------------------------------------
 

@@ -37,9 +37,36 @@ def panel(wb):
     made.close()
 
 
-def told(panel):
-    """What the panel shows a person as HTML."""
-    return "\n".join(one.value for one in widgets_in(panel.view) if isinstance(one, HTML))
+class Clock:
+    """The time that the panel reads."""
+
+    def __init__(self):
+        self.seconds = 1000.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("materia_nb.quests.panel.monotonic", clock)
+    return clock
+
+
+@pytest.fixture
+def press(clock):
+    """Click a button after having read it, or so many milliseconds after the click before."""
+
+    def press(button, after_ms=5000):
+        clock.seconds += after_ms / 1000
+        button.click()
+
+    return press
+
+
+def shown_html(panel):
+    return "\n".join(widget.value for widget in widgets_in(panel.view) if isinstance(widget, HTML))
 
 
 def order(panel):
@@ -55,75 +82,134 @@ def ran(panel):
     panel.refresh()
 
 
-def test_quests_are_put_in_order_by_buttons(panel):
+def test_quests_are_put_in_order_by_buttons(panel, press):
     assert panel.quest.value == "Q-1"
     assert panel.up_button.disabled
-    panel.down_button.click()
+    press(panel.down_button)
     assert order(panel) == ["two", "one", "three"]
     assert panel.quest.value == "Q-1", "the quest stays chosen where it went"
     panel.quest.value = "Q-3"
     assert panel.down_button.disabled
-    panel.top_button.click()
+    press(panel.top_button)
     panel.quest.value = "Q-1"
-    panel.up_button.click()
+    press(panel.up_button)
     assert order(panel) == ["three", "one", "two"]
-    places = [told(panel).index(word) for word in ("three", "one", "two")]
+    places = [shown_html(panel).index(word) for word in ("three", "one", "two")]
     assert places == sorted(places)
-    panel.remove_button.click()
+    press(panel.remove_button)
     assert order(panel) == ["three", "two"]
     assert panel.quest.value is None, "the second click of a double click must not remove another quest"
 
 
-def test_a_late_click_on_a_button_of_another_quest_is_refused(panel):
+def test_a_late_click_on_a_button_of_another_quest_is_refused(panel, press):
     late = panel.remove_button
     panel.quest.value = "Q-2"
-    late.click()
+    press(late)
     assert order(panel) == ["two", "three"], "the button still names the quest that it was shown for"
-    late.click()
+    press(late)
     assert order(panel) == ["two", "three"]
     assert "has changed since this was shown" in panel.notice.value
 
 
-def test_a_run_that_was_shown_for_another_next_quest_is_refused(panel):
+DOUBLE_CLICKS = [80, 200, 350, 500]
+"""Milliseconds between the two clicks."""
+
+
+@pytest.mark.parametrize("after_ms", DOUBLE_CLICKS)
+@pytest.mark.parametrize("name", ["up", "down", "top", "requeue", "remove"])
+def test_a_double_click_on_a_quest_button_acts_once(panel, press, wb, name, after_ms):
+    board = panel.board
+    board.add("four")
+    board.add("five")
+    board.run(1)
+    panel.quest.value = "Q-3" if name != "requeue" else "Q-1"
+    panel.refresh()
+    press(getattr(panel, f"{name}_button"))
+    order_after_one, statuses_after_one = order(panel), statuses(panel)
+    press(getattr(panel, f"{name}_button"), after_ms)
+    assert (order(panel), statuses(panel)) == (order_after_one, statuses_after_one)
+    assert panel.notice.value == ""
+
+
+@pytest.mark.parametrize("after_ms", DOUBLE_CLICKS)
+def test_the_second_click_does_not_run_the_quest_that_took_the_place_of_the_first(panel, press, after_ms):
+    press(panel.next_button)
+    ran(panel)
+    press(panel.next_button, after_ms)
+    ran(panel)
+    assert statuses(panel) == ["done", "pending", "pending"]
+    press(panel.next_button)
+    ran(panel)
+    assert statuses(panel) == ["done", "done", "pending"]
+
+
+@pytest.mark.parametrize("after_ms", DOUBLE_CLICKS)
+def test_a_click_on_buttons_that_have_just_changed_does_nothing(panel, press, after_ms):
+    panel.quest.value = "Q-2"
+    press(panel.remove_button, after_ms)
+    panel.board.move("Q-3", "top")
+    panel.refresh()
+    press(panel.all_button, after_ms)
+    ran(panel)
+    assert statuses(panel) == ["pending"] * 3
+
+
+def test_an_error_of_the_first_click_stays_when_the_second_is_ignored(panel, press):
+    press(panel.up_button)
+    panel.board.path.write_text("{")
+    press(panel.down_button)
+    press(panel.down_button, 200)
+    assert "not a quest board" in panel.notice.value
+
+
+def test_a_double_click_adds_one_quest(panel, press):
+    panel.request.value = "four"
+    press(panel.add_button)
+    press(panel.add_button, 200)
+    assert order(panel) == ["one", "two", "three", "four"]
+    assert panel.notice.value == ""
+
+
+def test_a_run_that_was_shown_for_another_next_quest_is_refused(panel, press):
     late = panel.next_button
     panel.board.move("Q-3", "top")
     panel.refresh()
-    late.click()
+    press(late)
     ran(panel)
     assert statuses(panel) == ["pending"] * 3
     assert "has changed since this was shown" in panel.notice.value
-    panel.next_button.click()
+    press(panel.next_button)
     ran(panel)
     assert statuses(panel) == ["done", "pending", "pending"]
     assert order(panel)[0] == "three"
 
 
-def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb):
-    panel.next_button.click()
+def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb, press):
+    press(panel.next_button)
     ran(panel)
     panel.quest.value = "Q-1"
     late = panel.requeue_button
     wb.quests.requeue("Q-1")
     wb.quests.run(1)
     cast = wb.quests.find("Q-1").cast
-    late.click()
+    press(late)
     assert wb.quests.find("Q-1").cast == cast, "its new cast is kept"
     assert "has changed since this was shown" in panel.notice.value
 
 
-def test_adding(panel):
+def test_adding(panel, press):
     assert panel.add_button.disabled
     panel.request.value = "four"
     panel.loadout.value = "Hello-Utility"
     assert not panel.add_button.disabled
-    panel.add_button.click()
+    press(panel.add_button)
     assert order(panel)[-1] == "four"
     assert panel.board.quests[-1].loadout == "Hello-Utility"
     assert panel.request.value == ""
-    assert "four" in told(panel)
+    assert "four" in shown_html(panel)
 
 
-def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb):
+def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -132,47 +218,47 @@ def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb):
         return "ok"
 
     wb.agent("Answer", slow)
-    panel.next_button.click()
+    press(panel.next_button)
     assert begun.wait(30)
     panel.refresh()
     assert panel.all_button.disabled
     assert panel.remove_button.disabled
     assert not panel.stop_button.disabled
-    assert "running" in told(panel)
+    assert "running" in shown_html(panel)
     with pytest.raises(MateriaError, match="A step is running"):
         runs_of(panel.board).start(panel.board.run)
     panel.request.value = "meanwhile"
-    panel.add_button.click()
+    press(panel.add_button)
     assert order(panel)[-1] == "meanwhile"
     go_on.set()
     ran(panel)
     assert statuses(panel) == ["done", "pending", "pending", "pending"]
-    panel.all_button.click()
+    press(panel.all_button)
     ran(panel)
     assert statuses(panel) == ["done"] * 4
     assert panel.all_button.disabled
-    assert "No quest is left" in told(panel)
+    assert "No quest is left" in shown_html(panel)
     panel.quest.value = "Q-1"
-    panel.requeue_button.click()
+    press(panel.requeue_button)
     assert statuses(panel)[0] == "pending"
     assert not panel.all_button.disabled
 
 
-def test_a_person_is_waited_for_and_the_cast_is_the_current_one(panel, wb):
+def test_a_person_is_waited_for_and_the_cast_is_the_current_one(panel, wb, press):
     wb.agent("Answer", "person")
-    panel.all_button.click()
+    press(panel.all_button)
     ran(panel)
-    assert "A person must act" in told(panel)
+    assert "A person must act" in shown_html(panel)
     assert statuses(panel) == ["waiting", "pending", "pending"]
     assert wb.current.id == panel.board.quests[0].cast
     wb.current.reply("here")
     wb.agent("Answer", lambda: "ok")
-    panel.all_button.click()
+    press(panel.all_button)
     ran(panel)
     assert statuses(panel) == ["done"] * 3
 
 
-def test_stop(panel, wb):
+def test_stop(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -181,47 +267,47 @@ def test_stop(panel, wb):
         return "ok"
 
     wb.agent("Answer", slow)
-    panel.all_button.click()
+    press(panel.all_button)
     assert begun.wait(30)
     panel.refresh()
-    panel.stop_button.click()
+    press(panel.stop_button)
     go_on.set()
     ran(panel)
     assert statuses(panel) == ["waiting", "pending", "pending"]
-    assert "Stopped" in told(panel)
+    assert "Stopped" in shown_html(panel)
 
 
-def test_what_fails_is_told_in_the_panel(panel):
+def test_what_fails_is_told_in_the_panel(panel, press):
     panel.board.path.write_text("{")
     panel.refresh()
     assert "not a quest board" in panel.notice.value
     panel.request.value = "x"
-    panel.add_button.click()
+    press(panel.add_button)
     assert panel.board.path.read_text() == "{"
     panel.board.path.unlink()
-    panel.all_button.click()
+    press(panel.all_button)
     ran(panel)
-    assert "No quests yet" in told(panel)
+    assert "No quests yet" in shown_html(panel)
 
 
-def test_an_error_of_a_run_is_told(panel, wb):
+def test_an_error_of_a_run_is_told(panel, wb, press):
     wb.loadouts.define("Bad", {"entry": "X", "sockets": {}})
     wb.use("Bad")
-    panel.all_button.click()
+    press(panel.all_button)
     ran(panel)
     assert "Bad" in panel.notice.value
     assert statuses(panel) == ["pending"] * 3
 
 
-def test_hostile_text_is_escaped(panel, wb):
+def test_hostile_text_is_escaped(panel, wb, press):
     wb.agent("Answer", lambda: 1 / len(HOSTILE * 0))
     wb.quests.add(HOSTILE)
     wb.quests.move(4, "top")
-    panel.all_button.click()
+    press(panel.all_button)
     ran(panel)
     panel.fail(ValueError(HOSTILE))
-    assert "&lt;img" in told(panel)
-    assert "<img" not in told(panel)
+    assert "&lt;img" in shown_html(panel)
+    assert "<img" not in shown_html(panel)
 
 
 def test_nothing_is_left_behind_when_it_is_closed(wb):
