@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
-from materia_nb.agents.interface import Agent, TellsReadiness, name_of
+from materia_nb.agents.interface import Agent, name_of, readiness_problem
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import MoreTools, choose_tools
 from materia_nb.agents.tools.more_tools import is_known
@@ -225,7 +225,7 @@ def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
 def _agent(socket: Socket, agent: Agent, project: Path, tools: MoreTools) -> Finding:
     materia = socket.materia
     name, details = f"{socket.id} ({materia.label})", f"answered by {name_of(agent)}"
-    problem = agent.not_ready(materia.model, project) if isinstance(agent, TellsReadiness) else None
+    problem = readiness_problem(agent, materia.model, project)
     if problem is not None:
         return Finding("agents", name, "missing", f"{details}: {problem.what}", problem.hint or "")
     if isinstance(agent, PersonAgent) and materia.model is not None:

@@ -15,16 +15,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.agents.interface import (
-    TIMEOUT_S,
-    UNENDED_THINKING,
-    AgentError,
-    Reply,
-    Spent,
-    Turn,
-    Usage,
-    split_thinking,
-)
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Spent, Turn, Usage
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
 from materia_nb.file_io import read_package_toml, replace_file
@@ -104,14 +95,13 @@ class JsonOutput:
             return ProgramAnswer("", unread=f"What it printed is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
         text = _text(answers[-1]) if answers else ""
-        failures = [failure for failure in self._all(self.error, value) if failure]
-        paths = {name: self.usage.get(name, ()) for name in _TOKEN_KINDS}
-        sums = {name: _sum(self._all(each, value)) for name, each in paths.items()}
+        failures = [failure for failure in _all_matches(self.error, value) if failure]
+        sums = {name: _sum(_all_matches(self.usage.get(name, ()), value)) for name in _TOKEN_KINDS}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
-        cost = _sum(self._all(self.cost, value))
+        cost = _sum(_all_matches(self.cost, value))
         known = any(count is not None for count in (cost, *tokens.values()))
-        sessions = [session for session in self._all(self.session, value) if isinstance(session, str)]
-        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(iter(sessions), ""))
+        sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
+        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""))
         if failures:
             message = text or "it reports an error" if failures[-1] is True else _text(failures[-1])
             return answer._replace(error=message)
@@ -126,9 +116,6 @@ class JsonOutput:
             return value
         return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
-    def _all(self, paths: Paths, value: JSON) -> list[JSON]:
-        return [match for path in _as_tuple(paths) for match in _matches(path, value)]
-
 
 def _as_tuple(paths: Paths) -> tuple[str, ...]:
     return (paths,) if isinstance(paths, str) else tuple(paths)
@@ -138,6 +125,10 @@ def _matches(path: str, value: JSON) -> list[JSON]:
     from jsonpath_ng.ext import parse
 
     return [match.value for match in parse(path).find(value) if match.value is not None]
+
+
+def _all_matches(paths: Paths, value: JSON) -> list[JSON]:
+    return [match for path in _as_tuple(paths) for match in _matches(path, value)]
 
 
 def _text(value: JSON) -> str:
@@ -181,12 +172,8 @@ def _count(text: str) -> int:
 _MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
 
-_LONGER_TIMEOUT: Final = "give the agent a longer timeout_s"
-
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """What a program may name its session; the name is an argument later, and must not be read as an option."""
-
-_HEADINGS: Final = {"user": "## User", "assistant": "## Assistant"}
 
 
 class CommandAgent:
@@ -244,9 +231,16 @@ class CommandAgent:
         return self.argv
 
     @contextmanager
-    def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the command for a turn."""
-        yield self.command(turn)
+    def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
+        """Yield the command for a turn; the file with its schema exists until the program has ended."""
+        argv = self.command(turn)
+        if _SCHEMA_FILE not in argv:
+            yield argv
+            return
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "schema.json"
+            replace_file(path, compact(thawed(turn.schema)).encode())
+            yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
 
     def answer(self, turn: Turn) -> Reply:
         """Run the program on the prompt, or on the conversation of this visit when there was one.
@@ -257,7 +251,7 @@ class CommandAgent:
             KeyboardInterrupt: interrupted; the program has ended.
         """
         request = turn.prompt if self.goes_on_in(turn) else whole_request(turn)
-        with self.called(turn) as argv:
+        with self._complete_command(turn) as argv:
             result = run_process(
                 argv,
                 stdin=request.encode(errors="replace"),
@@ -268,21 +262,8 @@ class CommandAgent:
             )
         stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
         answer = self._read(turn, result, stdout)
-        split = split_thinking(answer.text)
-        meta: dict[str, JSON] = {
-            "program": _program(argv),
-            "arguments": len(argv) - 1,
-            "seconds": round(result.seconds, 6),
-        }
-        if answer.session:
-            meta["session"] = answer.session
-        return Reply(
-            split.text,
-            answer.usage,
-            meta=meta,
-            thinking=split.thinking,
-            cut="" if split.ended else UNENDED_THINKING,
-        )
+        meta = {"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)}
+        return Reply(answer.text, answer.usage, meta=meta | ({"session": answer.session} if answer.session else {}))
 
     def goes_on_in(self, turn: Turn) -> str:
         """Return the session of the answer before in the same conversation; empty when it was another program's."""
@@ -326,9 +307,10 @@ class CommandAgent:
     def _check(self, turn: Turn, result: ProcessResult) -> None:
         ended, limit = result.ending, self.timeout_s or 0
         missing = "install it; %materia doctor lists the known programs that are installed"
+        longer = "give the agent a longer timeout_s"
         outcomes = (
             (not result.started, "agent_not_started", f"could not be started: {result.start_error}", missing),
-            (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", _LONGER_TIMEOUT),
+            (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", longer),
             (result.stopped, "interrupted", f"was interrupted ({ended})", None),
             (result.code != 0, "agent_exit", f"ended with {ended}", None),
             (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES} bytes", None),
@@ -353,7 +335,7 @@ def whole_request(turn: Turn) -> str:
     if not turn.conversation:
         return turn.prompt
     messages = [*turn.conversation, Message("user", turn.prompt)]
-    return "\n\n".join(f"{_HEADINGS[message.role]}\n\n{message.text}" for message in messages) + "\n"
+    return "\n\n".join(f"## {message.role.title()}\n\n{message.text}" for message in messages) + "\n"
 
 
 COMMAND_PREFIX: Final = "command:"
@@ -393,17 +375,17 @@ class Preset:
     name: str
     about: str
     project: str
-    argv: tuple[str, ...]
-    model: tuple[str, ...] = ("--model", _MODEL)
+    argv: Sequence[str]
+    model: Sequence[str] = ("--model", _MODEL)
     trailing: int = 0
     needs_model: bool = False
     reads: ReadsStdout | None = None
-    nothing: tuple[str, ...] | None = None
-    looking: tuple[str, ...] = ()
-    changing: tuple[str, ...] = ()
-    holds: tuple[str, ...] = ()
-    schema: tuple[str, ...] = ()
-    resume: tuple[str, ...] = ()
+    nothing: Sequence[str] | None = None
+    looking: Sequence[str] = ()
+    changing: Sequence[str] = ()
+    holds: Sequence[str] = ()
+    schema: Sequence[str] = ()
+    resume: Sequence[str] = ()
 
     @property
     def version(self) -> tuple[str, ...]:
@@ -454,7 +436,7 @@ class Preset:
                 kind="tools_not_held",
             )
         nothing = self.looking if self.nothing is None else self.nothing
-        more = list({"coding": self.changing, "readOnly": self.looking, "none": nothing}[scope])
+        more = [*{"coding": self.changing, "readOnly": self.looking, "none": nothing}[scope]]
         if turn.schema is not None:
             more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in self.schema)
         if session:
@@ -471,21 +453,10 @@ def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "codi
 
 
 def _preset(name: str, row: Mapping[str, Any]) -> Preset:
-    facts = _in_tuples(row)
-    reads = facts.get("reads")
-    if reads is not None:
-        facts["reads"] = _READERS[reads] if isinstance(reads, str) else JsonOutput(**reads)
-    return Preset(name, **facts)
+    reads: ReadsStdout | None = JsonOutput(**row["reads"]) if "reads" in row else None
+    return Preset(name, **{**row, "reads": read_aider if name == "aider" else reads})
 
 
-def _in_tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _in_tuples(field) for name, field in value.items()}
-    return tuple(value) if isinstance(value, list) else value
-
-
-_READERS: Final[Mapping[str, ReadsStdout]] = {"aider": read_aider}
-"""What reads stdout that is not JSON, by the names that the table has for it."""
 _TABLE: Final = read_package_toml(__file__, "presets.toml")
 PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, row) for name, row in _TABLE.items()}
 """The presets by name."""
@@ -521,18 +492,6 @@ class PresetAgent(CommandAgent):
         """Return the command for a turn: its model, its tools, and what else the program takes."""
         session = self.goes_on_in(turn)
         return self.preset.for_turn(turn, self.model or turn.model, session, any_tools=self.any_tools)
-
-    @contextmanager
-    def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the command for a turn; the file with its schema exists until the program has ended."""
-        argv = self.command(turn)
-        if _SCHEMA_FILE not in argv:
-            yield argv
-            return
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "schema.json"
-            replace_file(path, compact(thawed(turn.schema)).encode())
-            yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return by what a config may have its price: with its model, or without."""

@@ -58,32 +58,6 @@ def code_location(filename: str, line: int) -> str:
     return f"{filename}:{line}"
 
 
-@runtime_checkable
-class TellsReadiness(Protocol):
-    """An agent that can see beforehand that it would fail; others are taken to be ready."""
-
-    def not_ready(self, model: str | None, project: Path) -> AgentError | None:
-        """Return why it could not answer a materia that asks for ``model``, None when nothing speaks against it.
-
-        Nothing is started, and nothing goes over the network.
-        """
-        ...
-
-
-@runtime_checkable
-class HasPrices(Protocol):
-    """An agent that is priced by what it runs rather than by its name."""
-
-    def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return by what a config may have its price, the most exact first, where a materia asks for ``model``."""
-        ...
-
-
-def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
-    """Return by what a config may have the price of an agent: its name, if it does not say more."""
-    return agent.price_names(model) if isinstance(agent, HasPrices) else (name_of(agent),)
-
-
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
 _KINDS: Final[Mapping[Mode, TurnKind]] = {
@@ -93,11 +67,6 @@ _KINDS: Final[Mapping[Mode, TurnKind]] = {
     "final": "finalize",
     "resume": "resume",
 }
-
-
-def turn_kind(mode: Mode, *, first: bool) -> TurnKind:
-    """Return what an agent is asked for in a mode of the engine; the first draft of a visit is asked for as work."""
-    return "work" if first and mode == "draft" else _KINDS[mode]
 
 
 class AgentError(MateriaError):
@@ -320,8 +289,14 @@ class Asking:
 class Agent(Protocol):
     """Whoever answers an agent socket.
 
-    One that has an attribute ``at_once`` that is true answers from what is there, without waiting or doing
-    anything: entering its socket is then journaled together with its answer.
+    An agent may also have these attributes:
+
+    - ``at_once``, True if it answers without waiting or doing anything: entering its socket is then journaled together with
+      its answer.
+    - ``thinking``, False if its text never holds the thinking of a model (R68).
+    - ``price_names(model)``, which returns the names under which a config may list its price, the most exact first.
+    - ``not_ready(model, project)``, which returns why it could not answer a materia that asks for ``model``, or None. It
+      starts nothing and uses no network.
     """
 
     @property
@@ -345,6 +320,18 @@ class Agent(Protocol):
 def name_of(agent: Agent) -> str:
     """Return what an agent is called where it is shown or kept: whoever made it may have put anything into its name."""
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
+
+
+def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
+    """Return the names under which a config may list the price of an agent, the most exact first."""
+    own_names: Callable[[str | None], tuple[str, ...]] | None = getattr(agent, "price_names", None)
+    return (name_of(agent),) if own_names is None else own_names(model)
+
+
+def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentError | None:
+    """Return why an agent could not answer a materia that asks for ``model``, or None if no problem is known."""
+    check: Callable[[str | None, Path], AgentError | None] | None = getattr(agent, "not_ready", None)
+    return None if check is None else check(model, project)
 
 
 def can_think(agent: Agent) -> bool:
@@ -426,15 +413,10 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
         AgentError: they are not numbers, or cannot be.
     """
     try:
-        counts = (
-            usage.input,
-            usage.output,
-            getattr(usage, "cached", None),
-            getattr(usage, "reasoning", None),
-        )
-        sent, received, cached, thought = (None if count is None else int(count) for count in counts)
-        cost = None if usage.cost is None else float(usage.cost)
-        used = StepUsage(sent, received, cost, cached=cached, reasoning=thought)
+        apart = {name: getattr(usage, name, None) for name in ("cached", "reasoning")}
+        counts = {"input": usage.input, "output": usage.output, **apart}
+        whole_counts: dict[str, Any] = {name: None if count is None else int(count) for name, count in counts.items()}
+        used = StepUsage(cost=None if usage.cost is None else float(usage.cost), **whole_counts)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise AgentError(f"{who} returned a usage that is not numbers: {usage!r}") from error
     if any(count is not None and not 0 <= count < math.inf for count in used):
@@ -594,7 +576,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_id=materia.id,
         materia_label=materia.label,
         visit=visit.visit,
-        kind=turn_kind(visit.mode, first=not visit.drafts),
+        kind="work" if visit.mode == "draft" and not visit.drafts else _KINDS[visit.mode],
         prompt=question if isinstance(question, str) else lambda: question.text,
         parts=() if isinstance(question, str) else lambda: question.parts,
         item=item.value if item else None,

@@ -307,15 +307,6 @@ class NamedModel(Protocol):
         """Its name."""
 
 
-class TurnFunction(Protocol):
-    """A function of ``turn``, so that checkers know what a lambda gets; one of other names gets those (R22)."""
-
-    def __call__(self, turn: Turn) -> Any:
-        """Answer it."""
-
-
-"""A function of the turn: in a lambda for ``wb.agent``, an editor then knows what its argument is."""
-
 AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[str] | Callable[..., Any]
 """Whatever :func:`agent_from` makes an agent of."""
 
