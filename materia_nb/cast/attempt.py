@@ -1,4 +1,4 @@
-"""One turn asked several times, of several agents or in several wordings; nothing of it touches the cast."""
+"""One turn asked several times, of several agents or with several prompts, without changing the cast."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,37 +18,95 @@ from materia_nb.cast.edits import Chosen, Pins
 from materia_nb.cast.formatting import data_frame, failure_words
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
-from materia_nb.cast.views.compare_view import Attempt, AttemptsView
 from materia_nb.cast.work import clean, now, redacted
+from materia_nb.display.blocks import Block, Code, Fold, Line, Shown, Table, lines
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold, without_consent
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
-from materia_nb.engine.state import CastState, Pin, Visit
+from materia_nb.engine.state import CastState, Pin, Usage, Visit, in_words
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight.estimate import step_usage
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 from materia_nb.platform import run_jobs
 from materia_nb.store.file_snapshots import ATTEMPTS, FileSnapshots
 
 if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
 
+Wording = str | Mapping[str, str]
+"""Another prompt of the materia, with the same variables; or texts of prompt layers, by name."""
 
-class Trial(Runner):
-    """Asks an agent as the runner of a cast does, and keeps what comes of it in memory only.
+
+@dataclass(frozen=True)
+class Attempt:
+    """One answer to the turn, and where it would lead.
 
     Attributes:
-        done: what was done, to be done again with the cast when the answer is taken.
-        failed: why the agent could not answer, None when it could.
-        wrote: the files before and after, where they are kept.
+        number: its number, from 1.
+        agent: the name of the agent or model.
+        wording: the number of the prompt that was asked, from 1; 0 for the prompt as it is.
+        text: the answer, or None.
+        valid: True if the cast would accept it.
+        issues: the reasons why it would be refused.
+        satisfied: its verdict, or None.
+        to: the socket that it would lead to, ``end``, or None if it leads nowhere yet.
+        leads: the same in words, with the item, or what would happen instead.
+        usage: its tokens and cost.
+        turns: the number of turns it took; one that hands over in a turn of its own takes two.
+        calls: the number of tool calls.
+        seconds: how long it took.
+        error: the reason why there is no answer, or None.
+        prompt: the prompt that was asked.
+    """
+
+    number: int
+    agent: str
+    wording: int
+    text: str | None
+    valid: bool
+    issues: tuple[Issue, ...]
+    satisfied: bool | None
+    to: str | None
+    leads: str
+    usage: Usage
+    turns: int
+    calls: int
+    seconds: float
+    error: str | None
+    prompt: str
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The cells of its row in the table of attempts."""
+        return (
+            str(self.number),
+            self.agent,
+            str(self.wording) if self.wording else "as it is",
+            "no answer" if self.text is None else "yes" if self.valid else "refused",
+            "" if self.satisfied is None else compact(self.satisfied),
+            self.leads,
+            self.usage.tokens_words,
+            self.usage.cost_words if self.usage.cost else "",
+            f"{self.seconds:.1f} s",
+        )
+
+
+class Trial(Runner):
+    """A runner that asks one turn and keeps the results in memory only.
+
+    Attributes:
+        done: functions that repeat on the cast's runner what was done here, for when the answer is taken.
+        failed: why the agent could not answer, or None.
+        wrote: the commits of the files before and after, if the cast keeps files.
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
-        """Begin at a session of its cast, with tools that ask before they change something."""
+        """Begin at a session of the cast, with tools that ask before they change something."""
         super().__init__(
             runner.files,
             runner.rules,
@@ -55,52 +115,48 @@ class Trial(Runner):
             agents=agents,
             utilities=runner.utilities,
         )
-        self._own: Path | None = None
+        self._own_folder: Path | None = None
         self.wrote: tuple[str, str] | None = None
         self.done: list[Callable[[Runner, Mapping[str, JSON]], None]] = []
         self.failed: str | None = None
 
     @property
     def base(self) -> Path:
-        """Where its agent works: a folder of its own, where files are kept."""
-        return self._own or super().base
+        """The directory that the agent works in: a copy of the files if the cast keeps files."""
+        return self._own_folder or super().base
 
     @contextmanager
     def in_own_folder(self, number: int) -> Iterator[None]:
-        """Work on a copy of the files, where they are kept, so that no try sees another's; what becomes of them is kept."""
+        """Work on a copy of the files, if the cast keeps files, so that attempts do not see each other's changes."""
         start_commit = self.session.files
         if start_commit is None:
             yield
             return
-        own = self.files.path / ATTEMPTS / f"{os.getpid()}-{number}"
-        keeper = FileSnapshots(own, self.files.path.parent, self.files.path.name, own=True)
-        shutil.rmtree(own, ignore_errors=True)
+        cast = self.files.path
+        folder = cast / ATTEMPTS / f"{os.getpid()}-{number}"
+        snapshots = FileSnapshots(folder, cast.parent, cast.name, own=True)
+        shutil.rmtree(folder, ignore_errors=True)
         try:
-            keeper.check_out(start_commit)
-            self._own = own
+            snapshots.check_out(start_commit)
+            self._own_folder = folder
             yield
-            note = {
-                "cast": self.files.path.name,
-                "step": len(self.session.steps),
-                "by": "step",
-                "attempt": number,
-            }
-            self.wrote = (start_commit, keeper.take(start_commit, note).commit)
+            note = {"cast": cast.name, "step": len(self.session.steps), "by": "step", "attempt": number}
+            self.wrote = (start_commit, snapshots.take(start_commit, note).commit)
         finally:
-            self._own = None
-            shutil.rmtree(own, ignore_errors=True)
+            self._own_folder = None
+            shutil.rmtree(folder, ignore_errors=True)
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Carry out a command in memory, and note it."""
+        """Run a command in memory, and remember it."""
         super().run_command(command, *arguments)
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
     def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
-        """Believe what events lead to; nothing is written."""
+        """Adopt the session that the events lead to, without writing it."""
         self.session = fold(self.rules, self.session, events)
 
     def handle_reply(self, reply: Answer) -> None:
-        """Take an answer; one that is refused is not asked for again."""
+        """Handle an answer; a refused answer is not repaired."""
         worked = self.worked
         super().handle_reply(reply)
 
@@ -123,72 +179,68 @@ class Trial(Runner):
         super()._fail(kind, message, hint)
         self.failed = redacted(message)
 
-    def pin_of(self, socket: str) -> str | None:  # noqa: ARG002 - whatever is pinned, the agent is asked
-        """Return None: what is pinned need not be asked."""
+    def pin_of(self, socket: str) -> str | None:  # noqa: ARG002
+        """Return None: an attempt asks the agent even if the socket is pinned."""
         return None
 
+    def attempt(
+        self, before: Session, number: int, agent_name: str | None, wording: int, texts: Mapping[str, str]
+    ) -> Attempt:
+        """Ask the turn that waits in ``before`` once, with other texts for some prompt layers."""
+        visit = decide.waiting(before)
+        agent: Agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+        for layer, text in texts.items():
+            self.run_command(decide.edit_prompt, layer, text)
+        prompt = _asked_text(self.session)
+        started = time.monotonic()
+        if isinstance(agent, PersonAgent):
+            error: str | None = "a person answers here: give agents"
+        else:
+            with self.in_own_folder(number):
+                self.ask()
+            error = self.failed
+        seconds = time.monotonic() - started
+        step, step_before = self.session.steps[-1], before.steps[-1]
+        turns = step.turns[len(step_before.turns) :]
+        reading = turns[-1].reading if turns else None
+        accepted = reading is None or reading.accepted
+        answered = bool(turns) and error is None
+        to, leads = self._next_place() if answered else (None, _asks(self.session))
+        return Attempt(
+            number,
+            agent_name or self.materia(visit).model or name_of(agent),
+            wording,
+            text=turns[-1].text if turns else None,
+            valid=answered and accepted,
+            issues=() if reading is None or accepted else reading.issues,
+            satisfied=None if reading is None else reading.satisfied,
+            to=to,
+            leads=leads,
+            usage=step_usage(step).less(step_usage(step_before)),
+            turns=len(turns),
+            calls=len(step.calls) - len(step_before.calls),
+            seconds=seconds,
+            error=error or (None if turns or self.session.asking else "it gave no answer"),
+            prompt=prompt,
+        )
 
-def tried(
-    trial: Trial, before: Session, number: int, name: str | None, wording: int, texts: Mapping[str, str]
-) -> Attempt:
-    """Ask the turn that waits in ``before`` once, in a wording: texts of layers by name."""
-    visit = decide.waiting(before)
-    agent: Agent = trial.agents.for_turn(visit.socket, trial.materia(visit).id)
-    who = name or trial.materia(visit).model or name_of(agent)
-    error: str | None = None
-    for layer, text in texts.items():
-        trial.run_command(decide.edit_prompt, layer, text)
-    prompt = trial.session.asked
-    started = time.monotonic()
-    if isinstance(agent, PersonAgent):
-        error = "a person answers here: give agents"
-    else:
-        with trial.in_own_folder(number):
-            trial.ask()
-        error = trial.failed
-    seconds = time.monotonic() - started
-    step = trial.session.steps[-1]
-    turns = step.turns[len(before.steps[-1].turns) :]
-    reading = turns[-1].reading if turns else None
-    answered = bool(turns) and error is None
-    valid = answered and (reading is None or reading.accepted)
-    to, leads = _leads(trial) if answered else (None, _asks(trial.session))
-    return Attempt(
-        number,
-        who,
-        wording,
-        turns[-1].text if turns else None,
-        valid,
-        () if reading is None or reading.accepted else reading.issues,
-        None if reading is None else reading.satisfied,
-        to,
-        leads,
-        step_usage(step).less(step_usage(before.steps[-1])),
-        len(turns),
-        len(step.calls) - len(before.steps[-1].calls),
-        seconds,
-        error or (None if turns or trial.session.asking else "it gave no answer"),
-        prompt if isinstance(prompt, str) else prompt.text,
-    )
-
-
-def _leads(trial: Trial) -> tuple[str | None, str]:
-    """Where an answer would lead: a socket or the end, and the same in words."""
-    state = trial.session.state
-    if state.status == "ready":
-        state = fold(trial.rules, trial.session, decide.enter(trial.rules, trial.session, now())).state
-        if state.status == "waiting" and state.at is not None:
-            item = f" ({state.at.item.key})" if state.at.item is not None else ""
-            return state.at.socket, f"{state.at.socket}{item}"
-    if state.status == "complete":
-        return "end", "end"
-    if state.failure is not None:
-        return None, f"fails: {failure_words(state.failure.kind)}"
-    if state.hold is not None and state.status == "held":
-        return None, f"holds the cast: {state.hold.reason}"
-    turn = state.at.mode if state.at is not None else ""
-    asks = {"repair": "is asked to repair it", "draft": "a draft to judge"}
-    return None, _asks(trial.session) or asks.get(turn, "")
+    def _next_place(self) -> tuple[str | None, str]:
+        """Return where the answer leads: a socket, ``end`` or None; and the same in words."""
+        state = self.session.state
+        if state.status == "ready":
+            state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
+            if state.status == "waiting" and state.at is not None:
+                item = f" ({state.at.item.key})" if state.at.item is not None else ""
+                return state.at.socket, f"{state.at.socket}{item}"
+        if state.status == "complete":
+            return "end", "end"
+        if state.failure is not None:
+            return None, f"fails: {failure_words(state.failure.kind)}"
+        if state.hold is not None and state.status == "held":
+            return None, f"holds the cast: {state.hold.reason}"
+        turn = state.at.mode if state.at is not None else ""
+        asks = {"repair": "is asked to repair it", "draft": "a draft to judge"}
+        return None, _asks(self.session) or asks.get(turn, "")
 
 
 def _asks(session: Session) -> str:
@@ -196,9 +248,13 @@ def _asks(session: Session) -> str:
     return f"asks approval for {tools}" if tools else ""
 
 
-Wording = str | Mapping[str, str]
-"""Another prompt of the materia, with the same variables; or texts of layers of the whole prompt, by name."""
+def _asked_text(session: Session) -> str:
+    return session.asked if isinstance(session.asked, str) else session.asked.text
 
+
+_COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
+_MAX_OPEN: Final = 6
+"""Maximum number of answers that are shown open."""
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
@@ -206,8 +262,8 @@ _FIELDS: Final = (
 """The columns of ``attempts.frame()``."""
 
 
-class Attempts(AttemptsView):
-    """Answers to one turn, side by side; it shows itself as a table. Made by ``cast.attempt``."""
+class Attempts(Shown, Sequence[Attempt]):
+    """Answers to one turn, side by side. It is displayed as a table, and made by ``cast.attempt``."""
 
     def __init__(
         self,
@@ -217,36 +273,44 @@ class Attempts(AttemptsView):
         agents: Sequence[object] | None,
         prompts: Sequence[Wording | None] | None,
     ) -> None:
-        """See to it that the turn can be asked; :meth:`ask` asks it."""
+        """Prepare the attempts; :meth:`ask` makes them.
+
+        Raises:
+            MateriaError: the turn cannot be asked.
+        """
         if n < 1:
-            raise MateriaError("At least one attempt is needed.", hint="n from 1", kind="usage")
+            raise MateriaError("At least one attempt is needed.", hint="set n to 1 or more", kind="usage")
         if runner.session.keeps:
             with runner.lock():
                 runner.begin()  # which keeps the files as they are now
-        self._runner, self._from = runner, runner.session
-        self._asked = _to_ask(runner, socket)
+        self._runner, self._session_before = runner, runner.session
+        self._asked = _session_to_ask(runner, socket)
         layers = [_layers(self._asked, prompt) for prompt in prompts or [None]]
-        tables = [(runner.agents, None)] if agents is None else [_table(entry) for entry in _listed(agents)]
+        if isinstance(agents, str) or not isinstance(agents, Sequence | None):
+            agents = [agents]
+        tables = [(runner.agents, None)] if agents is None else [_table(agent) for agent in agents]
         self._jobs = [
-            (Trial(runner, self._asked, table), name, place if texts else 0, texts)
+            (Trial(runner, self._asked, table), name, wording if texts else 0, texts)
             for table, name in tables
-            for place, texts in enumerate(layers, start=1)
+            for wording, texts in enumerate(layers, start=1)
             for _ in range(n)
         ]
-        self._made: dict[int, tuple[Attempt, Trial]] = {}
+        self._results: dict[int, tuple[Attempt, Trial]] = {}
 
     def ask(self, at_once: int) -> None:
-        """Ask them all; when it is interrupted, those that have answered stay."""
+        """Ask all of them, ``at_once`` at a time; after an interrupt the finished ones stay."""
         if at_once < 1:
-            raise MateriaError("At least one is asked at a time.", hint="at_once from 1", kind="usage")
+            raise MateriaError(
+                "At least one agent must be asked at a time.", hint="set at_once to 1 or more", kind="usage"
+            )
 
-        def one(place: int) -> tuple[Attempt, Trial]:
-            trial, name, wording, texts = self._jobs[place]
-            return tried(trial, self._asked, place + 1, name, wording, texts), trial
+        def run(index: int) -> tuple[Attempt, Trial]:
+            trial, name, wording, texts = self._jobs[index]
+            return trial.attempt(self._asked, index + 1, name, wording, texts), trial
 
         try:
-            for number, result in run_jobs(one, range(len(self._jobs)), at_once):
-                self._made[number] = result
+            for number, result in run_jobs(run, range(len(self._jobs)), at_once):
+                self._results[number] = result
         except BaseException:
             for trial, *_ in self._jobs:
                 trial.stop.set()
@@ -254,34 +318,59 @@ class Attempts(AttemptsView):
 
     @property
     def _all(self) -> list[tuple[Attempt, Trial]]:
-        return [self._made[number] for number in sorted(self._made)]
+        return [self._results[number] for number in sorted(self._results)]
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._results)
 
     def __getitem__(self, index: Any) -> Any:
-        selected = self._all[index]
-        return [attempt for attempt, _ in selected] if isinstance(index, slice) else selected[0]
-
-    def __iter__(self) -> Iterator[Attempt]:
-        return (attempt for attempt, _ in self._all)
+        return [attempt for attempt, _ in self._all][index]
 
     @property
     def socket(self) -> str:
-        """Which socket was asked."""
+        """The socket that was asked."""
         return decide.waiting(self._asked).socket
 
-    def take(self, number: int) -> StepRecord:
-        """Make one the answer of the turn: it is journaled as if its agent had just given it, with who and of how many.
+    @property
+    def usage(self) -> Usage:
+        """The tokens and cost of all attempts together."""
+        return reduce(Usage.plus, (attempt.usage for attempt in self), Usage())
 
-        Its tool calls, notes and tokens go with it, and the wording that was asked; what the others cost stays
-        out of the cast and its budget. Returns the step.
+    def _blocks(self) -> list[Block]:
+        answers = [
+            Fold(f"answer {attempt.number}, of {attempt.agent}", [Code(attempt.text)], opened=len(self) <= _MAX_OPEN)
+            for attempt in self
+            if attempt.text is not None
+        ]
+        table = Table(_COLUMNS, [attempt.row for attempt in self])
+        return [Line(self._summary()), table, *lines(self._problems()), *answers]
+
+    def _summary(self) -> str:
+        usable, usage = sum(attempt.valid for attempt in self), self.usage
+        times = "once" if len(self) == 1 else f"{len(self)} times"
+        tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
+        cost = f", {usage.cost:.4f} USD" if usage.cost else ""
+        missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
+        used = in_words(f"{tokens}{cost} in all", missing)
+        return f"{self.socket}, asked {times}: {usable} would be taken, {used}"
+
+    def _problems(self) -> Iterator[str]:
+        for attempt in self:
+            yield from (f"{attempt.number} is refused: {issue.summary}" for issue in attempt.issues[:3])
+            if attempt.error:
+                yield f"{attempt.number} has no answer: {attempt.error}"
+
+    def take(self, number: int) -> StepRecord:
+        """Use an attempt as the answer of the turn, and return the step.
+
+        The journal records it as if its agent had just answered, with its agent, wording, tool calls, notes and tokens.
+        The usage of the other attempts does not count for the cast.
 
         Raises:
-            MateriaError: there is no such attempt (``no_attempt``), it has no answer that would be accepted
-                (``refused``), or the turn does not wait any more as it was asked (``gone_on``).
+            MateriaError: there is no such attempt (``no_attempt``), it has no acceptable answer (``refused``), or the
+                turn no longer waits with the same prompt (``gone_on``).
         """
-        attempt, trial = self._nth(number)
+        attempt, trial = self._result(number)
         if not attempt.valid:
             why = attempt.error or summarize_issues(attempt.issues, 3) or attempt.leads
             raise MateriaError(
@@ -293,7 +382,7 @@ class Attempts(AttemptsView):
         runner = self._runner
         with runner.lock():
             runner.begin()
-            if runner.session is not self._from and not self._still_waits(runner.session):
+            if runner.session is not self._session_before and not self._still_waits(runner.session):
                 raise MateriaError(
                     "The turn is no longer waiting with the same prompt.",
                     where=self.socket,
@@ -302,13 +391,6 @@ class Attempts(AttemptsView):
                 )
             if runner.session.state.status == "ready":
                 runner.enter()
-            attempt_fields: dict[str, JSON] = {
-                "number": number,
-                "of": len(self._jobs),
-                "agent": attempt.agent,
-            }
-            if attempt.wording:
-                attempt_fields["wording"] = attempt.wording
             if trial.wrote is not None:
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
@@ -317,18 +399,21 @@ class Attempts(AttemptsView):
                         kind="gone_on",
                     )
                 runner.file_snapshots().restore(*trial.wrote)
+            fields: dict[str, JSON] = {"number": number, "of": len(self._jobs), "agent": attempt.agent}
+            if attempt.wording:
+                fields["wording"] = attempt.wording
             for repeat in trial.done:
-                repeat(runner, attempt_fields)
+                repeat(runner, fields)
             runner.write_derived()
             return runner.session.steps[-1]
 
     def pin(self, number: int) -> Pin:
-        """Pin the socket to one of the answers: it answers there from the next turn on (R40).
+        """Pin the socket to the answer of an attempt, from the next turn on (R40).
 
         Raises:
             MateriaError: there is no such attempt (``no_attempt``), or it has no answer (``refused``).
         """
-        attempt, _ = self._nth(number)
+        attempt, _ = self._result(number)
         if attempt.text is None:
             raise MateriaError(f"Attempt {number} has no answer: {attempt.error}", where=self.socket, kind="refused")
         pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {attempt.agent}", clean(attempt.text))
@@ -336,49 +421,37 @@ class Attempts(AttemptsView):
         return pin
 
     def _still_waits(self, session: Session) -> bool:
-        """Whether the same turn waits: of the same visit, with the same said before, and asked the same."""
-        current, asked = entered(self._runner.rules, session), self._asked
-        if current is None or current.asking or len(current.abandoned) != len(asked.abandoned):
+        """Return True if the same turn waits: of the same visit, with the same conversation and the same prompt."""
+        now_asked, asked = entered(self._runner.rules, session), self._asked
+        if now_asked is None or now_asked.asking or len(now_asked.abandoned) != len(asked.abandoned):
             return False
-        visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (current, asked))
-        left, right = (
-            session_.asked if isinstance(session_.asked, str) else session_.asked.text for session_ in (current, asked)
-        )
-        return visit == other and left == right and current.said == asked.said and current.calls == asked.calls
+        visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (now_asked, asked))
+        same_text = _asked_text(now_asked) == _asked_text(asked)
+        return visit == other and same_text and now_asked.said == asked.said and now_asked.calls == asked.calls
 
-    def _nth(self, number: int) -> tuple[Attempt, Trial]:
+    def _result(self, number: int) -> tuple[Attempt, Trial]:
         if type(number) is not int or not 1 <= number <= len(self):
             raise MateriaError(
-                f"There is no attempt {number!r}.",
-                hint=f"they count from 1 to {len(self)}",
-                kind="no_attempt",
+                f"Attempt {number!r} does not exist.", hint=f"give a number from 1 to {len(self)}", kind="no_attempt"
             )
         return self._all[number - 1]
 
     def frame(self) -> Any:
-        """Return the attempts as a pandas data frame, one a row, with their tokens and cost.
+        """Return the attempts as a pandas data frame, one per row, with their tokens and cost.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
         """
-        rows = (
-            {
-                **{name: getattr(attempt, name, None) for name in _FIELDS},
-                "input": attempt.usage.input,
-                "output": attempt.usage.output,
-                "tokens": attempt.usage.tokens,
-                "cost": attempt.usage.cost,
-            }
-            for attempt in self
-        )
+        used = ("input", "output", "tokens", "cost")
+        rows = ({**vars(attempt), **{name: getattr(attempt.usage, name) for name in used}} for attempt in self)
         return data_frame(rows, _FIELDS)
 
 
-def _to_ask(runner: Runner, socket: str | None) -> Session:
-    """Return the session in which the turn waits that is to be asked.
+def _session_to_ask(runner: Runner, socket: str | None) -> Session:
+    """Return the session in which the turn to be asked waits.
 
     Raises:
-        MateriaError: no agent is asked there, or the cast stands elsewhere.
+        MateriaError: no agent is asked next, or the cast is at another socket.
     """
     refuse_recorded(runner.problems, runner.files.path)
     graph, stands = runner.rules.graph, runner.session.state.stands
@@ -397,7 +470,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     if socket not in (None, visit.socket):
         raise MateriaError(
             f"{visit.socket} waits, not {socket}.",
-            hint=f"run(until={socket!r}), or fork the cast behind the step before {socket}",
+            hint=f"continue with run(until={socket!r}), or fork the cast after the step before {socket}",
             kind="not_waiting",
         )
     if runner.rules.sockets[visit.socket].socket.is_utility:
@@ -407,22 +480,20 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     if session.asking or (visit.mode == "draft" and visit.drafts and session.wish is None):
         question = "tool calls wait to be approved" if session.asking else "a draft waits to be judged"
         raise MateriaError(
-            f"A person decides first: {question}.",
-            hint="approve or deny; refine or accept",
-            kind="not_waiting",
+            f"A person decides first: {question}.", hint="approve or deny; refine or accept", kind="not_waiting"
         )
     return session
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session in which the next socket is entered, itself where one waits; None when there is none."""
+    """Return the session after its next socket was entered, or None if no socket waits then."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None
 
 
 def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
-    """The layers that a wording changes, and their texts."""
+    """Return the texts of the prompt layers that a wording changes, by layer."""
     if wording is None:
         return {}
     if session.wish is not None:
@@ -435,13 +506,7 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
     return {name: clean(text) for name, text in wording.items()}
 
 
-def _listed(agents: Sequence[object]) -> Sequence[object]:
-    if isinstance(agents, str) or not isinstance(agents, Sequence):
-        return [agents]
-    return agents
-
-
-def _table(value: object) -> tuple[AgentTable, str | None]:
-    """Who is asked; its model as it was named, since all models have the same name."""
+def _table(value: object) -> tuple[AgentTable, str]:
+    """Return an agent table with that agent, and its name; a model's name is the text that was given."""
     agent = agent_from(value)
     return AgentTable(agent), value if isinstance(value, str) else name_of(agent)

@@ -91,7 +91,7 @@ def test_a_turn_that_does_not_wait_any_more_takes_none(at_eval):
 @pytest.mark.parametrize("number", [0, 4, -1, "1", True])
 def test_numbers_of_attempts_count_from_1(at_eval, number):
     tried = at_eval.attempt(n=3, agents=[Counting()])
-    with pytest.raises(MateriaError, match="no attempt"):
+    with pytest.raises(MateriaError, match="does not exist"):
         tried.take(number)
 
 

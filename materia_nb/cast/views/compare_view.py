@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
@@ -13,7 +11,6 @@ from materia_nb.cast.formatting import TableOf, how_it_came, verdict_words
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
-    Code,
     Fold,
     Heading,
     JsonTree,
@@ -28,14 +25,12 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
-from materia_nb.engine.state import Usage, in_words
 from materia_nb.errors import MateriaError, counted, plain
-from materia_nb.handoff.base import Issue
 from materia_nb.insight import diff
 from materia_nb.insight.compare import Comparison, Replay, StepComparison, StepPair
 from materia_nb.insight.diff import ComparedCast, LoadoutComparison, format_difference
 from materia_nb.insight.estimate import format_work_time, step_time, step_usage
-from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
+from materia_nb.jsonvalue import JSON, FrozenDict, same
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
@@ -453,103 +448,3 @@ def _values(a: JSON, b: JSON) -> tuple[str, str]:
 
 def _only(sides: Any) -> dict[Any, str]:
     return {key: has for key, has in sides.items() if has != "both"}
-
-
-COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost")
-_OPEN: Final = 6
-"""Up to so many answers are shown open."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One answer to the turn, and what would come of it.
-
-    Attributes:
-        number: which one, from 1.
-        agent: who was asked.
-        wording: which of the other wordings was asked, from 1; 0 for the prompt as it is.
-        text: the answer, None when there is none.
-        valid: whether it would be taken.
-        issues: why it would be refused.
-        satisfied: what it says of that.
-        to: the socket that it would lead to, ``end``, or None where it leads nowhere yet.
-        leads: the same in words, with the item, or what else would happen.
-        usage: tokens and cost of it.
-        turns: how many turns it took; one that hands over in a turn of its own takes two.
-        calls: how many tools it used.
-        seconds: how long it took.
-        error: why there is no answer.
-        prompt: what was asked.
-    """
-
-    number: int
-    agent: str
-    wording: int
-    text: str | None
-    valid: bool
-    issues: tuple[Issue, ...]
-    satisfied: bool | None
-    to: str | None
-    leads: str
-    usage: Usage
-    turns: int
-    calls: int
-    seconds: float
-    error: str | None
-    prompt: str
-
-
-class AttemptsView(Shown, Sequence[Attempt]):
-    """Attempts that show themselves as a table, with each answer in full."""
-
-    @property
-    def socket(self) -> str:
-        """Which socket was asked."""
-        raise NotImplementedError
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens and cost of all together."""
-        return reduce(Usage.plus, (attempt.usage for attempt in self), Usage())
-
-    def _blocks(self) -> list[Block]:
-        rows = [(*_attempt_row(attempt), f"{attempt.seconds:.1f} s") for attempt in self]
-        answers = [
-            Fold(
-                f"answer {attempt.number}, of {attempt.agent}",
-                [Code(attempt.text)],
-                opened=len(rows) <= _OPEN,
-            )
-            for attempt in self
-            if attempt.text is not None
-        ]
-        return [Line(self._line()), Table((*COLUMNS, "took"), rows), *lines(self._issues()), *answers]
-
-    def _line(self) -> str:
-        usable, usage = sum(attempt.valid for attempt in self), self.usage
-        times = "once" if len(self) == 1 else f"{len(self)} times"
-        tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
-        cost = f", {usage.cost:.4f} USD" if usage.cost else ""
-        missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
-        used = in_words(f"{tokens}{cost} in all", missing)
-        return f"{self.socket}, asked {times}: {usable} would be taken, {used}"
-
-    def _issues(self) -> list[str]:
-        wrong = []
-        for attempt in self:
-            wrong += [f"{attempt.number} is refused: {issue.summary}" for issue in attempt.issues[:3]]
-            wrong += [f"{attempt.number} has no answer: {attempt.error}"] if attempt.error else []
-        return wrong
-
-
-def _attempt_row(attempt: Attempt) -> tuple[str, ...]:
-    return (
-        str(attempt.number),
-        attempt.agent,
-        str(attempt.wording) if attempt.wording else "as it is",
-        "no answer" if attempt.text is None else "yes" if attempt.valid else "refused",
-        "" if attempt.satisfied is None else compact(attempt.satisfied),
-        attempt.leads,
-        attempt.usage.tokens_words,
-        attempt.usage.cost_words if attempt.usage.cost else "",
-    )
