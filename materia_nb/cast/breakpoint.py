@@ -1,4 +1,4 @@
-"""One breakpoint: what it is, its words, whether a cast is at it, and the file in which those of a project are kept."""
+"""One breakpoint: its fields, its description, the test for whether a cast is at it, and the file that stores it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.engine.cast_warnings import hollow_fields, latest_repeats, repea
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
-from materia_nb.engine.state import Unit, Usage
+from materia_nb.engine.state import Unit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.insight.estimate import step_usage
@@ -27,57 +27,62 @@ from materia_nb.store.files import disk, json_bytes
 BreakKind: TypeAlias = Literal[
     "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "hollow_answer", "every"
 ]
-"""What a breakpoint stops at."""
+"""The event at which a breakpoint stops a run."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
-    "before": frozenset({"socket"}),
-    "after": frozenset({"socket"}),
+    **dict.fromkeys(("before", "after"), frozenset({"socket"})),
+    **dict.fromkeys(("refused", "not_satisfied", "same_again", "hollow_answer"), frozenset[str]()),
     "edge": frozenset({"socket", "edge"}),
-    "refused": frozenset(),
-    "not_satisfied": frozenset(),
     "changed": frozenset({"path"}),
-    "same_again": frozenset(),
-    "hollow_answer": frozenset(),
     "every": frozenset({"amount", "unit"}),
 }
-"""The fields that each kind must have; those that need no socket may have one, but for ``changed``."""
+"""The required fields of each kind; all but ``changed`` may have a socket too."""
 
 
-def amount_of(words: str) -> tuple[float, Any]:
-    """Read an amount, ``20000 tokens`` or ``2.5usd``; what is none is 0, or of a unit that there is not."""
-    match = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", words.strip().lower())
+def amount_of(text: str) -> tuple[float, Any]:
+    """Return the number and the unit of an amount such as ``20000 tokens`` or ``2.5usd``; 0 and the text if it has none."""
+    match = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", text.strip().lower())
     try:
-        number, unit = (float(match[1]), match[2]) if match else (0.0, words)
+        number, unit = (float(match[1]), match[2]) if match else (0.0, text)
     except ValueError:
-        number, unit = 0.0, words
+        number, unit = 0.0, text
     return number, {"token": "tokens", "second": "seconds", "turn": "turns", "s": "seconds"}.get(unit, unit)
 
 
+def path_segments(path: str) -> list[str]:
+    """Return the segments of a dotted path; raises MateriaError (``bad_path``) if it is empty."""
+    segments = split_path(path.strip())
+    if not segments:
+        raise MateriaError("The path is empty.", hint="give one such as plan.approved", kind="bad_path")
+    return segments
+
+
 StopCondition: TypeAlias = Callable[[Any], bool]
-"""Whether a run stops at a breakpoint: a function of the cast. It lasts as long as its kernel."""
+"""A function of the cast that returns True if a run is to stop at the breakpoint. It lasts as long as its kernel."""
 
 FILE: Final = "breakpoints.json"
-"""What the file is called that keeps the breakpoints of a project, beside its casts."""
-_MOST_BYTES: Final = 1_000_000
-_MOST: Final = 200
-"""How many breakpoints of a loadout are read: each is looked at behind each step."""
-_LONGEST: Final = 1_000
+"""Name of the file, next to the casts, that stores the breakpoints of a project."""
+_MAX_BYTES: Final = 1_000_000
+_MAX_BREAKPOINTS: Final = 200
+"""Maximum number of breakpoints of a loadout that are read, since each is tested after every step."""
+_MAX_TEXT: Final = 1_000
+"""Maximum length of a text field, in characters."""
 
 
 class Breakpoint(NamedTuple):
-    """Where runs stop; nothing of it belongs to one cast.
+    """A place where runs stop; it does not belong to one cast.
 
     Attributes:
-        kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, when one says
-            ``not_satisfied``, when one is the ``same_again`` or a ``hollow_answer`` (R64), when a step ``changed`` what stands at a
-            path of the state, or behind the step with which one more amount of tokens, cost, time or turns is used: ``every``.
-        socket: which; None for ``changed``, or for any socket where an output is refused or not satisfied.
-        edge: an edge by its number among those of its socket, from 1, or every way to a socket or ``end`` by that name.
-        path: dotted, of what is watched in the state.
-        nth: only the n-th time in a cast; every time if None.
-        amount: how much of ``unit`` may be used until it stops, and again after each stop; by the socket alone if there is one.
-        unit: what is counted. What nobody reported is not counted (R56).
-        lane: only in the lane of this name; in every lane, and outside of them, if None.
-        where: only where this condition holds, such as ``state.score < 3``; see ``condition_of``.
+        kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, ``not_satisfied``, the
+            ``same_again`` or a ``hollow_answer`` (R64), when a step has ``changed`` the value at a path of the state, or after
+            the step with which another ``amount`` of a unit is used: ``every``.
+        socket: the socket; None for ``changed``, and for an output of any socket.
+        edge: the number of an edge of the socket, from 1, or a target socket or ``end`` for every edge that leads to it.
+        path: the dotted path in the state that is watched.
+        nth: stop only the n-th time in a cast; every time if None.
+        amount: the amount of ``unit`` that may be used between two stops, by the socket alone if there is one.
+        unit: the unit that is counted. Usage that was not reported does not count (R56).
+        lane: stop only in the lane of this name; in every lane, and outside of lanes, if None.
+        where: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of``.
     """
 
     kind: BreakKind
@@ -92,67 +97,62 @@ class Breakpoint(NamedTuple):
 
     @property
     def every_time(self) -> Breakpoint:
-        """The same without ``nth`` and ``where``."""
+        """The breakpoint without ``nth`` and ``where``."""
         return self._replace(nth=None, where=None)
 
     def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
-        """Say where it stops, as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
+        """Return a description, such as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
 
         Args:
-            graph: tells where an edge with a number leads.
-            names: how sockets are called instead of by their ids.
+            graph: the loadout, for the target of an edge that is given by its number.
+            names: names to use instead of the ids of sockets.
         """
 
         def name(id_: str) -> str:
             return names[id_] if names and id_ in names else part(id_, 60)
 
-        where = name(self.socket) if self.socket else "any socket"
-        words = {
-            "before": f"before {where}",
-            "after": f"after {where}",
-            "refused": f"refused output of {where}",
-            "not_satisfied": f"{where} not satisfied",
-            "same_again": f"{where} says the same again",
-            "hollow_answer": f"hollow answer of {where}",
-        }.get(self.kind, "")
-        if self.kind == "every":
-            words = f"every {self.amount:,g} {self.unit}" + (f" of {where}" if self.socket else "")
-        elif self.kind == "changed":
-            words = f"state.{part(self.path or '', 60)} changed"
-        elif self.kind == "edge":
-            target = self._target(graph) if isinstance(self.edge, int) else str(self.edge)
+        socket = name(self.socket) if self.socket else "any socket"
+        description = {
+            "before": f"before {socket}",
+            "after": f"after {socket}",
+            "refused": f"refused output of {socket}",
+            "not_satisfied": f"{socket} not satisfied",
+            "same_again": f"{socket} says the same again",
+            "hollow_answer": f"hollow answer of {socket}",
+            "changed": f"state.{part(self.path or '', 60)} changed",
+            "every": f"every {self.amount or 0:,g} {self.unit}" + (f" of {socket}" if self.socket else ""),
+            "edge": f"edge {self.edge} of {socket}",
+        }[self.kind]
+        if self.kind == "edge" and (target := self._target(graph)) is not None:
             number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
-            words = f"{where} → {name(target)}{number}" if target else f"edge {self.edge} of {where}"
-        words += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
-        words += "" if self.where is None else f", where {part(self.where, 80)}"
-        return words if self.nth is None else f"{words}, {ordinal(self.nth)} time"
+            description = f"{socket} → {name(target)}{number}"
+        description += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
+        description += "" if self.where is None else f", where {part(self.where, 80)}"
+        return description if self.nth is None else f"{description}, {ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:
+        if not isinstance(self.edge, int):
+            return self.edge
         socket = graph.sockets.get(self.socket or "") if graph is not None else None
-        index = self.edge - 1 if isinstance(self.edge, int) else -1
-        return socket.edges[index].to if socket is not None and 0 <= index < len(socket.edges) else None
+        return socket.edges[self.edge - 1].to if socket is not None and 1 <= self.edge <= len(socket.edges) else None
 
     def marks(self, source: str, edge_index: int | None, target: str) -> bool:
-        """Whether it stops on a line of the graph: from ``source`` to ``target``, with ``place`` if it is an edge."""
+        """Return True if the breakpoint is on a line of the graph; ``edge_index`` is None for the exit of a loop."""
         if self.kind != "edge" or self.socket != source:
             return False
-        return (
-            self.edge == target
-            if isinstance(self.edge, str)
-            else edge_index is not None and self.edge == edge_index + 1
-        )
+        return self.edge == target or (edge_index is not None and self.edge == edge_index + 1)
 
     def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
-        """Whether a cast is at it between two steps, or before the repair of a refused output.
+        """Return True if a cast is at the breakpoint between two steps, or before the repair of a refused output.
 
         Args:
-            rules: what the cast runs by.
-            session: what the cast knows.
+            rules: the rules of the cast.
+            session: the session of the cast.
             upcoming: the socket that comes next.
         """
-        return self._is_at(rules, session, upcoming) and (
-            self.where is None or condition_of(self.where)(_facts_of(session))
-        )
+        if not self._is_at(rules, session, upcoming):
+            return False
+        return self.where is None or condition_of(self.where)(_facts_of(session))
 
     def _is_at(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         state, last = session.state, session.steps.latest
@@ -177,8 +177,8 @@ class Breakpoint(NamedTuple):
     def _passed(self, session: Session, last: StepRecord) -> bool:
         """Return True if the last step, with the lanes joined before it, used up one more amount."""
         after = self._used_by(step for step, _ in every_step(session))
-        joined = (streams_ for streams_ in session.streams if streams_.step == last.number - 1)
-        lanes = (step for one in joined for lane in one.lanes.values() for step in lane.session.steps)
+        joined = (streams for streams in session.streams if streams.step == last.number - 1)
+        lanes = (step for streams in joined for lane in streams.lanes.values() for step in lane.session.steps)
         amount = self.amount or 0.0
         return (after - self._used_by((last, *lanes))) // amount < after // amount
 
@@ -190,9 +190,7 @@ class Breakpoint(NamedTuple):
             return sum(turn.prompt is not None for turn in step.turns)
         if self.unit == "seconds":
             return (step.worked or 0) / 1000
-        return self._spent(step_usage(step))
-
-    def _spent(self, usage: Usage) -> float:
+        usage = step_usage(step)
         return (usage.cost if self.unit == "usd" else usage.tokens) or 0
 
     def _is_time(self, count: Callable[[], int]) -> bool:
@@ -202,7 +200,7 @@ class Breakpoint(NamedTuple):
         return self.socket in (None, step.socket)
 
     def _times(self, rules: Rules, step: StepRecord) -> int:
-        """How often it was come to in or behind a step."""
+        """Return how often a step came to the breakpoint."""
         if not self._is_about(step):
             return 0
         times = 1
@@ -210,47 +208,39 @@ class Breakpoint(NamedTuple):
             case "refused":
                 times = sum(_is_refused(turn) for turn in step.turns)
             case "edge":
-                times = self._taken(step.decision)
+                times = self._is_taken(step.decision)
             case "hollow_answer":
                 times = bool(hollow_fields(rules, step))
             case "not_satisfied":
                 times = step.decision is not None and step.decision.satisfied is False
             case "changed":
-                times = self._changed(step)
+                segments = split_path(self.path or "")
+                before, after = (get_path(dict(state.data), segments) for state in (step.before, step.after))
+                times = not same(before, after)
         return times
 
-    def _taken(self, decision: Decision | None) -> bool:
+    def _is_taken(self, decision: Decision | None) -> bool:
         if decision is None or isinstance(self.edge, str):
             return decision is not None and decision.target == self.edge
         chosen = decision.chosen
         return chosen is not None and chosen.place is not None and chosen.place + 1 == self.edge
 
-    def _changed(self, step: StepRecord) -> bool:
-        segments = split_path(self.path or "")
-        before, after = (get_path(dict(state.data), segments) for state in (step.before, step.after))
-        return not same(before, after)
-
     def as_json(self) -> dict[str, JSON]:
-        """Return it as the file and the panel have it: only the fields that say something."""
+        """Return the fields that have a value, as the file and the panel have them."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class BreakpointSet:
-    """Where runs stop at one moment. Iterating gives each :class:`Breakpoint`."""
+    """The breakpoints of one moment. Iterating gives each :class:`Breakpoint`."""
 
     def __init__(self, conditions: Mapping[Breakpoint, StopCondition | None] | None = None) -> None:
-        """Keep these breakpoints, each with its condition if it has one; none if left out."""
+        """Hold these breakpoints, each with its condition or None."""
         self._conditions = dict(conditions or {})
 
     @property
     def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
-        """The breakpoints, each with its condition if it has one."""
+        """The condition of each breakpoint, or None."""
         return self._conditions
-
-    @property
-    def paths(self) -> list[str]:
-        """The paths in the state that stop a run when a step changes what is there."""
-        return [condition.path for condition in self.conditions if condition.path is not None]
 
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(tuple(self.conditions))
@@ -267,26 +257,25 @@ def _is_refused(turn: TurnRecord) -> bool:
 
 
 def ordinal(number: int) -> str:
-    """Write a place in an order: 1st, 2nd, 11th."""
+    """Return an ordinal number: 1st, 2nd, 11th."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def breakpoint_of(value: object) -> Breakpoint:
-    """Read what :meth:`Breakpoint.as_json` gave.
+    """Return the breakpoint that :meth:`Breakpoint.as_json` wrote.
 
     Raises:
         MateriaError: it is not a breakpoint (``bad_breakpoint``).
     """
-    given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    needs = _NEEDS.get(str(given.get("kind")))
-    fields = set(given) - {"kind", "nth", "lane", "where"}
+    row: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    needs, fields = _NEEDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
     if (
         needs is not None
         and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})
-        and all(_fits(name, one) for name, one in given.items())
+        and all(_fits(name, field) for name, field in row.items())
     ):
-        return Breakpoint(**given)
+        return Breakpoint(**row)
     raise MateriaError(f"This is not a breakpoint: {part(str(value), 200)}", hint="remove it", kind="bad_breakpoint")
 
 
@@ -297,7 +286,7 @@ def _fits(name: str, value: object) -> bool:
         return value in get_args(Unit)
     if name == "nth" or (name == "edge" and not isinstance(value, str)):
         return type(value) is int and value >= 1
-    if not isinstance(value, str) or len(value) > _LONGEST or value.encode("utf-8", "replace").decode() != value:
+    if not isinstance(value, str) or len(value) > _MAX_TEXT or value.encode("utf-8", "replace").decode() != value:
         return False
     return (name != "path" or bool(split_path(value))) and (name != "where" or _is_condition(value))
 
@@ -307,7 +296,7 @@ def _fits(name: str, value: object) -> bool:
 StateFacts: TypeAlias = Mapping[str, JSON]
 _CONSTANTS: Final[Mapping[str, JSON]] = {"true": True, "false": False, "null": None}
 _NAMES: Final = ("state", "item", "output", "steps", "visits")
-_COMPARED: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Is: operator.eq,
@@ -322,7 +311,7 @@ _COMPARED: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 
 
 def _facts_of(session: Session) -> StateFacts:
-    """What a condition can speak of: the state, the current item, the last output, the number of steps, visits by socket."""
+    """Return the values that a condition can use, by name."""
     last = session.steps.latest
     data = dict(session.state.data)
     return {
@@ -336,13 +325,14 @@ def _facts_of(session: Session) -> StateFacts:
 
 @lru_cache(maxsize=256)
 def condition_of(text: str) -> Callable[[StateFacts], bool]:
-    """Read a condition: comparisons, ``in``, ``and``, ``or`` and ``not`` over what :func:`_facts_of` gives; nothing is called but ``len``.
+    """Return the test that a condition describes.
 
-    Such as ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``. What is not
-    there is null, and what cannot be compared does not hold.
+    A condition has comparisons, ``in``, ``and``, ``or``, ``not`` and ``len`` over the values of :func:`_facts_of`, such as
+    ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``.
+    A missing value is null, and a comparison of values that cannot be compared is false.
 
     Raises:
-        MateriaError: it is none (``bad_condition``).
+        MateriaError: it is not a condition (``bad_condition``).
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -365,66 +355,39 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _value_of(node: ast.expr, facts: StateFacts) -> Any:
-    """Return the value of an expression; raises ValueError for what no condition has."""
-    read = _VALUES.get(type(node))
-    if read is None:
-        raise ValueError(f"{ast.unparse(node)} is not allowed in it")
-    return read(node, facts)
+def _value_of(node: ast.expr, facts: StateFacts) -> Any:  # noqa: C901, PLR0911 - one case for each kind of expression
+    """Return the value of an expression.
 
-
-def _constant(node: ast.Constant, _: StateFacts) -> Any:
-    if node.value is not None and not isinstance(node.value, str | int | float):
-        raise ValueError(f"{node.value!r} is not a JSON value")
-    return node.value
-
-
-def _name(node: ast.Name, facts: StateFacts) -> Any:
-    if node.id not in facts and node.id not in _CONSTANTS:
-        raise ValueError(f"there is no {node.id}")
-    return facts[node.id] if node.id in facts else _CONSTANTS[node.id]
-
-
-def _both(node: ast.BoolOp, facts: StateFacts) -> bool:
-    values = [
-        _value_of(operand, facts) for operand in node.values
-    ]  # each is read, so that what cannot stand there is found at once
-    return all(values) if isinstance(node.op, ast.And) else any(values)
-
-
-def _signed(node: ast.UnaryOp, facts: StateFacts) -> Any:
-    value = _value_of(node.operand, facts)
-    if isinstance(node.op, ast.Not):
-        return not value
-    if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        return -value
-    raise ValueError(f"{ast.unparse(node)} is not allowed in it")
-
-
-def _length(node: ast.Call, facts: StateFacts) -> Any:
-    if not isinstance(node.func, ast.Name) or node.func.id != "len" or len(node.args) != 1 or node.keywords:
-        raise ValueError(f"{ast.unparse(node)} is not allowed in it: only len(...) is called")
-    value = _value_of(node.args[0], facts)
-    return len(value) if isinstance(value, str | list | dict) else None
-
-
-def _comparison(node: ast.Compare, facts: StateFacts) -> bool:
-    values = [_value_of(operand, facts) for operand in (node.left, *node.comparators)]
-    return all(_compares(op, a, b) for op, a, b in zip(node.ops, values, values[1:], strict=False))
-
-
-_VALUES: Final[Mapping[type[ast.expr], Callable[[Any, StateFacts], Any]]] = {
-    ast.Constant: _constant,
-    ast.Name: _name,
-    ast.Attribute: lambda node, facts: _within(_value_of(node.value, facts), node.attr),
-    ast.Subscript: lambda node, facts: _within(_value_of(node.value, facts), _value_of(node.slice, facts)),
-    ast.BoolOp: _both,
-    ast.UnaryOp: _signed,
-    ast.Call: _length,
-    ast.List: lambda node, facts: [_value_of(one, facts) for one in node.elts],
-    ast.Tuple: lambda node, facts: [_value_of(one, facts) for one in node.elts],
-    ast.Compare: _comparison,
-}
+    Raises:
+        ValueError: the expression is not allowed in a condition.
+    """
+    match node:
+        case ast.Constant(value=None | str() | int() | float() as constant):
+            return constant
+        case ast.Name(id=name) if name in facts or name in _CONSTANTS:
+            return facts[name] if name in facts else _CONSTANTS[name]
+        case ast.Name(id=name):
+            raise ValueError(f"{name} is not defined")
+        case ast.Attribute(value=owner, attr=attribute):
+            return _within(_value_of(owner, facts), attribute)
+        case ast.Subscript(value=owner, slice=key):
+            return _within(_value_of(owner, facts), _value_of(key, facts))
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return [_value_of(element, facts) for element in elements]
+        case ast.BoolOp(op=operation, values=operands):
+            values = [_value_of(operand, facts) for operand in operands]  # each, so that an invalid one is refused
+            return all(values) if isinstance(operation, ast.And) else any(values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _value_of(operand, facts)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
+            value = _value_of(argument, facts)
+            return len(value) if isinstance(value, str | list | dict) else None
+        case ast.Compare(left=left, ops=operations, comparators=comparators):
+            values = [_value_of(operand, facts) for operand in (left, *comparators)]
+            return all(map(_compares, operations, values, values[1:]))
+    raise ValueError(f"{ast.unparse(node)} is not allowed in a condition")
 
 
 def _within(value: Any, key: Any) -> Any:
@@ -436,7 +399,7 @@ def _within(value: Any, key: Any) -> Any:
 
 def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
     try:
-        return bool(_COMPARED[type(op)](a, b))
+        return bool(_COMPARISONS[type(op)](a, b))
     except TypeError:
         return False
 
@@ -445,32 +408,31 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
 
 
 def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
-    """Return the breakpoints that a file keeps for a loadout, and what of it could not be read, in a sentence."""
+    """Return the breakpoints of a loadout in a file, and a sentence about what could not be read."""
     try:
-        saved = _read(path).get(loadout, [])
+        saved = _read_file(path).get(loadout, [])
     except MateriaError as error:
-        return [], f"The breakpoints kept in {part(str(path), 200)} are not there: {error.what}"
+        return [], f"The breakpoints in {part(str(path), 200)} were not read: {error.what}"
     rows = saved if isinstance(saved, list) else [saved]
-    breakpoints, problem = [], f"There are more than {_MOST}." if len(rows) > _MOST else ""
-    for row in rows[:_MOST]:
+    breakpoints, problem = [], f"There are more than {_MAX_BREAKPOINTS}." if len(rows) > _MAX_BREAKPOINTS else ""
+    for row in rows[:_MAX_BREAKPOINTS]:
         try:
             breakpoints.append(breakpoint_of(row))
         except MateriaError as error:
             problem = error.what
-    return (
-        breakpoints,
-        f"Not all breakpoints kept in {part(str(path), 200)} are there. {problem}" if problem else "",
-    )
+    if problem:
+        problem = f"Some breakpoints in {part(str(path), 200)} were not read. {problem}"
+    return breakpoints, problem
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Keep the breakpoints of a loadout in a file, those of the others as they are; what is damaged is written over.
+    """Write the breakpoints of a loadout to a file, which keeps those of other loadouts; a damaged file is replaced.
 
     Raises:
         MateriaError: the disk refuses (``disk``).
     """
     try:
-        saved = _read(path)
+        saved = _read_file(path)
     except MateriaError:
         saved = {}
     saved.pop(loadout, None)
@@ -481,11 +443,11 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
         replace_file(path, json_bytes({"version": 1, "loadouts": saved}, indented=True))
 
 
-def _read(path: Path) -> dict[str, JSON]:
-    """Read what a file keeps, by loadout; nothing where there is none."""
+def _read_file(path: Path) -> dict[str, JSON]:
+    """Return the breakpoints in a file, by loadout; empty if there is no file."""
     with disk(path, "read the breakpoints"):
         try:
-            content = read_plain(path, _MOST_BYTES)
+            content = read_plain(path, _MAX_BYTES)
         except FileNotFoundError:
             return {}
     try:

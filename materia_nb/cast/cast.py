@@ -17,6 +17,7 @@ from materia_nb.agents.interface import validate_reply
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import runner_factory
 from materia_nb.cast.attempt import Attempts, Wording
+from materia_nb.cast.breakpoint import path_segments
 from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
@@ -31,7 +32,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import NEXT, Failure, Status
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WAITING_FOR
 from materia_nb.platform import computing
@@ -241,7 +242,7 @@ class Cast:
                 src/main.py:12.
 
         Raises:
-            MateriaError: the path names nothing (``bad_path``), the cast is shown as recorded (``not_castable``), or keeps no
+            MateriaError: the path is empty (``bad_path``), the cast is shown as recorded (``not_castable``), or keeps no
                 files (``not_kept``).
         """
         file, _, line = path.rpartition(":")
@@ -253,8 +254,7 @@ class Cast:
         from materia_nb.insight.blame import blame_value
 
         self.now.needs_castable()
-        if not split_path(path):
-            raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
+        path_segments(path)
         return BlameView(path, blame_value(self.runner.session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent, name_of, validate_reply
 from materia_nb.agents.notebook_agents import RecordedAgent, needs_name
-from materia_nb.cast.breakpoint import amount_of
+from materia_nb.cast.breakpoint import amount_of, path_segments
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
@@ -31,7 +31,7 @@ from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry
-from materia_nb.jsonvalue import JSON, MISSING, json_copy, nested_too_deeply, replaced, split_path
+from materia_nb.jsonvalue import JSON, MISSING, json_copy, nested_too_deeply, replaced
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
 from materia_nb.platform import HeldInterrupts
@@ -150,12 +150,10 @@ class Edits:
             value: what to set.
 
         Raises:
-            MateriaError: the path names nothing (``bad_path``) or leads past the end of a list (``path``),
+            MateriaError: the path is empty (``bad_path``) or leads past the end of a list (``path``),
                 or as :meth:`items` and :meth:`state`.
         """
-        segments = split_path(path.strip())
-        if not segments:
-            raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
+        segments = path_segments(path)
         before: dict[str, JSON] = dict(self._runner.session.state.data)
         if segments[0] == "workItems" and len(segments) > 1:
             before.setdefault("workItems", [])

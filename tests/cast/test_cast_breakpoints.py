@@ -129,7 +129,7 @@ def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
     cast.breakpoints.add(refused=True)
     assert cast.run() == "breakpoint"
     assert (cast.status, [turn.text for turn in cast.steps[0].turns]) == ("waiting", ["no JSON"])
-    assert [one.words() for one in cast.breakpoints.hit] == ["refused output of any socket"]
+    assert [one.words() for one in cast.now.breakpoints_hit] == ["refused output of any socket"]
     assert cast.run() == "breakpoint"
     assert len(cast.steps[0].turns) == 2
     assert cast.run() == "complete"
@@ -259,7 +259,7 @@ def test_what_is_no_breakpoint_is_refused(value):
         ({"socket": "Socket-3", "after": True, "refused": True}, "not at after and refused"),
         ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Socket-2, 2 to Socket-2"),
         ({"socket": "Socket-3", "edge": "Socket-1"}, "no edge 'Socket-1'"),
-        ({"socket": "Socket-3", "nth": 0}, "from 1 up"),
+        ({"socket": "Socket-3", "nth": 0}, "whole number from 1"),
         ({"socket": "Sokket-3", "refused": True}, "no socket"),
     ],
 )
@@ -272,7 +272,7 @@ def test_what_cannot_be_meant_is_told(checked, given, words):
 def test_times_are_counted_from_the_first_and_amounts_are_above_nought(checked):
     breaks = checked.breakpoints
     for nth in (0, -1, True, 1.0, "1"):
-        with pytest.raises(MateriaError, match="a whole number from 1 up") as caught:
+        with pytest.raises(MateriaError, match="must be a whole number from 1") as caught:
             breaks.add("Socket-2", nth=nth)
         assert caught.value.kind == "usage"
     for amount, unit in (

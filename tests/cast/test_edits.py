@@ -302,7 +302,7 @@ def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
         ("workItems", {"0": 1}, "must be a list"),
         ("workItems.0.titel", 1, "only title and context"),
         ("workItems.7.title", "x", "no element '7'"),
-        (" .. ", 1, "names nothing"),
+        (" .. ", 1, "path is empty"),
     ]:
         with pytest.raises(MateriaError, match=told):
             cast.edit.set(path, value)

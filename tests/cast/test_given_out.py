@@ -19,7 +19,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentTable, FunctionAgent, PersonAgent
 from materia_nb.cast import Cast, open_cast
-from materia_nb.cast.cast_breakpoints import Settable
+from materia_nb.cast.cast_breakpoints import EditableBreakpoints
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 
@@ -27,7 +27,7 @@ MACHINES = (
     Cast,
     Workbench,
     Rules,
-    Settable,
+    EditableBreakpoints,
     AgentTable,
     FunctionAgent,
     PersonAgent,

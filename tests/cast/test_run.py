@@ -265,13 +265,13 @@ def test_a_watched_path_stops_the_run_behind_the_step_that_changed_it(cast):
     cast.breakpoints.watch("context")
     cast.breakpoints.watch(" workItems.5 ")
     assert cast.run() == "breakpoint"
-    assert [one.path for one in cast.breakpoints.hit] == ["context"]
+    assert [one.path for one in cast.now.breakpoints_hit] == ["context"]
     assert cast.steps[-1].socket == "Socket-3"
     assert cast.run(steps=1) == "steps", "the run does not stop where it starts"
     cast.breakpoints.clear(path="context")
     assert cast.run() == "complete"
-    assert cast.breakpoints.hit == []
-    with pytest.raises(MateriaError, match="names nothing"):
+    assert cast.now.breakpoints_hit == []
+    with pytest.raises(MateriaError, match="path is empty"):
         cast.breakpoints.watch(" .. ")
 
 
@@ -280,9 +280,9 @@ def test_appearing_and_going_away_are_changes(tmp_path):
     cast.breakpoints.watch("currentWorkItem")
     cast.breakpoints.watch("workItems")
     assert cast.run() == "breakpoint"
-    assert (cast.steps[-1].socket, cast.breakpoints.hit[0].path) == ("Socket-1", "workItems")
+    assert (cast.steps[-1].socket, cast.now.breakpoints_hit[0].path) == ("Socket-1", "workItems")
     assert cast.run() == "breakpoint"
-    assert (cast.steps[-1].socket, cast.breakpoints.hit[0].path) == ("Socket-2", "currentWorkItem")
+    assert (cast.steps[-1].socket, cast.now.breakpoints_hit[0].path) == ("Socket-2", "currentWorkItem")
 
 
 def test_a_socket_is_entered_without_asking_its_agent(cast):

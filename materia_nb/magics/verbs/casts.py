@@ -86,7 +86,7 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None) -> A
     current = call.cast
     with running(current):
         pause = current.run(until, steps=steps)
-    return status_view(current.now, pause, current.breakpoints.hit)
+    return status_view(current.now, pause, current.now.breakpoints_hit)
 
 
 from_method("reply", Cast.reply, step_after, cell="may", example='%%materia reply\n{"satisfied": true}')

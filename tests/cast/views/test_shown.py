@@ -82,7 +82,7 @@ def of_cast(cast):
     """What is shown of a cast as it is now."""
     now = cast.now
     yield "status", status_view(now)
-    yield "in a run", status_lines(now, "until", cast.breakpoints.hit)
+    yield "in a run", status_lines(now, "until", cast.now.breakpoints_hit)
     yield "picture", cast_view(now)
     yield "marks", {name: str(one) for name, one in fields_of(marks_of(now)) if one}
     yield "step", step_view(now, ["one", "two"])
