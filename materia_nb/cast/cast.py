@@ -40,7 +40,8 @@ from materia_nb.registry import lookup
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
-    from materia_nb.cast.views.tables import FilesView, LineBlame, SpentView
+    from materia_nb.cast.views.tables import FilesView, SpentView
+    from materia_nb.display.blocks import View
     from materia_nb.insight.compare import Replay
     from materia_nb.insight.why import Why
 
@@ -231,7 +232,7 @@ class Cast:
 
         return FilesView(self.now)
 
-    def blame(self, path: str) -> BlameView | LineBlame:
+    def blame(self, path: str) -> BlameView | View:
         """Show which step, answer and rule set a value of the state, latest change first; or a line of a file.
 
         It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``. Of a line of a

@@ -93,19 +93,19 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
 
 
 class TableOf(Table, Generic[_T]):
-    """A table that tells of values; iterating gives the values themselves."""
+    """A table of values; iterating gives the values themselves."""
 
     def __init__(
         self, values: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
     ) -> None:
         super().__init__(headers, rows, empty)
-        self.found = tuple(values)
+        self.values = tuple(values)
 
     def __iter__(self) -> Iterator[_T]:
-        return iter(self.found)
+        return iter(self.values)
 
     def __getitem__(self, index: int) -> _T:
-        return self.found[index]
+        return self.values[index]
 
 
 class EventsView(TableOf[MateriaEvent]):

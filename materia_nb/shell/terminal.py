@@ -21,7 +21,7 @@ from materia_nb.cast import Cast
 from materia_nb.cast.cases import SUFFIX, read_case
 from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views import compare_view as compared
-from materia_nb.cast.views.loadout_views import ExploreView, ReportView
+from materia_nb.cast.views.loadout_views import ExploreView, report_view
 from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.cast.views.tables import SpentView
@@ -182,7 +182,7 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (Graph, lambda graph: graph.name),
     (JsonView, lambda view: view.value),
     (compared.ReplayView, lambda view: compared.ReplaysView([view])),
-    (SpentView, lambda view: view.found),
+    (SpentView, lambda view: view.values),
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
 )
@@ -349,7 +349,7 @@ def _text(checked: Checked) -> str:
     for subject, findings in checked.subjects.items():
         problems = tuple(finding.problem for finding in findings if finding.problem.severity == "problem")
         hints = tuple(finding.problem for finding in findings if finding.problem.severity == "hint")
-        blocks.append(ReportView(outgoing_line(subject), Report(problems, hints)))
+        blocks.append(report_view(outgoing_line(subject), Report(problems, hints)))
         blocks += [
             Line(outgoing_line(f"{finding.file}:{finding.line}: {finding.problem.source}"))
             for finding in findings

@@ -64,7 +64,7 @@ def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab
     panel.press("Fork from here")
     panel.says("B stands after step 3; nothing differs so far. A has continued from there.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is the original").first
-    assert "state, as each stands now" not in compared.inner_text()
+    assert "current state" not in compared.inner_text()
     lab.run_cell(cell + 1)
     panel.press("Step")
     panel.says("They first differ in step 4: Build (WI-1) answered differently")

@@ -70,7 +70,7 @@ def test_r39_replay_and_resume_rebuild_them(tmp_path):
     cast.run()
     cast.close()
     opened = open_cast(cast.run_dir)
-    assert opened.steps.events().found == cast.steps.events().found
+    assert opened.steps.events().values == cast.steps.events().values
     assert opened.now.differences == ()
 
 
@@ -127,4 +127,4 @@ def test_r39_a_correction_tells_in_place_of_the_output_and_numbers_go_on(tmp_pat
     cast.back(0, discard_edits=True)
     cast.step()
     assert [event.sequence for event in cast.steps.events()] == [4]
-    assert open_cast(cast.run_dir).steps.events().found == cast.steps.events().found
+    assert open_cast(cast.run_dir).steps.events().values == cast.steps.events().values

@@ -80,7 +80,7 @@ def test_a_cast_that_is_opened_or_resumed_tells_the_same(paused):
 def test_bar_and_spent_are_the_sum_of_the_work(paused):
     work = [step.worked for step in paused.steps]
     frame = paused.usage("socket")
-    assert sum(one.ms for one in frame.found) == sum(work) == 300
+    assert sum(one.ms for one in frame.values) == sum(work) == 300
     assert [row[-2:] for row in frame.rows][-1] == ("0.30 s", "76.0 s")
     assert bar_state(paused.now, Activity())["counts"] == "3 steps · 0.30 s at work"
 
@@ -118,7 +118,7 @@ def test_what_no_journal_tells_is_unknown_and_not_zero(paused):
     assert step_time(old.steps[1]).words == "at most 46.1 s"
     assert work_time(old.steps) == (None, 3)
     assert old.usage().rows[-1][-1] == "unknown"
-    assert old.usage().found[0].ms is None
+    assert old.usage().values[0].ms is None
 
 
 def test_the_time_before_and_after_an_approval_counts_and_not_that_between(tmp_path, clock):

@@ -230,7 +230,7 @@ def test_of_many_casts_those_that_would_have_gone_elsewhere_are_told(bench, done
 
 def test_a_cast_that_cannot_be_found_is_a_row(bench, done):
     found = bench.casts.replay(casts=[done, "no-such-cast"])
-    assert len(found.found) == 1
+    assert len(found.values) == 1
     assert found.problems[0][0] == "no-such-cast"
 
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of comparisons, replays, blame and attempts: tables, and the graph with what only one of two did."""
+"""Views of comparisons, replays and blame: tables, and the graph with what only one of two casts did."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from materia_nb.display.blocks import (
     Line,
     Shown,
     Table,
+    View,
     WordDiff,
     lines,
 )
@@ -36,21 +37,20 @@ from materia_nb.loadout.graph import Graph
 if TYPE_CHECKING:
     from materia_nb.insight.blame import BlameEntry
 
-_ALIKE_SHOWN: Final = 3
-"""Of steps one after another that are alike, only so many are shown at each end."""
-_CHANGES_SHOWN: Final = 20
-_LATER_SHOWN: Final = 20
-"""So many steps behind the first that differs are compared word by word."""
-_VALUE_CHARS: Final = 120
-_SAID_CHARS: Final = 80
-"""So much of what a step said stands in its row."""
-
+_MAX_ALIKE: Final = 3
+"""Maximum number of equal steps in a row that are shown at each end."""
+_MAX_CHANGES: Final = 20
+_MAX_LATER: Final = 20
+"""Maximum number of steps after the first difference that are compared word by word."""
+_MAX_VALUE: Final = 120
+_MAX_VERDICT: Final = 80
+"""Maximum length of values and outputs in a row, in characters."""
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
-_SPENT_COLUMNS: Final = ("", "A", "B")
+_SIDE_COLUMNS: Final = ("", "A", "B")
 
 
 class CompareView(Shown, Comparison):
-    """Two casts beside one another; see :class:`materia_nb.insight.compare.Comparison` for the values."""
+    """Two casts side by side; see :class:`materia_nb.insight.compare.Comparison` for the values."""
 
     @property
     def picture(self) -> GraphPicture:
@@ -65,7 +65,7 @@ class CompareView(Shown, Comparison):
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
     def _difference(self, names: Mapping[str, str]) -> tuple[Heading, list[str]]:
-        """Say in one sentence where they first differ, or that they do not, and then in what and why."""
+        """Return a sentence about the first difference, and lines about what differs and why."""
         first = self.first
         if first is None:
             steps = counted(len(all_steps(self.a.session)), "step")
@@ -73,139 +73,130 @@ class CompareView(Shown, Comparison):
         if self.stands is not None:
             other = "B" if self.stands == "A" else "A"
             after = f"after {first.place}" if first.step else "at the start"
-            said = f"{self.stands} stands {after}; nothing differs so far. {other} has continued from there."
-            return Heading(said, tone="good"), []
-        why, *more = (_called(line, names) for line in first.lines)
-        headline, _, what = why.partition(": ")
-        more = [*([what] if what else []), *more]
-        if found := self.loadouts.differences:
-            more.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
+            sentence = f"{self.stands} stands {after}; nothing differs so far. {other} has continued from there."
+            return Heading(sentence, tone="good"), []
+        why, *more = (_with_names(line, names) for line in first.lines)
+        headline, _, detail = why.partition(": ")
+        more = [*filter(None, [detail]), *more]
+        if differences := self.loadouts.differences:
+            more.append(f"Their loadouts differ in {counted(len(differences), 'thing')} (.loadouts).")
         if self.parted is not None and self.parted > first.step and not first.lane:
             more.append(f"Their routes are the same up to step {self.parted}.")
         return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
 
-    def rows(self, names: Mapping[str, str] | None = None) -> list[tuple[str, ...]]:
-        """The steps beside one another; those alike are left out but for the first and last few.
+    def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
+        """Return the steps side by side; of equal steps in a row only the first and last few.
 
         Args:
-            names: what sockets are called; by their ids if left out.
+            names: the names of sockets; their ids if left out.
         """
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.did):
-            found = [_row(pair, names or {}) for pair in pairs]
-            if alike and (more := len(found) - 2 * _ALIKE_SHOWN) > 1:
-                found[_ALIKE_SHOWN:-_ALIKE_SHOWN] = [("…", f"{more} steps alike", "", "")]
-            rows += found
+            group = [_pair_row(pair, names) for pair in pairs]
+            if alike and (more := len(group) - 2 * _MAX_ALIKE) > 1:
+                group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} steps alike", "", "")]
+            rows += group
         return rows
 
-    def _spent(self) -> list[tuple[str, ...]]:
+    def _totals(self) -> Table:
+        sides = self.a, self.b
         rows = [
-            ("ends", *(side.session.state.status for side in (self.a, self.b))),
-            ("steps", *(str(len(all_steps(side.session))) for side in (self.a, self.b))),
-            ("tokens", *(one.tokens_words for one in self.usage)),
+            ("ends", *(side.session.state.status for side in sides)),
+            ("steps", *(str(len(all_steps(side.session))) for side in sides)),
+            ("tokens", *(usage.tokens_words for usage in self.usage)),
         ]
-        if any(one.cost for one in self.usage):
-            rows.append(("cost", *(one.cost_words for one in self.usage)))
-        return [*rows, ("time", *map(format_work_time, self.time))]
+        if any(usage.cost for usage in self.usage):
+            rows.append(("cost", *(usage.cost_words for usage in self.usage)))
+        return Table(_SIDE_COLUMNS, [*rows, ("time", *map(format_work_time, self.time))])
 
-    def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
-        """Return what it says beside its pictures; ``names`` is what sockets are called."""
-        names, rows = names or {}, self.rows(names)
-        differing = (place for place, row in enumerate(rows) if row[-1] and self.stands is None)
+    def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
+        """Return the blocks apart from the pictures; ``names`` are the names of sockets."""
+        rows = self.rows(names)
+        differing = (index for index, row in enumerate(rows) if row[-1] and self.stands is None)
         headline, why = self._difference(names)
         blocks = [headline, Table(_PAIR_COLUMNS, rows, marked=next(differing, None)), *lines(why)]
         if self.a.kept is not None and self.a.kept == self.b.kept:
             blocks += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
-            both = StepCompareView(steps.a, steps.b, steps.names)
-            blocks += [
-                Heading(f"step {_numbered(steps.a)}"),
-                *both.in_words(names),
-                *self._later(steps.a, names),
-            ]
-        if self.state and self.stands is None:  # one that goes on from the other has put more into it
+            blocks.append(Heading(f"step {_numbered(steps.a)}"))
+            blocks += StepCompareView(steps.a, steps.b, steps.names).in_words(names)
+            blocks += self._later(steps.a, names)
+        if self.state and self.stands is None:  # a cast that continues from the other has changed the state further
             now = (dict(side.session.state.data) for side in (self.a, self.b))
-            blocks += [Heading("state, as each stands now"), _changed_tree(*now)]
-        return [*blocks, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
+            blocks += [Heading("current state"), _changed_tree(*now)]
+        return [*blocks, Heading("in all"), self._totals()]
 
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
-        """Give the other steps that both made and in which they differ, folded."""
+        """Yield the later steps that both have and in which they differ, folded."""
         others = [pair for pair in self.pairs if pair.did and pair.a is not first]
-        for a, b, differs in others[:_LATER_SHOWN]:
+        for a, b, differs in others[:_MAX_LATER]:
             if a is not None and b is not None:
-                title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {', '.join(StepPair(a, b, differs).did)}"
+                aspects = ", ".join(StepPair(a, b, differs).did)
+                title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
                 yield Fold(title, StepCompareView(a, b, self._names).in_words(names), brief=0)
 
     def _blocks(self) -> list[Block]:
-        alone = len(self.pictures) == 1
-        return self.in_words() + ([_drawn(self.picture)] if alone else _named_pictures(self.pictures))
-
-
-def _drawn(one: GraphPicture) -> Block:
-    """Draw a graph under words that say all that is in it."""
-    return graph_block(one.graph, one.marks)
+        if len(self.pictures) == 1:
+            return [*self.in_words(), graph_block(self.picture.graph, self.picture.marks)]
+        return self.in_words() + _named_pictures(self.pictures)
 
 
 def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
-    named = zip("AB", pictures, strict=True)
-    return [block for name, one in named for block in (Heading(f"{name}: {one.graph.name}"), _drawn(one))]
+    blocks: list[Block] = []
+    for name, picture in zip("AB", pictures, strict=True):
+        blocks += [Heading(f"{name}: {picture.graph.name}"), graph_block(picture.graph, picture.marks)]
+    return blocks
 
 
 class StepCompareView(Shown, StepComparison):
-    """Two steps beside one another."""
+    """Two steps side by side."""
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Say what each answered, was asked and left in the state, what only A has struck out, what only B has marked.
+        """Return the differences of their answers, prompts and states: A's text struck out, B's marked.
 
         Args:
-            names: what sockets are called; by their ids if left out.
+            names: the names of sockets; their ids if left out.
         """
-        a, b = self.a, self.b
-        ways = [diff.step_target(one) or "" for one in (a, b)]
+        a, b = sides = self.a, self.b
+        targets = [diff.step_target(step) or "" for step in sides]
         rows = [
-            ("step", *(f"{_numbered(one)}: {_place(one, names)}, visit {one.visit}" for one in (a, b))),
-            ("went to", *(names.get(way, way) for way in ways)),
-            ("tokens", *(step_usage(one).tokens_words for one in (a, b))),
-            ("time", *(step_time(one).words for one in (a, b))),
+            ("step", *(f"{_numbered(step)}: {_place(step, names)}, visit {step.visit}" for step in sides)),
+            ("went to", *(names.get(target, target) for target in targets)),
+            ("tokens", *(step_usage(step).tokens_words for step in sides)),
+            ("time", *(step_time(step).words for step in sides)),
         ]
-        came = [", ".join(how_it_came(one)) for one in (a, b)]
-        rows += [("answered", *(words or "at once" for words in came))] if any(came) else []
-        blocks: list[Block] = [Table(_SPENT_COLUMNS, rows)]
+        origins = [", ".join(how_it_came(step)) for step in sides]
+        if any(origins):
+            rows.append(("answered", *(origin or "at once" for origin in origins)))
+        blocks: list[Block] = [Table(_SIDE_COLUMNS, rows)]
         if self.answer:
-            blocks += [
-                Heading("what came", small=True),
-                _changed_value(diff.step_answer(a), diff.step_answer(b)),
-            ]
+            answers = _changed_value(diff.step_answer(a), diff.step_answer(b))
+            blocks += [Heading("answer", small=True), answers]
         if self.prompt:
-            blocks.append(Heading("what was asked", small=True))
+            blocks.append(Heading("prompt", small=True))
             blocks += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
         if self.state:
-            blocks += [
-                Heading("the state after it", small=True),
-                _changed_tree(dict(a.after.data), dict(b.after.data)),
-            ]
+            states = _changed_tree(dict(a.after.data), dict(b.after.data))
+            blocks += [Heading("state after it", small=True), states]
         return blocks
 
     def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Say also why they differ."""
+        """Return the reasons of the difference, and what differs."""
         did = ["A and B did the same."] if self.first is None else self.first.lines
-        return [*lines(_called(line, names) for line in did), *self.in_words(names)]
+        return [*lines(_with_names(line, names) for line in did), *self.in_words(names)]
 
     def _blocks(self) -> list[Block]:
         return self.all_words()
 
 
-class ValueCompareView(Shown):
-    """Two prompts, or two states, beside one another; true if they differ."""
-
-    def __init__(self, differing: Sequence[Block]) -> None:
-        self.differing = tuple(differing)
+class ValueCompareView(View):
+    """Two prompts, or two states, side by side; true if they differ."""
 
     def __bool__(self) -> bool:
-        return bool(self.differing)
+        return bool(self.inside)
 
-    def _blocks(self) -> Sequence[Block]:
-        return self.differing or [Line("A and B are the same.")]
+    def _blocks(self) -> Iterable[Block]:
+        return self.inside or [Line("A and B are the same.")]
 
 
 def _changed_tree(a: JSON, b: JSON) -> Block:
@@ -213,7 +204,7 @@ def _changed_tree(a: JSON, b: JSON) -> Block:
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
-    """Compare two texts by their words, and all else as trees; nothing at all is an empty text."""
+    """Compare two texts by their words and other values as trees; an absent value is an empty text."""
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
@@ -221,15 +212,15 @@ def _changed_value(a: JSON, b: JSON) -> Block:
 
 
 def _changed_parts(
-    a: Prompt | None, b: Prompt | None, which: Iterable[str], names: tuple[str, str] = ("", "")
+    a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str] = ("", "")
 ) -> list[Block]:
     """Compare the named parts of two prompts by their words."""
     left, right = (diff.prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
-    return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
+    return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
 
 
 class LoadoutCompareView(Shown, LoadoutComparison):
-    """Two loadouts beside one another."""
+    """Two loadouts side by side."""
 
     @property
     def pictures(self) -> tuple[GraphPicture, GraphPicture]:
@@ -237,48 +228,40 @@ class LoadoutCompareView(Shown, LoadoutComparison):
         return self._picture("A", self.a), self._picture("B", self.b)
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
-        own = {route for route, has in self.routes.items() if has == name} | self.changed_routes
-        sockets = {
-            difference.of: "both" for difference in self.differences if self.sockets.get(difference.of) == "both"
-        }
-        sockets |= {id_: name for id_, has in self.sockets.items() if has == name}
+        own = {route for route, side in self.routes.items() if side == name} | self.changed_routes
+        changed = [change.of for change in self.differences if self.sockets.get(change.of) == "both"]
+        sockets = dict.fromkeys(changed, "both") | {id_: name for id_, side in self.sockets.items() if side == name}
         return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
 
     def _blocks(self) -> list[Block]:
         if not self:
             return [Line("A and B are the same loadout, but for names and layout.")]
-        rows = [
-            (difference.of, difference.field, *_values(difference.a, difference.b)) for difference in self.differences
-        ]
-        return [Table(_LOADOUT_COLUMNS, rows), *_named_pictures(self.pictures)]
+        rows = [(change.of, change.field, *_values(change.a, change.b)) for change in self.differences]
+        return [Table(("of", "field", "A", "B"), rows), *_named_pictures(self.pictures)]
 
 
 _Cast = TypeVar("_Cast")
-
-_LOADOUT_COLUMNS: Final = ("of", "field", "A", "B")
 
 
 class ReplayView(Shown, Replay, Generic[_Cast]):
     """A cast as it would have gone in another loadout; ``onward`` makes a cast of it."""
 
-    def __init__(self, found: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
-        super().__init__(found.original, found.replayed, found.needs, found.left_out, found.events)
+    def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
+        super().__init__(replay.original, replay.replayed, replay.needs, replay.left_out, replay.events)
         self._onward = onward
 
     def go_on(self) -> _Cast:
-        """Go on with the replay as a cast of its own, in the other loadout, from where the recorded answers end.
+        """Make a cast in the other loadout that continues where the recorded answers end.
 
-        It has a run directory beside that of the original, which stays as it is. Nothing of the replayed part is asked
-        again; ``step`` or ``run`` goes on with agents.
+        It has a run directory of its own next to that of the original. Nothing of the replayed part is asked again.
 
         Raises:
-            MateriaError: the loadout was given as a graph that cannot be kept (``no_config``), or the directory
-                cannot be written.
+            MateriaError: the loadout was given as a graph without its config (``no_config``), or the directory cannot be
+                written.
         """
         if self._onward is None:
-            raise MateriaError(
-                "This replay was not made by a cast.", hint="cast.replay(loadout).go_on()", kind="no_cast"
-            )
+            hint = "call cast.replay(loadout).go_on()"
+            raise MateriaError("This replay was not made by a cast.", hint=hint, kind="no_cast")
         return self._onward(self)
 
     def _blocks(self) -> list[Block]:
@@ -288,36 +271,33 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         compared = CompareView(self.original, self.replayed)
         drawn = GraphPicture(self.replayed.rules.graph, compared.picture.marks)
         table = Table(_PAIR_COLUMNS, compared.rows())
-        return [*blocks, Line("A is the cast, B the replay."), table, _drawn(drawn)]
+        return [*blocks, Line("A is the cast, B the replay."), table, graph_block(drawn.graph, drawn.marks)]
 
     def _lines(self) -> list[str]:
-        first, difference_in_steps, needs = self.first, self.beside, self.needs
-        outcome = ["It goes as it did." if difference_in_steps is None else "It goes the same way."]
+        first, beside, needs = self.first, self.beside, self.needs
+        sentences = ["It goes as it did." if beside is None else "It goes the same way."]
         if first is not None:
-            outcome = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
-        if difference_in_steps is not None:
+            sentences = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
+        if beside is not None:
             when = "Before that" if first is not None else "On it"
-            outcome += [
-                f"{when} {difference_in_steps.place} differs.",
-                *(f"  {line}" for line in difference_in_steps.lines),
-            ]
+            sentences += [f"{when} {beside.place} differs.", *(f"  {line}" for line in beside.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
-            outcome.append(
+            sentences.append(
                 f"To continue it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
                 "go_on() makes a cast that asks for it."
             )
         elif first is not None:
-            outcome.append(f"It ends: {self.ends}.")
+            sentences.append(f"It ends: {self.ends}.")
         if otherwise := self.asked_otherwise:
-            numbers = ", ".join(map(str, otherwise[:_CHANGES_SHOWN]))
+            numbers = ", ".join(map(str, otherwise[:_MAX_CHANGES]))
             steps = "step" if len(otherwise) == 1 else "steps"
-            outcome.append(f"The answer was given to a different prompt in {steps} {numbers}.")
-        return [*outcome, *self.left_out]
+            sentences.append(f"The answer was given to a different prompt in {steps} {numbers}.")
+        return [*sentences, *self.left_out]
 
 
 class ReplaysView(TableOf[ReplayView[Any]]):
-    """Many casts in another loadout: which would have gone elsewhere. Iterating gives the replays."""
+    """Replays of many casts; iterating gives the replays."""
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.problems = tuple(problems)
@@ -327,23 +307,17 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
-        """Those that would have gone elsewhere."""
+        """The replays that go elsewhere."""
         return [replay for replay in self if replay.first is not None]
 
 
 class BlameView(TableOf["BlameEntry"]):
-    """What made a value of the state what it is, the latest change first; iterating gives the changes."""
+    """The changes of a value in the state, the latest first; iterating gives the changes."""
 
     def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
         rows = [
-            (
-                str(entry.step),
-                _who(entry),
-                entry.item_key or "",
-                _by(entry),
-                *_values(entry.before, entry.after),
-            )
+            (str(entry.step), _who(entry), entry.item_key or "", _by(entry), *_values(entry.before, entry.after))
             for entry in entries
         ]
         columns = ("step", "who", "item", "by", "from", "to")
@@ -356,24 +330,21 @@ def _who(entry: BlameEntry) -> str:
     return {"edit": "a person", "P6": "the lanes"}.get(entry.rule, "the start")
 
 
+_RULES: Final = {"R10": "its answer", "R11": "an assignment", "R12": "the current item", "P6": "all came together"}
+
+
 def _by(entry: BlameEntry) -> str:
-    words = {
-        "R10": "its answer",
-        "R11": "an assignment",
-        "R12": "the current item",
-        "P6": "all came together",
-    }.get(entry.rule)
-    if words is None:
+    if entry.rule not in _RULES:
         return entry.rule
-    return f"{words}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
+    return f"{_RULES[entry.rule]}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
 
 
 Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView | ValueCompareView
-"""Two of a kind beside one another."""
+"""The comparison of two values of one kind."""
 
 
 def compare_view(a: Any, b: Any) -> Compared:
-    """Compare two of a kind: two sides of casts, two steps, two graphs, two prompts or two states.
+    """Compare two values of one kind: casts, steps, graphs, prompts or states.
 
     Raises:
         MateriaError: they are not of one kind (``compare``).
@@ -385,10 +356,10 @@ def compare_view(a: Any, b: Any) -> Compared:
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
     if isinstance(a, Prompt) and isinstance(b, Prompt):
-        return ValueCompareView(_changed_parts(a, b, diff.differing_prompt_parts(a, b)))
+        return ValueCompareView("", _changed_parts(a, b, diff.differing_prompt_parts(a, b)))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         a, b = dict(a), dict(b)
-        return ValueCompareView([] if same(a, b) else [_changed_tree(a, b)])
+        return ValueCompareView("", [] if same(a, b) else [_changed_tree(a, b)])
     names = {ComparedCast: "a cast", StepRecord: "a step", Graph: "a loadout", Prompt: "a prompt"}
     raise MateriaError(
         f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared.",
@@ -398,30 +369,29 @@ def compare_view(a: Any, b: Any) -> Compared:
 
 
 def replayed_words(replay: ReplayView[Any]) -> tuple[str, str, str]:
-    """Say whether a replay goes otherwise, from which step, and why."""
+    """Return whether a replay goes otherwise, from which step, and why."""
     if replay.first is None:
-        step_difference = replay.beside
-        return "the same way", *(
-            ("", "") if step_difference is None else (step_difference.place.removeprefix("step "), step_difference.why)
-        )
+        beside = replay.beside
+        step, why = ("", "") if beside is None else (beside.place.removeprefix("step "), beside.why)
+        return "the same way", step, why
     goes = "otherwise" if replay.needs is None else f"otherwise, needs {replay.needs.socket}"
     return goes, replay.first.place.removeprefix("step "), replay.first.why
 
 
-def _row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
+def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(_numbered(step) for step in (a, b) if step is not None))
     differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.did)
-    return " / ".join(numbers), _way(a, names), _way(b, names), differs
+    return " / ".join(numbers), _step_words(a, names), _step_words(b, names), differs
 
 
-def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
-    """Say where a step was, where it went, and what it said, as the timeline does."""
+def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
+    """Return the socket of a step, where it went and its output, as the timeline shows them."""
     if step is None:
         return ""
     name, target = _place(step, names), diff.step_target(step) or "failed"
     target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
-    verdict = verdict_words(step, _SAID_CHARS)
+    verdict = verdict_words(step, _MAX_VERDICT)
     return f"{target}: {verdict}" if verdict else target
 
 
@@ -434,17 +404,17 @@ def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:
     return f"{name} {step.item_key}" if step.item_key else name
 
 
-_SAYS: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[AB] went to |Both went to )?)([^\s:.]+)")
+_SENTENCE_START: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[AB] went to |Both went to )?)([^\s:.]+)")
 
 
-def _called(line: str, names: Mapping[str, str]) -> str:
-    """Name the socket that a sentence is about as people call it; what the sentence quotes stays."""
-    return _SAYS.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
+def _with_names(line: str, names: Mapping[str, str]) -> str:
+    """Replace the id of the socket that a sentence is about by its name; quoted text stays."""
+    return _SENTENCE_START.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:
-    return format_difference(a, b, _VALUE_CHARS)
+    return format_difference(a, b, _MAX_VALUE)
 
 
 def _only(sides: Any) -> dict[Any, str]:
-    return {key: has for key, has in sides.items() if has != "both"}
+    return {key: side for key, side in sides.items() if side != "both"}

@@ -1,8 +1,9 @@
-"""Loadouts and what is known of them before they are cast: the graph or its problems, fields, who answers; explored, odds, simulated."""
+"""Views of loadouts, materia and agents, and of what is known before a cast: exploration, odds, estimate, prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import mean
@@ -12,7 +13,7 @@ from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
-from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Shown, Table, lines
+from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Shown, Table, View, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_MARKS, Marks
 from materia_nb.display.svg import GraphPicture, graph_block
@@ -35,79 +36,62 @@ from materia_nb.platform import Progress
 from materia_nb.registry import view_registry
 
 
-class ReportView(Shown):
-    """The problems of a loadout and, apart from them, the hints."""
-
-    def __init__(self, name: str, report: Report) -> None:
-        self.name, self.report = name, report
-
-    def _blocks(self) -> list[Block]:
-        report, name = self.report, f"{self.name}: " if self.name else ""
-        counts = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
-        findings = [
-            *(("problem", problem) for problem in report.problems),
-            *(("hint", hint) for hint in report.shown_hints),
-        ]
-        blocks: list[Block] = [Line(name + counts)]
-        if findings:
-            blocks.append(_findings_table(findings))
-        if report.no_effect:
-            details = _findings_table([("hint", hint_) for hint_ in report.no_effect])
-            summary = f"{report.no_effect_line} (report.hints has each with its place)"
-            blocks.append(Fold(summary, [details], brief=0))
-        return blocks
+def report_view(name: str, report: Report) -> View:
+    """Return the problems and hints of a loadout; hints about fields without effect are folded."""
+    counts = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
+    blocks: list[Block] = [Line(f"{name}: {counts}" if name else counts)]
+    if report.problems or report.shown_hints:
+        blocks.append(_findings_table(report.problems, report.shown_hints))
+    if report.no_effect:
+        summary = f"{report.no_effect_line} (report.hints has each with its place)"
+        blocks.append(Fold(summary, [_findings_table((), report.no_effect)], brief=0))
+    return View("", blocks)
 
 
-def _findings_table(findings: Iterable[tuple[str, Problem]]) -> Table:
-    rows = (
-        (
-            Badge(kind) if kind == "problem" else kind,
-            problem.code,
-            problem.source,
-            problem.message,
-            problem.hint or "",
-        )
-        for kind, problem in findings
-    )
+def _findings_table(problems: Sequence[Problem], hints: Sequence[Problem]) -> Table:
+    kinds: list[tuple[Cell, Problem]] = [(Badge("problem"), problem) for problem in problems]
+    kinds += [("hint", hint) for hint in hints]
+    rows = [(kind, found.code, found.source, found.message, found.hint or "") for kind, found in kinds]
     return Table(("", "code", "where", "what", "what to do"), rows)
 
 
-view_registry[Report] = partial(ReportView, "")
+view_registry[Report] = partial(report_view, "")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadoutView(Shown):
-    """A loadout: its graph, or its problems when it cannot be cast."""
+    """A loadout: its graph, or its problems if it cannot be cast."""
 
-    def __init__(self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()) -> None:
-        self.name, self.origin, self.graph, self.report = name, origin, graph, report
-        self.notes = tuple(notes)
+    name: str
+    origin: str
+    graph: Graph | None
+    report: Report
+    notes: Sequence[str] = ()
 
     def noting(self, *notes: str) -> LoadoutView:
-        """Return the same view with lines that a person must not overlook."""
-        return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
+        """Return the view with more lines at its top, which a person must not overlook."""
+        return replace(self, notes=(*self.notes, *notes))
 
     @property
     def picture(self) -> GraphPicture:
         """The graph as ``svg``, ``text`` and ``mermaid`` source; raises MateriaError when there are problems."""
         if self.graph is None:
-            raise MateriaError(
-                f"The loadout {self.name!r} has problems, so there is no graph of it.",
-                hint="check shows them",
-            )
+            message = f"The loadout {self.name!r} has problems, so it has no graph."
+            raise MateriaError(message, hint="list them with %materia check")
         return GraphPicture(self.graph)
 
     def _blocks(self) -> list[Block]:
         notes = lines(self.notes, "bad")
         if self.graph is None:
-            return [*notes, ReportView(self.name, self.report)]
-        hints = len(self.report.hints)
-        lines_ = [f"{self.name} (from {self.origin})", graph_text(self.graph)]
-        lines_ += [f"{counted(hints, 'hint')}: %materia check shows them"] if hints else []
-        return [*notes, graph_block(self.graph, text="\n".join(lines_))]
+            return [*notes, report_view(self.name, self.report)]
+        text = [f"{self.name} (from {self.origin})", graph_text(self.graph)]
+        if hints := len(self.report.hints):
+            text.append(f"{counted(hints, 'hint')}: %materia check shows them")
+        return [*notes, graph_block(self.graph, text="\n".join(text))]
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
-    """The loadouts, where each comes from, which is chosen; and what was left out because it is faulty."""
+    """Return the loadouts with their layers, and the definitions that were left out because they are invalid."""
     definitions = as_object(config.document.get("loadouts"))
     rows = [
         (
@@ -123,28 +107,21 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
 
 
 def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
-    """The materia: what each is, the layer that it comes from, and who answers."""
+    """Return the materia, with the layer of each and who answers."""
     rows = []
     for name, raw in as_object(config.document.get("materia")).items():
         definition = as_object(raw)
         utility = materia_kind(definition) == "utility"
         kind = ("utility" if utility else "agent") + (", generator" if definition.get("generator") is True else "")
         who = "a process" if utility else agents.for_turn("", name).name
-        rows.append(
-            (
-                name,
-                kind,
-                materia_group(definition),
-                _layers(config, "materia", name) or config.origin("materia", name).name,
-                who,
-                shorten(str(definition.get("description", "")), 80),
-            )
-        )
+        layers = _layers(config, "materia", name) or config.origin("materia", name).name
+        description = shorten(str(definition.get("description", "")), 80)
+        rows.append((name, kind, materia_group(definition), layers, who, description))
     return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
 
 
 def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> Table:
-    """The fields of a loadout or a materia, and the layer that each came from (R33).
+    """Return the fields of a loadout or a materia, with the layer of each (R33).
 
     Raises:
         MateriaError: no layer has it.
@@ -161,13 +138,13 @@ def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name
 
 
 def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
-    """Name the layers that the fields came from, the lowest first."""
+    """Return the names of the layers that the fields came from, the lowest first."""
     layers = {layer.name for layer in config.origins(kind, name).values()}
     return ", ".join(layer.name for layer in config.layers if layer.name in layers)
 
 
 def agents_view(agents: AgentTable) -> Table:
-    """Who answers what."""
+    """Return who answers each materia or socket."""
     rows = [(line.name or "everyone else", line.agent) for line in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
 
@@ -176,39 +153,39 @@ view_registry[AgentTable] = agents_view
 
 
 _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
-_SHOWN: Final = 60
-"""Rows of one table that are shown."""
-_FEW: Final = 100
-"""A mean below this has a decimal."""
+_MAX_ROWS: Final = 60
+"""Maximum number of rows of a table that are shown."""
+_DECIMAL_BELOW: Final = 100
+"""A mean below this is shown with one decimal."""
 
 
 class _View(Shown):
-    """Lines and tables under a picture of the loadout, the same in text and in HTML."""
+    """Lines and tables below a picture of the loadout."""
 
     graph: Graph
 
     @property
     def marks(self) -> Marks:
-        """What is laid over the picture."""
+        """The marks on the picture."""
         raise NotImplementedError
 
     @property
     def picture(self) -> GraphPicture:
-        """The loadout with what was found laid over it, as ``svg``, ``text`` and ``mermaid`` source."""
+        """The loadout with the marks, as ``svg``, ``text`` and ``mermaid`` source."""
         return GraphPicture(self.graph, self.marks)
 
     def _parts(self) -> Iterable[Block]:
-        """Return what is said under the picture."""
+        """Return the blocks below the picture."""
         raise NotImplementedError
 
     def _blocks(self) -> list[Block]:
         return [graph_block(self.graph, self.marks), *self._parts()]
 
 
-def _most(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:
-    """Return a table of the first rows, and how many are left out."""
-    more = len(rows) - _SHOWN
-    return [Table(headers, rows[:_SHOWN]), *lines([f"… {more:,} more"] if more > 0 else [])]
+def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:
+    """Return a table of the first rows, and the number of rows that are not shown."""
+    more = len(rows) - _MAX_ROWS
+    return [Table(headers, rows[:_MAX_ROWS]), *lines([f"… {more:,} more"] if more > 0 else [])]
 
 
 class ExploreView(_View, Exploration):
@@ -310,7 +287,7 @@ class ExploreView(_View, Exploration):
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
         ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
-        yield from _most(("it can", "at", "first after"), ended)
+        yield from _first_rows(("it can", "at", "first after"), ended)
         if not self.complete_search:
             yield Line("whether it can end otherwise is not known")
         elif self.stalls:
@@ -322,7 +299,7 @@ class ExploreView(_View, Exploration):
         if not rows:
             yield Line("every edge and exit can be taken")
             return
-        yield from _most(("way", "when", "to"), rows)
+        yield from _first_rows(("way", "when", "to"), rows)
         yield Line(f"these are {word} taken")
 
     def _never_row(self, taken: EdgeRef) -> tuple[str, str, str]:
@@ -369,7 +346,7 @@ class OddsView(_View, Odds):
                     "" if moved is None else f"{moved.turns / 100:+.3f}",
                 )
             )
-        yield from _most(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
+        yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
 
     def _says(self, socket: str) -> str:
         """How likely a socket says that it is satisfied, or why there is no such chance."""
@@ -398,7 +375,7 @@ class SimulationView(_View, Simulation):
             ("a cast has", "on average", "half up to", "90 % up to", "most"),
             [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
         )
-        yield from _most(("socket", "visits a cast", ""), _shares(self.visits, self.n))
+        yield from _first_rows(("socket", "visits a cast", ""), _shares(self.visits, self.n))
 
 
 class EstimateView(_View, Estimate):
@@ -438,7 +415,7 @@ class EstimateView(_View, Estimate):
             yield Line("Made-up answers are the shortest possible: set the tokens of an answer with answer=")
         if self.unfinished:
             yield Line(f"{counted(self.unfinished, 'cast')} did not end and went in as far as they went")
-        yield from _most(
+        yield from _first_rows(
             ("socket", "turns", "tokens in", "tokens out", "cost"),
             [self._row(socket, takes) for socket, takes in self.sockets.items()],
         )
@@ -469,7 +446,7 @@ def estimated(
 
 def _range(spread: Spread) -> str:
     """Write a mean, with its range where there is one."""
-    mean_ = f"{spread.mean:,.1f}".removesuffix(".0") if spread.mean < _FEW else f"{spread.mean:,.0f}"
+    mean_ = f"{spread.mean:,.1f}".removesuffix(".0") if spread.mean < _DECIMAL_BELOW else f"{spread.mean:,.0f}"
     return mean_ if spread.low == spread.high else f"{mean_} ({spread.low:,} to {spread.high:,})"
 
 
@@ -529,7 +506,7 @@ class PromptsView(_View):
                     f"{prompt.same / max(prompt.characters, 1):.0%}",
                 ]
             rows.append(row)
-        yield from _most(headers, rows)
+        yield from _first_rows(headers, rows)
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:

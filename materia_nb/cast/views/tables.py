@@ -1,4 +1,4 @@
-"""Tables of what there is: casts, quests, work items, breakpoints, tokens, leave, and what became of files."""
+"""Tables of casts, quests, work items, breakpoints, usage and allowed tools, and views of the files that steps changed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
-    """What is pinned: in the current cast, and for casts that begin later, each with the loadout that it is for (R40)."""
+    """Return the pins of the current cast and of casts that begin later, each with its loadout (R40)."""
     rows = []
     for name, pin in {**{name: pin for name, (pin, _) in later.items()}, **pins}.items():
         is_same = name in later and name in pins and later[name][0] == pin
@@ -57,19 +57,16 @@ def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
 
 
 def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
-    """The breakpoints of a cast, or of all casts of a loadout."""
+    """Return the breakpoints of a cast, or of all casts of a loadout."""
     rows = [
-        (
-            breakpoint_.words(graph),
-            f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always",
-        )
+        (breakpoint_.words(graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")
         for breakpoint_, how in stops.conditions.items()
     ]
     return Table(("runs stop", "when"), rows, "no breakpoints")
 
 
 def budget_view(cast: Snapshot) -> Table:
-    """Tokens, cost, time and turns against the budget: what it bounds, the tokens, and the cost where there is one."""
+    """Return what the cast has used of each limit of its budget, of its tokens, and of its cost if it has one."""
     usage, budget = cast.engine.usage, cast.engine.budget
     rows = [
         (bound.of, bound.so_far(usage), *_share(bound.used(usage), bound.most(budget), bound.form))
@@ -80,7 +77,7 @@ def budget_view(cast: Snapshot) -> Table:
 
 
 def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
-    """A maximum in words, and how much of it is used."""
+    """Return a maximum as text, and how much of it is used."""
     if maximum is None:
         return "none", ""
     share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
@@ -90,12 +87,12 @@ def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, s
 
 
 def known_words(value: float | None, form: str = "{}") -> str:
-    """Return a number in words; one that nobody reported is unknown (R56)."""
+    """Return a number as text; a number that was not reported is ``unknown`` (R56)."""
     return "unknown" if value is None else form.format(value)
 
 
 def found_view(matches: Sequence[OutputMatch]) -> Table:
-    """What a question found in the outputs of the steps, one match a row."""
+    """Return the matches of a query in the outputs of steps, one per row."""
     rows = [
         (
             str(match.step) + (f" in {shorten(match.lane, 40)}" if match.lane else ""),
@@ -109,40 +106,37 @@ def found_view(matches: Sequence[OutputMatch]) -> Table:
 
 
 class FoundView(TableOf[tuple[str, "OutputMatch"]]):
-    """What a question found in many casts; iterating gives (cast id, what was found) pairs."""
+    """The matches of a query in many casts; iterating gives pairs of a cast's id and a match."""
 
     def __init__(
         self,
-        found: Sequence[tuple[CastEntry | Snapshot, OutputMatch]],
+        matches: Sequence[tuple[CastEntry | Snapshot, OutputMatch]],
         problems: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.problems = tuple(problems)
-        rows = [
-            (source.id, _named(source), *row)
-            for (source, _), row in zip(found, found_view([f for _, f in found]).rows, strict=True)
-        ]
+        cells = found_view([match for _, match in matches]).rows
+        rows = [(cast.id, _name_of(cast), *row) for (cast, _), row in zip(matches, cells, strict=True)]
         rows += [(id_, "", "", "", "", f"cannot be asked: {why}") for id_, why in problems]
-        pairs = [(source.id, match) for source, match in found]
+        pairs = [(cast.id, match) for cast, match in matches]
         super().__init__(pairs, ("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
 
 
-def _named(cast: CastEntry | Snapshot) -> str:
+def _name_of(cast: CastEntry | Snapshot) -> str:
     return cast.name if isinstance(cast, CastEntry) else cast.label_of().name
 
 
 class SpentView(TableOf[UsageRow]):
-    """Where time and money went; iterating gives :class:`~materia_nb.insight.estimate.UsageRow` rows."""
+    """The usage of time, tokens and cost; iterating gives :class:`~materia_nb.insight.estimate.UsageRow` rows."""
 
-    def __init__(self, by: Sequence[str], found: Sequence[UsageRow]) -> None:
+    def __init__(self, by: Sequence[str], usage: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
-        total = reduce(UsageRow.plus, found, UsageRow(("in all", *[""] * (len(by) - 1))))
+        total = reduce(UsageRow.plus, usage, UsageRow(("in all", *[""] * (len(by) - 1))))
         columns = _spent_columns(total)
         rows = [
-            (*(shorten(name, 60) for name in row_.of), *(cell(row_) for cell in columns.values()))
-            for row_ in (*found, total)
-            if found
+            (*(shorten(name, 60) for name in row.of), *(cell(row) for cell in columns.values()))
+            for row in ((*usage, total) if usage else ())
         ]
-        super().__init__(found, [*by, *columns], rows, "no steps yet")
+        super().__init__(usage, [*by, *columns], rows, "no steps yet")
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame, without the sum.
@@ -151,17 +145,14 @@ class SpentView(TableOf[UsageRow]):
             MateriaError: pandas is not installed (``not_installed``).
         """
         rows = (
-            {
-                **dict(zip(self.by, row.of, strict=True)),
-                **{name: of(row) for name, of in _SPENT_FIELDS.items()},
-            }
-            for row in self.found
+            dict(zip(self.by, row.of, strict=True)) | {name: of(row) for name, of in _SPENT_FIELDS.items()}
+            for row in self.values
         )
         return data_frame(rows, (*self.by, *_SPENT_FIELDS))
 
 
 def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
-    """Return the columns that say something of any row, each with its cell; ``whole`` is the sum."""
+    """Return the functions that make the cells, by column; columns that would be empty are left out."""
     priced, left = bool(total.usage.cost), total.left.tokens != 0
     all_ = total.usage.cost if priced else total.usage.tokens
 
@@ -169,8 +160,11 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         part = row.usage.cost if priced else row.usage.tokens
         return "" if not all_ else known_words(part and part / all_, "{:.0%}")
 
-    def apart(name: str, row: UsageRow) -> str:
+    def breakdown(name: str, row: UsageRow) -> str:
         return known_words(getattr(row.usage, name))
+
+    def left_behind(row: UsageRow) -> str:
+        return f"{row.left.tokens_words} tokens" if row.left.tokens != 0 else ""
 
     columns: dict[str, Callable[[UsageRow], str] | None] = {
         "visits": lambda row: str(row.visits),
@@ -178,13 +172,11 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         "tools": lambda row: str(row.calls),
         "tokens in": lambda row: known_words(row.usage.input),
         "tokens out": lambda row: known_words(row.usage.output),
-        **{f"of it {name}": partial(apart, name) for name in total.usage.apart()},
+        **{f"of it {name}": partial(breakdown, name) for name in total.usage.apart()},
         "cost": (lambda row: row.usage.cost_words) if priced else None,
         "share": share,
         "turns not counted": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
-        "left behind": (lambda row: f"{row.left.tokens_words} tokens" if row.left.tokens != 0 else "")
-        if left
-        else None,
+        "left behind": left_behind if left else None,
         "took": lambda row: format_work_time(row.ms, row.untimed),
         "waited": (lambda row: format_seconds(row.waited) if row.waited else "") if total.waited else None,
     }
@@ -192,17 +184,17 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
 
 
 _SPENT_FIELDS: Final[Mapping[str, Callable[[UsageRow], object]]] = {
-    "visits": lambda one: one.visits,
-    "turns": lambda one: one.turns,
-    "tools": lambda one: one.calls,
-    "tokens_in": lambda one: one.usage.input,
-    "tokens_out": lambda one: one.usage.output,
-    "cached": lambda one: one.usage.cached,
-    "reasoning": lambda one: one.usage.reasoning,
-    "cost": lambda one: one.usage.cost,
-    "seconds": lambda one: None if one.ms is None else one.ms / 1000,
-    "waited": lambda one: one.waited / 1000,
-    "left_behind": lambda one: one.left.tokens,
+    "visits": lambda row: row.visits,
+    "turns": lambda row: row.turns,
+    "tools": lambda row: row.calls,
+    "tokens_in": lambda row: row.usage.input,
+    "tokens_out": lambda row: row.usage.output,
+    "cached": lambda row: row.usage.cached,
+    "reasoning": lambda row: row.usage.reasoning,
+    "cost": lambda row: row.usage.cost,
+    "seconds": lambda row: None if row.ms is None else row.ms / 1000,
+    "waited": lambda row: row.waited / 1000,
+    "left_behind": lambda row: row.left.tokens,
 }
 
 
@@ -210,65 +202,53 @@ QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
 
 
 def quests_view(quests: Sequence[Quest]) -> Table:
-    """The quests of a board, in their order."""
+    """Return the quests of a board, in their order."""
     return Table(QUEST_COLUMNS, [quest_row(quest) for quest in quests], "no quests yet: quest add REQUEST")
 
 
 def quest_row(quest: Quest) -> tuple[str, ...]:
-    """What is told of a quest, by :data:`QUEST_COLUMNS`."""
+    """Return the cells of a quest, by :data:`QUEST_COLUMNS`."""
     cells = (short(quest.request, 80), quest.loadout or "the chosen one", quest.cast or "")
     return (quest.id, quest.status, *cells, short(quest.note or "", 120))
 
 
-class ItemsView(View):
-    """The work items and how each stands, and what an edit of them moved; ``rows`` are those of the table."""
-
-    def __init__(self, rows: Sequence[tuple[str, ...]], said: Sequence[str]) -> None:
-        self.rows = rows
-        super().__init__(
-            "",
-            [
-                Table(
-                    ("item", "state", "title", "context", "lane")[: len(rows[0]) if rows else 4],
-                    rows,
-                    "no work items",
-                ),
-                *lines(said),
-            ],
-        )
-
-
-def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
-    """The work items, how each stands (R46) and in which lane; ``said`` is what an edit of them moved."""
+def items_table(cast: Snapshot) -> Table:
+    """Return the work items, with the standing (R46) and the lane of each."""
     rows, lanes = [], cast.lane_of_item
     for index, (item, standing) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
         lane = (f"{shorten(lanes[index].name, 40)}, {lanes[index].status}",) if index in lanes else ()
         rows.append((f"WI-{index + 1}", standing, shorten(str(title), 80), shorten(str(context), 120), *lane))
-    return ItemsView(rows, said)
+    columns = ("item", "state", "title", "context", "lane")
+    return Table(columns[: len(rows[0]) if rows else 4], rows, "no work items")
+
+
+def items_view(cast: Snapshot, notes: Sequence[str] = ()) -> View:
+    """Return the work items, followed by the notes of an edit."""
+    return View("", [items_table(cast), *lines(notes)])
 
 
 def allowed_view(cast: Snapshot) -> Table:
-    """Which tools of agents change something without asking, and which ask first."""
+    """Return the tools that change something, and whether each asks first."""
     rows = [
         (tool, "runs without asking" if allowed else "asks each time") for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
 
 
-_MOST_STEPS: Final = 20
-"""Steps whose differences are laid out; all are in the table."""
-_MOST_LINES: Final = 400
-_NAMES: Final = 6
-_WORDS: Final = {"A": "made", "M": "changed", "D": "taken away", "R": "renamed", "T": "another kind"}
+_MAX_STEPS: Final = 20
+"""Maximum number of steps whose differences are shown; the table has all steps."""
+_MAX_LINES: Final = 400
+_MAX_NAMES: Final = 6
+_CHANGE_KINDS: Final = {"A": "made", "M": "changed", "D": "taken away", "R": "renamed", "T": "another kind"}
 
 
 class FilesView(Shown):
     """The files that the steps of a cast changed; iterating gives the steps that changed some."""
 
     def __init__(self, cast: Snapshot) -> None:
-        """Show them as they were kept up to the moment of ``cast``."""
+        """Show the files as of the moment of ``cast``."""
         self._cast = cast
 
     def __iter__(self) -> Iterator[StepRecord]:
@@ -294,7 +274,7 @@ class FilesView(Shown):
 
     def _files(self, step: int) -> StepFiles:
         # Those of a lane are numbered from where it began.
-        files = next((step_.files for step_ in self._cast.steps if step_.number == step), None)
+        files = next((record.files for record in self._cast.steps if record.number == step), None)
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
@@ -310,24 +290,21 @@ class FilesView(Shown):
         """Return the table of steps, and the differences of the latest."""
         cast = self._cast
         if not cast.session.keeps:
-            hint = (
-                "The files of the project are not kept by this cast: files='kept' in wb.cast or in the config does it."
-            )
+            hint = "This cast does not keep the files of the project. Set files='kept' in wb.cast or in the config."
             return [Line(hint, "quiet")]
+        not_kept = "not kept: others work in the same directory, or it failed (see messages)"
         rows = [
             (
                 str(step.number),
                 cast.names.get(step.socket, step.socket),
                 f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
-                _names_of(step.files)
-                if step.files is not None
-                else "not kept: others work in the same directory, or it failed (see messages)",
+                not_kept if step.files is None else _names_of(step.files),
                 way_words(step),
             )
             for step in cast.steps
             if step.files is None or step.files.changed
         ]
-        latest = reversed(list(self)[-_MOST_STEPS:])
+        latest = reversed(list(self)[-_MAX_STEPS:])
         blocks: list[Block] = [Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")]
         blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
         for name, lane in cast.lanes.items():
@@ -335,7 +312,7 @@ class FilesView(Shown):
         return blocks
 
     def lane(self, name: str) -> FilesView:
-        """Return those of a lane that works in a directory of its own; raises MateriaError (``unknown_lane``)."""
+        """Return the files of a lane that works in a directory of its own; raises MateriaError (``unknown_lane``)."""
         return FilesView(self._cast.lane(name))
 
     def _of(self, step: StepRecord) -> list[Block]:
@@ -347,14 +324,14 @@ class FilesView(Shown):
 
 @lru_cache(maxsize=1024)
 def changes(git_dir: Path, before: str, after: str) -> tuple[Change, ...]:
-    """Return which files differ between two commits."""
+    """Return the files that differ between two commits."""
     return tuple(file_snapshots.changes(git_dir, before, after))
 
 
 def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = [
         (
-            _WORDS.get(change.kind, change.kind),
+            _CHANGE_KINDS.get(change.kind, change.kind),
             change.path if change.old is None else f"{change.old} → {change.path}",
             "no text" if change.added is None else f"+{change.added} -{change.removed}",
         )
@@ -364,7 +341,7 @@ def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ..
 
 
 def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[Block]:
-    """Say in which files two casts differ as they stand; nothing where they do not, or did not keep theirs."""
+    """Return a table of the files that differ between two casts; nothing if they do not differ or were not kept."""
     if before is None or after is None or before == after:
         return []
     try:
@@ -375,18 +352,18 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
 
 
 def _names_of(files: StepFiles | None) -> str:
-    """Name the files that a step changed, the first few."""
+    """Return the names of the first few files that a step changed."""
     if files is None or not files.changed:
         return ""
-    more = files.in_all - len(files.changed[:_NAMES])
-    return ", ".join(files.changed[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    more = files.in_all - len(files.changed[:_MAX_NAMES])
+    return ", ".join(files.changed[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _patch_blocks(patch: str) -> list[Block]:
-    """Lay a patch out, file by file."""
+    """Return a patch as blocks, file by file."""
     blocks: list[Block] = []
     rows: list[tuple[str, str]] = []
-    for line in patch.splitlines()[:_MOST_LINES]:
+    for line in patch.splitlines()[:_MAX_LINES]:
         if line.startswith("diff --git "):
             rows = []
             blocks += [Heading(line.partition(" b/")[2] or line, small=True), LineDiff(rows)]
@@ -394,20 +371,22 @@ def _patch_blocks(patch: str) -> list[Block]:
             rows.append((line[0], line[1:]))
         elif line.startswith(("@@", "Binary", "rename", "new file", "deleted", "old mode", "new mode")):
             rows.append((" ", line))
-    if len(patch.splitlines()) > _MOST_LINES:
+    if len(patch.splitlines()) > _MAX_LINES:
         blocks.append(Line("The rest is not shown; cast.files.difference(step) gives all of it.", "quiet"))
     return blocks
 
 
 def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
-    """Return what the tab of a panel shows: at a moment of the past also what bringing its files back would change."""
+    """Return the blocks of the files tab; at an earlier moment with an action that restores the files of then."""
     blocks: list[Block] = []
     number = len(cast.steps)
     of_cast = cast is not now and cast.engine.lane is None
     then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
         changed = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
-        names = ", ".join(change.path for change in changed[:_NAMES]) + (" ..." if len(changed) > _NAMES else "")
+        names = ", ".join(change.path for change in changed[:_MAX_NAMES]) + (
+            " ..." if len(changed) > _MAX_NAMES else ""
+        )
         if changed and now.writable:
             blocks.append(
                 Action(
@@ -421,35 +400,8 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     return [*blocks, *FilesView(cast).in_words()]
 
 
-class LineBlame(Shown):
-    """Where a line of a file comes from: the step, its socket and item, and what its agent was asked.
-
-    Attributes:
-        path: the file.
-        line: its number, from 1.
-        text: the line.
-        step: the step that wrote it, None for a person and for what was there before.
-        words: who wrote it, in words.
-    """
-
-    def __init__(self, path: str, line: int, text: str, step: StepRecord | None, words: str) -> None:
-        self.path, self.line, self.text, self.step, self.words = path, line, text, step, words
-
-    def _blocks(self) -> list[Block]:
-        blocks: list[Block] = [
-            Heading(f"{self.path}:{self.line}"),
-            LineDiff([(" ", self.text)]),
-            Line(self.words),
-        ]
-        if self.step is not None and self.step.prompt is not None:
-            task = next((part.text for part in self.step.prompt.parts if part.name == "task"), "")
-            blocks += [Code(task, title="Its agent's task")] if task else []
-            blocks.append(Fold("The whole prompt of its agent", prompt_blocks(self.step.prompt)))
-        return blocks
-
-
-def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
-    """Say where a line of a file, as it is now, comes from.
+def line_blame(cast: Snapshot, path: str, line: int) -> View:
+    """Return who wrote a line of a file as it is now: the step, with its socket, item and prompt.
 
     Raises:
         MateriaError: files are not kept (``not_kept``), or there is no such file or line (``bad_path``).
@@ -462,24 +414,25 @@ def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
     except (OSError, ValueError):
         present = []
     if not 0 < line <= len(present):
-        message = f"{path} has {counted(len(present), 'line')}" if present else f"There is no text in {path}"
-        raise MateriaError(
-            f"{message}.",
-            where=f"{path}:{line}",
-            hint="name a file of the project and a line of it",
-            kind="bad_path",
-        )
-    text = present[line - 1]
+        message = f"{path} has {counted(len(present), 'line')}." if present else f"{path} has no text."
+        hint = "name a file of the project and a line of it"
+        raise MateriaError(message, where=f"{path}:{line}", hint=hint, kind="bad_path")
     saved = (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
-    saved_line = _place(saved, present, line)
+    saved_line = _line_before(saved, present, line)
     commit = file_snapshots.blame(git_dir, session.files, path, saved_line) if saved_line else None
-    if commit is None:
-        return LineBlame(path, line, text, None, "It was written since the last step, by no step of this cast.")
-    return LineBlame(path, line, text, *_author(cast, file_snapshots.note(git_dir, commit)))
+    step, author = None, "No step of this cast wrote it; it was written since the last step."
+    if commit is not None:
+        step, author = _author(cast, file_snapshots.note(git_dir, commit))
+    blocks: list[Block] = [Heading(f"{path}:{line}"), LineDiff([(" ", present[line - 1])]), Line(author)]
+    if step is not None and step.prompt is not None:
+        task = next((part.text for part in step.prompt.parts if part.name == "task"), "")
+        blocks += [Code(task, title="Its agent's task")] if task else []
+        blocks.append(Fold("The whole prompt of its agent", prompt_blocks(step.prompt)))
+    return View("", blocks)
 
 
-def _place(saved: Sequence[str], present: Sequence[str], line: int) -> int | None:
-    """Return where a line of a text stands in an earlier one, None where it is new."""
+def _line_before(saved: Sequence[str], present: Sequence[str], line: int) -> int | None:
+    """Return the number of a line in an earlier version of the text, or None if it is new."""
     if saved == present:
         return line
     for block in SequenceMatcher(None, saved, present, autojunk=False).get_matching_blocks():
@@ -494,7 +447,7 @@ def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
     except ValueError:
         origin = None
     if not isinstance(origin, dict):
-        return None, "It was kept, and nothing says by what."
+        return None, "Its author was not recorded."
     number, by, other = origin.get("step"), origin.get("by"), origin.get("cast")
     of = "" if other in (cast.id, None) else f" of the cast {other}"
     if by == "start":
@@ -502,14 +455,7 @@ def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
     if by != "step":
         who = "The lanes that joined" if by == "lanes" else "A person"
         return None, f"{who} wrote it after step {number}{of}."
-    lines = (cast.steps, *cast.session.abandoned)
-    step = next(
-        (
-            step_
-            for steps in lines
-            for step_ in steps
-            if (step_.number, step_.branch) == (number, origin.get("branch", 0))
-        ),
-        None,
-    )
+    key = number, origin.get("branch", 0)
+    records = (record for steps in (cast.steps, *cast.session.abandoned) for record in steps)
+    step = next((record for record in records if (record.number, record.branch) == key), None)
     return step, f"{step.title} wrote it{of}." if step is not None else f"Step {number}{of} wrote it."

@@ -13,11 +13,11 @@ from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
-    ReportView,
     agents_view,
     fields_view,
     loadouts_view,
     materia_view,
+    report_view,
 )
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.views.tables import pins_view
@@ -119,7 +119,7 @@ def _check(call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool 
         if save:
             raise usage_error("Only fixes are saved.", "check --fix --save")
         report = bench.check(name)
-        return ReportView(name or "", report.strict() if strict else report)
+        return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
     if save:
         done = design.fix_all()

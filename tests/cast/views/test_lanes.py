@@ -13,7 +13,7 @@ from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import offers
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.step_views import HandoffView, axis_of, cast_page_html, lanes_blocks, step_view
-from materia_nb.cast.views.tables import items_view
+from materia_nb.cast.views.tables import items_table, items_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.graph_parts import state_label
 from materia_nb.errors import MateriaError
@@ -211,12 +211,12 @@ def test_a_question_and_events_name_the_lane(tmp_path):
 
 
 def test_an_item_says_which_lane_works_on_it(done, waiting, tmp_path):
-    assert [row[1:2] + row[4:] for row in items_view(waiting.now).rows] == [
+    assert [row[1:2] + row[4:] for row in items_table(waiting.now).rows] == [
         ("open", "ui, running"),
         ("being worked on", f"{HOSTILE}, running"),
         ("being worked on", "ui, running"),
     ]
-    assert [row[4] for row in items_view(done.now).rows] == ["ui, accepted", "api, accepted", "ui, accepted"]
+    assert [row[4] for row in items_table(done.now).rows] == ["ui, accepted", "api, accepted", "ui, accepted"]
     joined = h.start(tmp_path / "joined", streams_config(), stream_agents())
     joined.run("Socket-5")
     assert set(joined.now.lane_of_item) == {0, 1, 2}

@@ -10,7 +10,7 @@ import pytest
 from builders import asks, at, config, edge, exit_route, retry_loop
 from display_hostile import HOSTILE
 from magics_helpers import line, text
-from materia_nb.cast.views.loadout_views import ExploreView, ReportView, SimulationView
+from materia_nb.cast.views.loadout_views import ExploreView, SimulationView, report_view
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import simulate_casts
@@ -130,7 +130,7 @@ def test_what_is_no_number_is_told(shell, typed):
 def test_fields_without_effect_are_one_line_that_unfolds():
     found = [Problem("no-effect", f"Socket-{n}.parse", f"why {n}", "remove it") for n in range(1, 5)]
     lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
-    view = ReportView("T", Report((), (*found, lone)))
+    view = report_view("T", Report((), (*found, lone)))
     assert [line for line in repr(view).splitlines() if "parse" in line] == [
         "4 fields have no effect here: parse (4 times) (report.hints has each with its place)"
     ]

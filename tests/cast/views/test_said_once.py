@@ -11,7 +11,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast.formatting import record_view, why_blocks
-from materia_nb.cast.views.loadout_views import ExploreView, ReportView
+from materia_nb.cast.views.loadout_views import ExploreView, report_view
 from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import (
     HandoffView,
@@ -59,7 +59,7 @@ def views(wb, cast):
         cast.usage(),
         wb.compare(cast, cast),
         wb.compare(cast.steps[0], cast.steps[-1]),
-        ReportView("T", wb.check()),
+        report_view("T", wb.check()),
         explored,
         explored.odds(0.5, 2),
         wb,

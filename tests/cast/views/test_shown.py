@@ -20,11 +20,11 @@ from materia_nb.cast.formatting import record_view
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.cast.views.loadout_views import (
     ExploreView,
-    ReportView,
     SimulationView,
     agents_view,
     fields_view,
     materia_view,
+    report_view,
 )
 from materia_nb.cast.views.status import (
     cast_view,
@@ -381,7 +381,7 @@ def test_loadouts_and_what_they_can_do(tmp_path):
         shown += [
             (name, bench.loadouts.show(name)),
             ("check", bench.check(name)),
-            ("report", ReportView(name, bench.check(name))),
+            ("report", report_view(name, bench.check(name))),
         ]
     for title, graph in {
         "text": text_guard,

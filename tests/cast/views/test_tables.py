@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast.views.loadout_views import agents_view, fields_view, loadouts_view, materia_view
-from materia_nb.cast.views.tables import allowed_view, breakpoints_view, items_view, pins_view, quests_view
+from materia_nb.cast.views.tables import allowed_view, breakpoints_view, items_table, items_view, pins_view, quests_view
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
 from materia_nb.store.design_autosave import Quest
@@ -81,7 +81,7 @@ def test_breakpoints_and_tools_of_a_cast(tmp_path):
     assert (rows["bash"], rows["write"]) == ("runs without asking", "asks each time")
     assert repr(items_view(cast.now)) == "no work items"
     cast.step()
-    assert items_view(cast.now, ["moved"]).rows == [("WI-1", "open", "Part 1", "about Part 1")]
+    assert items_table(cast.now).rows == [("WI-1", "open", "Part 1", "about Part 1")]
     assert "moved" in repr(items_view(cast.now, ["moved"]))
     cast.close()
 
