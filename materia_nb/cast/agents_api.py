@@ -1,4 +1,4 @@
-"""Who answers in a workbench: the agents and pins that a notebook set, what a new cast gets of them, and one socket asked alone."""
+"""The agents and pins of a workbench, what a new cast takes from them, and one socket asked without a cast."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import (
-    Agent,
-    Asking,
-    can_think,
-    ignore_telling,
-    make_turn,
-    name_of,
-    validate_reply,
-)
+from materia_nb.agents.interface import Agent, Asking, can_think, ignore_telling, make_turn, name_of, validate_reply
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
@@ -59,26 +51,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class BenchPin(NamedTuple):
-    """What casts begin with as pinned: a socket in casts of one loadout only, a materia (None) in those of all."""
+    """A pin of new casts; a socket is pinned in casts of one ``loadout``, a materia (None) in all casts."""
 
     chosen: Chosen
     loadout: str | None
 
-    @property
-    def pin(self) -> Pin:
-        """What it is pinned to."""
-        return self.chosen.pin
-
 
 class Agents(AgentTable):
-    """Who answers what, set by name, and what is pinned: ``wb.agents``.
+    """The agents that answer, by name, and the pins: ``wb.agents``.
 
     Args:
-        loadouts: those whose sockets and materia are answered.
-        casts: where agents and pins are set too, and earlier casts found that answer.
+        loadouts: the loadouts whose sockets and materia are answered.
+        casts: returns the casts, which provide recorded answers and the current cast.
 
     Attributes:
-        pins: what casts begin with as pinned, by socket or materia.
+        pins: the pins of new casts, by socket or materia.
     """
 
     def __init__(self, loadouts: Loadouts, casts: Callable[[], Casts]) -> None:
@@ -100,7 +87,7 @@ class Agents(AgentTable):
         return decorate
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Say who answers a socket or materia, also ``recorded:`` and a cast or a recording's file."""
+        """Set the agent of a socket or materia; ``recorded:`` and a cast or the file of a recording is an agent too."""
         return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
@@ -118,18 +105,18 @@ class Agents(AgentTable):
         return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
-        """Read the recording in a file, if a file is what a person named."""
+        """Return the recording in a file, or None if the reference is not a file."""
         path = self._loadouts.project / expanded(reference)
         return read_recording(path) if path.suffix == ".json" or is_file(path) else None
 
     def _answerer(self, agent: AgentLike) -> AgentLike:
-        """Find the recording that a person named; anything else stays as it is."""
+        """Return the recorded agent that a ``recorded:`` text names; anything else is returned as it is."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))
         return agent
 
     def knows(self, name: str) -> bool:
-        """Whether there is a materia or socket of that name."""
+        """Return True if there is a materia or socket of that name."""
         try:
             self.needs(name)
         except MateriaError:
@@ -151,9 +138,9 @@ class Agents(AgentTable):
             raise unknown(name, {*materia, *sockets})
 
     def needs_agent(self, name: str) -> None:
-        """Raise MateriaError unless there is a socket or materia of that name (``unknown_materia``), and no utility (``not_an_agent``).
+        """Raise MateriaError unless the name is a socket or materia (``unknown_materia``) of an agent (``not_an_agent``).
 
-        A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
+        A socket is looked up in the chosen loadout, otherwise in the current cast.
         """
         self.needs(name)
         materia = as_object(self._loadouts.config.document.get("materia"))
@@ -204,18 +191,18 @@ class Agents(AgentTable):
         if agent is not None:
             table.set(socket, agent)
         graph, asked = in_their_form(graph, table), table.for_turn(socket, graph.sockets[socket].materia.id)
-        data, project = dict(state or {}), self._loadouts.project
-        return asked_alone(graph, socket, asked, request=request, item=item, state=data, project=project)
+        project = self._loadouts.project
+        return ask_socket(graph, socket, asked, request=request, item=item, state=state or {}, project=project)
 
     # -- pins -----------------------------------------------------------------------
 
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
-        """Let what you choose answer a socket or materia: in the current cast, and in every one begun later (R40).
+        """Pin a socket or materia to an answer, in the current cast and in casts that begin later (R40).
 
-        A pinned utility starts no process. A socket is pinned in its loadout only, a materia in all::
+        A pinned utility starts no process. A socket is pinned in its loadout only, a materia in all loadouts::
 
             wb.pin("Detect-VCS", {"state": {"vcs": "git"}})
-            wb.pin("Socket-3")  # what it said last in the current cast
+            wb.pin("Socket-3")  # its latest output in the current cast
 
         Args:
             name: a socket of the current cast or of the chosen loadout, or a materia.
@@ -226,20 +213,20 @@ class Agents(AgentTable):
             MateriaError: as ``cast.pins.add``.
         """
         last = self._casts().last
-        snapshot = last if last is not None and name in names_of(last.graph) else None
+        cast = last if last is not None and name in names_of(last.graph) else None
         loadout = None
         if name not in as_object(self._loadouts.config.document.get("materia")):
-            graph = self._loadouts.graph() if snapshot is None else snapshot.graph
+            graph = self._loadouts.graph() if cast is None else cast.graph
             needs_name(graph, name)
             loadout = graph.name
-        chosen = choose(None if snapshot is None else snapshot.now, name, self._answer_of(to), visit)
-        if snapshot is not None and snapshot.now.writable and snapshot.status != "complete":
-            snapshot.pins.put(name, chosen)
+        chosen = choose(None if cast is None else cast.now, name, self._answer_of(to), visit)
+        if cast is not None and cast.now.writable and cast.status != "complete":
+            cast.pins.put(name, chosen)
         self.pins[name] = BenchPin(chosen, loadout)
         return chosen.pin
 
     def unpin(self, name: str) -> None:
-        """Take a pin away, in the current cast and for those begun later.
+        """Remove a pin from the current cast and from casts that begin later.
 
         Raises:
             MateriaError: it is not pinned (``not_pinned``).
@@ -252,7 +239,7 @@ class Agents(AgentTable):
         self.pins.pop(name, None)
 
     def _answer_of(self, to: object) -> object:
-        """Find the cast or recording that ``recorded:`` names; anything else stays as it is."""
+        """Return the cast or recording that a ``recorded:`` text names; anything else is returned as it is."""
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
@@ -265,7 +252,7 @@ class Agents(AgentTable):
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
-        """Everything that a cast of a loadout is started from, but for the request."""
+        """Return everything that a cast of a loadout is started from, except for the request."""
         table = self.table(graph, agents)
         graph = in_their_form(graph, table)
         copy_scripts(graph)
@@ -274,7 +261,7 @@ class Agents(AgentTable):
     # -- what a new cast gets -------------------------------------------------------
 
     def table(self, graph: Graph, agents: Mapping[str, AgentLike] | None = None) -> AgentTable:
-        """Who answers in a cast of a loadout: whoever is set, but for those given for it only.
+        """Return the agents of a cast: those of the workbench, and ``agents``, which take precedence.
 
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
@@ -288,15 +275,15 @@ class Agents(AgentTable):
         return _without_utilities(graph, table)
 
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
-        """Who answers in a cast of a composition, whose resolved graph this is; raises as :meth:`table`.
+        """Return the agents of a cast of a composition with this resolved graph; raises as :meth:`table`.
 
-        Whoever is set for a socket answers it under its new id.
+        The agent of a socket answers it under its new id.
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
-        """What is pinned in a cast: what is given for it only, before what is pinned in all."""
+        """Return the pins of a cast: those of the workbench, and ``pins``, which take precedence."""
         known = names_of(graph)
         chosen_pins = {
             key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)
@@ -308,9 +295,9 @@ class Agents(AgentTable):
 
 
 def in_their_form(graph: Graph, table: AgentTable) -> Graph:
-    """Return the loadout with the ``promptForm`` of the models that answer, where a socket has none (R50).
+    """Return the loadout with the ``promptForm`` of the answering models, where a socket has none (R50).
 
-    The document has it too, so that a cast that is resumed is told the same, whoever answers then.
+    The document has it too, so that a resumed cast writes the same prompts.
     """
     forms: dict[str, PromptForm] = {}
     for id_, socket in graph.sockets.items():
@@ -322,14 +309,16 @@ def in_their_form(graph: Graph, table: AgentTable) -> Graph:
     document: JSON = graph.document
     for id_, form in forms.items():
         document = replaced(document, ["loadouts", graph.name, "sockets", id_, "promptForm"], form)
-    sockets = {id_: replace(one, prompt_form=forms.get(id_, one.prompt_form)) for id_, one in graph.sockets.items()}
+    sockets = {
+        id_: replace(socket, prompt_form=forms.get(id_, socket.prompt_form)) for id_, socket in graph.sockets.items()
+    }
     return replace(graph, sockets=sockets, document=document)
 
 
 def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
-    """Return who answers, unless an agent, or a reply of a script, is set for a utility (``not_an_agent``): it would be ignored.
+    """Return the agents; raises MateriaError (``not_an_agent``) if an agent or a scripted reply is set for a utility.
 
-    Only materia count: a socket of that name may be meant in another loadout.
+    Only names of materia are checked: the name of a socket may be meant for another loadout.
     """
     utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
     names = {line.name for line in agents.describe() if line.name is not None}
@@ -340,11 +329,12 @@ def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     return agents
 
 
-_SHOWN: Final = 8_000
+_MAX_SHOWN: Final = 8_000
+"""Maximum length of an answer that is shown, in characters."""
 
 
 class Asked(Shown):
-    """What a socket was asked alone, and what came of it.
+    """The answer of one socket that was asked without a cast.
 
     Attributes:
         socket: the socket.
@@ -352,9 +342,9 @@ class Asked(Shown):
         prompt: what was asked, part by part.
         text: the answer; None where a person answers, or where its tools need approval first.
         value: the object that was read in it, None where there is none.
-        accepted: whether a cast would take it.
-        satisfied: what it says of that.
-        issues: why it would be refused.
+        accepted: True if a cast would accept it.
+        satisfied: its verdict, or None.
+        issues: the reasons why it would be refused.
     """
 
     def __init__(self, socket: str, agent: str, prompt: Prompt, text: str | None, session: Session) -> None:
@@ -372,27 +362,18 @@ class Asked(Shown):
         verdict = "accepted" if self.accepted else "refused"
         if self.satisfied is not None:
             verdict += f", satisfied: {str(self.satisfied).lower()}"
-        return [
-            f"The answer of {self.agent} is {verdict}.",
-            *(f"  {issue.path}: {issue.message}" for issue in self.issues),
-        ]
+        issues = (f"  {issue.path}: {issue.message}" for issue in self.issues)
+        return [f"The answer of {self.agent} is {verdict}.", *issues]
 
     def _blocks(self) -> list[Block]:
-        answer = [Code(self.text, _SHOWN)] if self.text else []
+        answer = [Code(self.text, _MAX_SHOWN)] if self.text else []
         return [*prompt_blocks(self.prompt, opened=True), Heading("Answer"), *lines(self._lines()), *answer]
 
 
-def asked_alone(
-    graph: Graph,
-    socket: str,
-    agent: Agent,
-    *,
-    request: str,
-    item: JSON,
-    state: Mapping[str, JSON],
-    project: Path,
+def ask_socket(
+    graph: Graph, socket: str, agent: Agent, *, request: str, item: JSON, state: Mapping[str, JSON], project: Path
 ) -> Asked:
-    """Ask a socket's agent once; see :meth:`materia_nb.cast.workbench.Workbench.agents.ask`."""
+    """Ask a socket's agent once without a cast; see :meth:`Agents.ask`."""
     rules = Rules(graph)
     socket_rules = rules.sockets[socket]
     if socket_rules.socket.is_utility:

@@ -242,6 +242,11 @@ class BreakpointSet:
         """The condition of each breakpoint, or None."""
         return self._conditions
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths in the state that are watched."""
+        return [breakpoint_.path for breakpoint_ in self if breakpoint_.path is not None]
+
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(tuple(self.conditions))
 

@@ -1,4 +1,4 @@
-"""What a person changes, says, allows and pins between two steps, each one event: ``cast.edit``, ``cast.labels``, ``cast.approvals``, ``cast.pins``."""
+"""The changes, labels, approvals and pins of a person between two steps: ``cast.edit``, ``cast.labels``, ``cast.approvals``, ``cast.pins``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry
-from materia_nb.jsonvalue import JSON, MISSING, json_copy, nested_too_deeply, replaced
+from materia_nb.jsonvalue import JSON, MISSING, as_object, json_copy, nested_too_deeply, replaced
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
 from materia_nb.platform import HeldInterrupts
@@ -41,20 +41,20 @@ from materia_nb.store.rundir import change_context
 from materia_nb.utilities.utility_step import with_absolute_paths
 
 
-def most_of(words: str) -> tuple[Bound, float]:
-    """Read a maximum as a person writes it: ``20000`` tokens, a cost, ``2.50 USD``, ``60 seconds``, ``10 turns``.
+def budget_limit(text: str) -> tuple[Bound, float]:
+    """Return the limit of a budget, written as ``20000`` (tokens), ``$1`` or ``2.50 USD``, ``60 seconds``, ``10 turns``.
 
     Raises:
         MateriaError: it is none of these (``bad_budget``).
     """
-    amount = words.strip().lower().replace(",", "").replace("_", "")
+    amount = text.strip().lower().replace(",", "").replace("_", "")
     with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
     number, unit = amount_of(f"{amount[1:]} usd" if amount.startswith("$") else with_unit)
     for bound in BOUNDS if amount[:1].isdigit() or amount.startswith("$") else ():
         if unit == bound.unit.lower() and not (bound.whole and number % 1):
             return bound, int(number) if bound.whole else number
     raise MateriaError(
-        f"{words[:40]!r} is not a budget.",
+        f"{text[:40]!r} is not a budget.",
         hint="write 20000 for tokens, 2.50 USD for a cost, 60 seconds, 10 turns, or none",
         kind="bad_budget",
     )
@@ -75,42 +75,41 @@ class Edits:
         items: Sequence[JSON],
         origins: Sequence[int | None] | None = None,
         *,
-        again: Iterable[int] = (),
+        repeat: Iterable[int] = (),
         abandon: bool = False,
     ) -> tuple[str, ...]:
-        """Replace the work items; each keeps what was done to it (R46).
+        """Replace the work items; each item keeps its standing, retries and follow-up (R46).
 
-        The list is laid out for the loop that the cast is in: items that are done come first, in their order, then
-        the one being worked on, then the open ones in the order given. So an item put before the next one is the next
-        one, and each open item that is left is entered exactly once. Retry counts and follow-up go with their items::
+        The list is ordered for the loop that the cast is in: items that are done come first, in their order, then the
+        item being worked on, then the open items in the order given. Each open item is entered exactly once::
 
-            cast.edit.items([last, *others])        # the last one first
-            cast.edit.items(all_but_this, abandon=True)  # give up what is being worked on
+            cast.edit.items([last, *others])        # the last item first
+            cast.edit.items(all_but_this, abandon=True)  # give up the item being worked on
 
-        Returns what a person should know of it, in sentences: what was moved, what is worked on again. They are in the
-        journal too (``cast.now.edits[-1].said``).
+        Returns sentences about what was moved and what is repeated. The journal has them too
+        (``cast.now.edits[-1].said``).
 
         Args:
             items: the new list; each item has exactly a title and a context (R9).
-            origins: for each item its index in the old list, None for a new one. Left out, it is an item that is equal,
-                else one with an equal title, else it is new.
-            again: indices in the old list of items that are done or skipped and are to be worked on again: the
-                first of the open ones, with retries and follow-up afresh.
-            abandon: whether to give up the item being worked on. In the list it stays as skipped. The cast goes on
+            origins: the index of each item in the old list, None for a new item. If left out, an item is matched with an
+                equal item, otherwise with one of the same title, otherwise it is new.
+            repeat: indices in the old list of items that are done or skipped, to be worked on again: first of the open
+                items, with new retries and follow-up.
+            abandon: whether to give up the item being worked on. It stays in the list as skipped, and the cast continues
                 with the next item at the socket by which the loop is entered.
 
         Raises:
-            MateriaError: an item breaks a rule, or the places do not fit (kind ``items``); an item that is being worked
-                on would be taken away (``working``); a step is running (``busy``). Nothing was changed then.
+            MateriaError: an item breaks a rule or the indices do not fit (``items``), the item being worked on would be
+                removed (``working``), or a step is running (``busy``). Nothing was changed then.
         """
-        typed: object = items  # what a person typed need not be what the annotation says
+        typed: object = items  # values from a notebook need not fit the annotation
         if not isinstance(typed, list | tuple):
             raise MateriaError("The work items must be a list.", hint="each has title and context", kind="items")
-        command = partial(decide.edit_items, again=tuple(again), abandon=abandon)
-        return self._said(command, json_copy(list(items)), origins)
+        command = partial(decide.edit_items, again=tuple(repeat), abandon=abandon)
+        return self._edit(command, json_copy(list(items)), origins)
 
     def again(self, *items: int | str) -> tuple[str, ...]:
-        """Have items that are done, or were skipped, worked on again: the first of the open ones, from the start.
+        """Work on items again that are done or were skipped, before the other open items.
 
         Args:
             items: the number in the list, from 1, the key (``WI-2``) or the title of each.
@@ -119,10 +118,10 @@ class Edits:
             MateriaError: there is no such item, or several are called so (``no_item``), or as :meth:`items`.
         """
         listed = self._runner.snapshot().work_items
-        return self.items(listed, range(len(listed)), again=[_place(listed, item) for item in items])
+        return self.items(listed, range(len(listed)), repeat=[_index_of(listed, item) for item in items])
 
     def abandon(self) -> tuple[str, ...]:
-        """Give up the item being worked on and go on with the next; it stays in the list as skipped, see :meth:`items`.
+        """Give up the item being worked on and continue with the next; see :meth:`items`.
 
         Raises:
             MateriaError: no item is being worked on (``no_item``), or as :meth:`items`.
@@ -131,27 +130,27 @@ class Edits:
         if WORKED_ON not in now.standings:
             raise MateriaError(
                 "No work item is being worked on, so none can be abandoned.",
-                hint="an open item can be taken out of the list",
+                hint="remove an open item from the list with edit items",
                 kind="no_item",
             )
         return self.items(now.work_items, range(len(now.work_items)), abandon=True)
 
-    def _said(self, command: Callable[..., Events], *arguments: object) -> tuple[str, ...]:
+    def _edit(self, command: Callable[..., Events], *arguments: object) -> tuple[str, ...]:
         before = self._runner.session.edits
         self._runner.edit(command, *arguments)
         after = self._runner.session.edits
         return after[-1].said if len(after) > len(before) else ()
 
     def set(self, path: str, value: JSON) -> tuple[str, ...]:
-        """Set one value in the state, or take it away (MISSING); lists that are gone over are edited as in :meth:`items`.
+        """Set one value in the state, or remove it (MISSING); work items are edited as in :meth:`items`.
 
         Args:
-            path: dotted, such as ``plan.approved`` or ``workItems.0.title``; objects on the way are made.
-            value: what to set.
+            path: a dotted path, such as ``plan.approved`` or ``workItems.0.title``; missing objects are created.
+            value: the value.
 
         Raises:
-            MateriaError: the path is empty (``bad_path``) or leads past the end of a list (``path``),
-                or as :meth:`items` and :meth:`state`.
+            MateriaError: the path is empty (``bad_path``) or leads past the end of a list (``path``), or as :meth:`items`
+                and :meth:`state`.
         """
         segments = path_segments(path)
         before: dict[str, JSON] = dict(self._runner.session.state.data)
@@ -167,35 +166,33 @@ class Edits:
         if segments[0] == "workItems" and "workItems" in changed:
             known = list_edits.get("workItems")
             return self.items(changed["workItems"], known and known.origins)  # each is checked (R9)
-        return self._said(decide.edit_state, changed, list_edits)
+        return self._edit(decide.edit_state, changed, list_edits)
 
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Replace the state's data; lists that are gone over are laid out as in :meth:`items`, which says what it returns.
+        """Replace the data of the state; lists of loops are ordered as in :meth:`items`, which says what is returned.
 
         Raises:
-            MateriaError: the data is not JSON, an item that is being worked on would be taken away (``working``), or a
-                step is running (``busy``).
+            MateriaError: the data is not JSON, the item being worked on would be removed (``working``), or a step is
+                running (``busy``).
         """
-        typed: object = data  # what a person typed need not be what the annotation says
+        typed: object = data
         if not isinstance(typed, Mapping):
             raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
-        return self._said(decide.edit_state, json_copy(dict(data)), {})
+        return self._edit(decide.edit_state, json_copy(dict(data)), {})
 
     def prompt(self, part: str, text: str) -> Prompt:
-        """Change one part of the prompt that waits, for this turn only; a socket that is next is entered first.
+        """Change one part of the prompt that waits, for this turn only, and return the prompt; a socket that is next is entered.
 
-        A turn that failed waits again then: the next step asks it with the new words.
-
-        The prompts of other turns and visits stay as the materia has them. A later change of the state
-        asks with the materia's own wording again. Returns the prompt as it is then.
+        A turn that failed waits again then: the next step asks it with the new text. Other turns and visits keep the prompt
+        of the materia, and so does this turn after a later change of the state.
 
         Args:
             part: its name, such as ``request``, ``task``, ``item`` or ``return``.
-            text: the new text; empty leaves the part out.
+            text: the new text; an empty text removes the part.
 
         Raises:
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), the prompt has no such
-                part (``unknown_part``), or a step is running (``busy``).
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), the prompt has no such part
+                (``unknown_part``), or a step is running (``busy``).
         """
         self._runner.refuse_while_running()
         with self._runner.lock():
@@ -209,12 +206,11 @@ class Edits:
     def redefine(self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None) -> None:
         """Apply a materia's changed command, script, timeout, model or tools to the running cast; retry then uses it.
 
-        A cast keeps a copy of its loadout otherwise. From then on its socket runs, or asks, what the new one says. What
-        earlier steps were decided by cannot change under them: only some fields may differ, such as its command.
+        Only fields that earlier steps did not depend on may differ.
 
         Args:
             materia: its name.
-            definition: as in a config; what the workbench has now, in files and cells, if left out.
+            definition: the definition as in a config; the current one of the workbench if left out.
             owner: the directory of its config file, where its scripts are looked for (R24).
 
         Raises:
@@ -223,7 +219,7 @@ class Edits:
         """
         if definition is None:
             known, owners = self._runner.definitions() if self._runner.definitions else ({}, {})
-            needs_one_of(materia, known, f"There is no materia {materia!r}.", "unknown_materia")
+            needs_one_of(materia, known, f"The materia {materia!r} does not exist.", "unknown_materia")
             definition, owner = known[materia], owners.get(materia)
         self._runner.refuse_while_running()
         with self._runner.lock():
@@ -272,34 +268,29 @@ class Edits:
         max_seconds: float | EllipsisType | None = ...,
         max_turns: int | EllipsisType | None = ...,
     ) -> None:
-        """Change the budget of this cast only; None takes a maximum away, one that is not given stays (R20)."""
-        limits: dict[str, Any] = {
-            "max_tokens": max_tokens,
-            "max_cost_usd": max_cost_usd,
-            "max_seconds": max_seconds,
-            "max_turns": max_turns,
-        }
-        self._set_budget(**{field: limit for field, limit in limits.items() if limit is not ...})
+        """Change limits of the budget of this cast; None removes a limit, one that is left out stays (R20)."""
+        limits = zip(BOUNDS, (max_tokens, max_cost_usd, max_seconds, max_turns), strict=True)
+        self._set_budget({bound.field: limit for bound, limit in limits if limit is not ...})
 
-    def _set_budget(self, **limits: Any) -> None:
+    def _set_budget(self, limits: Mapping[str, Any]) -> None:
         with self._runner.lock():
             self._runner.begin()
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
-    def budget_in_words(self, words: str) -> None:
-        """Change the budget as a person writes it: ``20000`` tokens, ``2.50 USD``, ``60 seconds``, ``10 turns``, or ``none`` at all.
+    def budget_in_words(self, text: str) -> None:
+        """Change one limit of the budget, written as for :func:`budget_limit`; ``none`` removes all limits.
 
         Raises:
-            MateriaError: it is none of these (``bad_budget``).
+            MateriaError: it is not a budget (``bad_budget``).
         """
-        if words.strip().lower() in ("", "none"):
-            self._set_budget(**{one.field: None for one in BOUNDS})
+        if text.strip().lower() in ("", "none"):
+            self._set_budget(dict.fromkeys(bound.field for bound in BOUNDS))
         else:
-            bound, limit = most_of(words)
-            self._set_budget(**{bound.field: limit})
+            bound, limit = budget_limit(text)
+            self._set_budget({bound.field: limit})
 
     def remember(self, number: int) -> Suggestion:
-        """Keep a suggestion in what is known about the project; later casts are told of it.
+        """Save a suggestion to the knowledge of the project, which later casts receive.
 
         Raises:
             MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or the
@@ -309,15 +300,14 @@ class Edits:
             self._runner.begin()
             chosen = suggestion_at(self._runner.snapshot().suggestions, number)
             if not chosen.kept:
-                # The document first: keeping the same thing twice does nothing, while a journal that says it
-                # is kept when it is not would lose it.
+                # The document first: saving it twice is harmless, a journal that only claims it was saved is not.
                 change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
                 self._runner.run_command(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(kept=True)
 
 
 class Labels(Shown):
-    """What people say of one cast and of its steps; it changes nothing of what the cast does."""
+    """The labels of one cast and of its steps; they do not affect the cast."""
 
     def __init__(self, runner: Runner) -> None:
         """Label the cast that ``runner`` runs."""
@@ -333,7 +323,7 @@ class Labels(Shown):
         return [Table(("of", "what people say"), rows, "no labels")]
 
     def of(self, step: StepRecord | int | None = None) -> Label:
-        """Return what is said of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
+        """Return the label of a step, or of the cast: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
 
         Raises:
             MateriaError: there is no such step (``no_step``).
@@ -351,15 +341,15 @@ class Labels(Shown):
         verdict: str | None = None,
         by: str = "person",
     ) -> Label:
-        """Say something of the cast, or of one of its steps.
+        """Change the label of the cast, or of one of its steps, and return it.
 
         ``wb.casts(tag=...)`` finds casts by it::
 
             cast.labels.add(name="first-good-one", tag="rain, short", verdict="good")
             cast.labels.add(3, note="It should have asked.", verdict="bad", by="Ana")
 
-        A cast's name can stand wherever its id can. What is left out stays as
-        it is; ``""`` takes a name, a note or a verdict away.
+        A cast's name can be used wherever its id can. Fields that are left out stay; ``""`` removes a name, a note or a
+        verdict.
 
         Args:
             step: the number of a step; the cast itself if left out.
@@ -368,7 +358,7 @@ class Labels(Shown):
             untag: tags to remove.
             note: any text.
             verdict: ``good``, ``bad`` or ``unsure``.
-            by: who says it.
+            by: the name of the person.
 
         Raises:
             MateriaError: one of them cannot be that (``bad_label``), there is no such step (``no_step``), or the cast
@@ -385,45 +375,37 @@ class Labels(Shown):
             return label
 
     def undo(self, *, by: str = "person") -> None:
-        """Take the last change of what is said of the cast and its steps back; raises MateriaError (``undo``) without one."""
+        """Undo the last change of a label; raises MateriaError (``undo``) if there is none."""
         self._runner.edit(decide.unlabel, by, while_running=True)
 
 
-def _place(items: Sequence[JSON], reference: int | str) -> int:
-    """Return the index of the item that a number, a key or a title means."""
+def _index_of(items: Sequence[JSON], reference: int | str) -> int:
+    """Return the index of an item, given by its number from 1, its key or its title."""
     titles = [item_label(item, "") for item in items]
     matches = [index for index, title in enumerate(titles) if title == reference]
     number = str(reference).upper().removeprefix("WI-")
     if not matches and number.isdecimal() and 0 < int(number) <= len(items):
         return int(number) - 1
     if len(matches) != 1:
-        raise MateriaError(
-            f"{len(matches) or 'No'} work item{'s' * (len(matches) > 1)} {'are' if len(matches) > 1 else 'is'} called {reference!r}.",
-            hint=f"the number from 1, the key such as WI-2, or the title of one; {did_you_mean(str(reference), titles)}",
-            kind="no_item",
-        )
+        called = f"No work item is called {reference!r}."
+        if matches:
+            called = f"{len(matches)} work items are called {reference!r}."
+        hint = f"give the number from 1, the key such as WI-2, or the title; {did_you_mean(str(reference), titles)}"
+        raise MateriaError(called, hint=hint, kind="no_item")
     return matches[0]
 
 
 def _redefined(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
 ) -> tuple[JSON, Rules]:
-    """Return the config of a cast with another definition of a materia, and what it runs by then.
+    """Return the config of a cast with another definition of a materia, and the rules that follow from it.
 
     Raises:
-        MateriaError: as :meth:`Edits.redefine` says.
+        MateriaError: as :meth:`Edits.redefine`.
     """
     known = document["materia"]
     needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
-    _check(materia, known[materia], definition, owner)
-    document = with_definition(document, materia, with_absolute_paths(definition, owner))
-    owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
-    return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
-
-
-def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None) -> None:
-    """Refuse a definition that is the same, or that earlier steps would have been decided otherwise by."""
-    differences = redefinition(old if isinstance(old, dict) else {}, new, materia, owner)
+    differences = redefinition(as_object(known[materia]), definition, materia, owner)
     if differences is None:
         raise MateriaError(
             f"The cast has this very definition of {materia} already.",
@@ -432,17 +414,20 @@ def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None)
         )
     if differences.kept:
         raise MateriaError(
-            f"{materia} differs in {', '.join(differences.kept)}, which earlier steps of this cast went by.",
+            f"{materia} differs in {', '.join(differences.kept)}, which earlier steps of this cast depend on.",
             hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(REDEFINED))}",
             kind="redefine",
         )
+    document = with_definition(document, materia, with_absolute_paths(definition, owner))
+    owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
+    return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 
 
 class Approvals(ApprovalsNow):
-    """What waits for a person in one cast, and the commands that answer it."""
+    """The requests of agents to a person in one cast, and the commands that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Answer for the cast that ``runner`` runs, or for a lane of it: without its name the one that asks, if one alone does."""
+        """Answer for the cast of ``runner`` or for a lane of it; without a name for the only lane that asks, if there is one."""
         asks = [] if lane is not None else runner.lanes_that_ask
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
@@ -466,7 +451,7 @@ class Approvals(ApprovalsNow):
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
-        """Let these tools (``bash``, ``edit``, ``write``, ``server.tool``) run without asking, in this cast only.
+        """Allow these tools (``bash``, ``edit``, ``write``, ``server.tool``) to run without asking, in this cast only.
 
         Raises:
             MateriaError: a name is not that of a tool which asks (``unknown_tool``).
@@ -476,14 +461,14 @@ class Approvals(ApprovalsNow):
             self._runner.run_command(approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
-        """Let these tools ask again; all of them if none is named."""
+        """Make these tools ask again; all of them if none is named."""
         with self._runner.lock():
             self._runner.begin()
             removed = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
             self._runner.run_command(approvals.allow, self.allowed - removed)
 
     def answer(self, text: str) -> StepRecord:
-        """Answer the agent that holds the cast; it goes on in the same conversation.
+        """Answer the agent that holds the cast; it continues in the same conversation.
 
         Raises:
             MateriaError: the cast is not held (``not_held``), or the answer is blank.
@@ -494,9 +479,9 @@ class Approvals(ApprovalsNow):
     def approve(
         self, *, always: bool = False, calls: Sequence[ToolCall] | None = None, lane: str | None = None
     ) -> StepRecord:
-        """Approve what an agent asks a person for, and let it go on: tool calls, or one exact command.
+        """Approve the tool calls, or the one exact command, that an agent asks for, and let it continue.
 
-        Consent to a command is for one use and expires.
+        The approval of a command is for one use and expires.
 
         Args:
             always: whether later calls of the same tools need no approval in this cast.
@@ -543,18 +528,15 @@ class Approvals(ApprovalsNow):
         approval = self.request
         if approval is None:
             needs = self.cast.held.needs or "a decision"
-            raise MateriaError(
-                f"The agent does not ask for consent to a command but for {needs}.",
-                hint="reply, or accept its output",
-                kind="not_asked",
-            )
+            message = f"The agent does not ask for approval of a command but for {needs}."
+            raise MateriaError(message, hint="reply, or accept its output", kind="not_asked")
         return approval
 
     def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:
-        """Decide in the place of the agent that holds the cast: its output is taken and the cast goes on.
+        """Accept the output with which an agent holds the cast, and continue.
 
         Args:
-            satisfied: what counts as the output's word; as the output says itself if left out.
+            satisfied: the verdict; that of the output if left out.
             target: the socket to go on to (``end`` for the end), whatever the edges say.
 
         Raises:
@@ -575,85 +557,87 @@ _FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; 
 
 
 class Chosen(NamedTuple):
-    """A pin, and the function behind it if it is pinned to one."""
+    """A pin, with its function if it is pinned to one."""
 
     pin: Pin
     function: Agent | None = None
 
 
 def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | None = None) -> Chosen:
-    """Make a pin of what a person gave; ``cast`` is where it is looked for when they gave nothing."""
+    """Return the pin to a value; to the latest output in ``cast`` if the value is None."""
     if (other := snapshot_of(to)) is not None:
-        return Chosen(_said_in(other, name, visit, f"the cast {other.id}"))
+        return Chosen(_outputs_in(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
         return Chosen(_recorded(to, name, cast))
     if to is None and cast is not None:
-        return Chosen(_said_in(cast, name, visit))
+        return Chosen(_outputs_in(cast, name, visit))
     if visit is None and isinstance(to, str | Mapping):
         value = dict(to) if isinstance(to, Mapping) else to
         return Chosen(Pin("text", "a text", to_bytes(validate_reply(value, "The pin").text).decode()))
     if visit is None and callable(to) and not isinstance(to, type):
         function = FunctionAgent(to)
         return Chosen(Pin("function", f"the function {function.name}"), function)
-    subject = "Nothing" if to is None else f"A value of type {type(to).__name__}"
-    if visit is not None:
-        subject = f"{subject} that has visits"
-    raise MateriaError(f"{subject} was given to pin {name} to.", where=name, hint=f"give {_FORMS}", kind="bad_pin")
+    subject = "nothing" if to is None else f"a value of type {type(to).__name__}"
+    visits = "" if visit is None else " that has visits"
+    message = f"{name} cannot be pinned to {subject}{visits}."
+    raise MateriaError(message, where=name, hint=f"give {_FORMS}", kind="bad_pin")
 
 
-def _said_in(cast: Snapshot, name: str, visit: int | None, whose: str = "") -> Pin:
-    """Make a pin of what a socket or materia said in a cast: of one visit, else its latest, or all of another cast."""
+def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
+    """Return a pin to the outputs of a socket or materia in a cast.
+
+    Of one visit if it is given, otherwise of all visits of another cast (``origin``), or the latest of this cast.
+    """
     steps: list[StepRecord] = []
-    for line in (cast.steps, *reversed(cast.abandoned)):  # what was left behind was said all the same
+    for line in (cast.steps, *reversed(cast.abandoned)):  # outputs that going back left behind count too
         steps = steps or [
             step
             for step in line
-            if _is(cast.graph, step.socket, name) and _counts(step) and visit in (None, step.visit)
+            if _is(cast.graph, step.socket, name) and _was_accepted(step) and visit in (None, step.visit)
         ]
     if not steps:
         subject = f"{name}{'' if visit is None else f', visit {visit},'} has no output"
         raise MateriaError(
-            f"{subject} in {whose or 'this cast'} that could be pinned.",
+            f"{subject} in {origin or 'this cast'} that could be pinned.",
             where=name,
             hint=f"step first, or pin {_FORMS}",
             kind="no_output",
         )
-    if whose and visit is None:
-        outputs: dict[str, dict[str, str]] = {}
-        for step in steps:
-            outputs.setdefault(step.socket, {})[str(step.visit)] = step.output or ""
-        return Pin("visits", whose, visits=outputs)
+    if origin and visit is None:
+        return Pin("visits", origin, visits=_by_visit((step.socket, step.visit, step.output or "") for step in steps))
     last = steps[-1]
-    return Pin(
-        "text",
-        f"step {last.number} of {whose}" if whose else f"its output of step {last.number}",
-        last.output or "",
-    )
+    label = f"step {last.number} of {origin}" if origin else f"its output of step {last.number}"
+    return Pin("text", label, last.output or "")
+
+
+def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, str]]:
+    """Return outputs by socket and number of the visit."""
+    by_socket: dict[str, dict[str, str]] = {}
+    for socket, visit, text in outputs:
+        by_socket.setdefault(socket, {})[str(visit)] = text
+    return by_socket
 
 
 def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
-    outputs: dict[str, dict[str, str]] = {}
-    for (socket, visit), text in agent.outputs.items():
-        if cast is None or _is(cast.graph, socket, name):
-            outputs.setdefault(socket, {})[str(visit)] = text
+    known = ((*key, text) for key, text in agent.outputs.items() if cast is None or _is(cast.graph, key[0], name))
+    outputs = _by_visit(known)
     if not outputs:
         raise MateriaError(
             f"{name} has no output in {name_of(agent)}.",
             where=name,
-            hint="a recording holds what agents said; a cast (recorded:ID) has the outputs of utilities too",
+            hint="name a cast (recorded:ID) to pin a utility; a recording has the outputs of agents only",
             kind="no_output",
         )
     return Pin("visits", f"the recording {name_of(agent)}", visits=outputs)
 
 
 def _is(graph: Graph, socket: str, name: str) -> bool:
-    """Whether ``name`` is a socket or the materia placed there."""
+    """Return True if ``name`` is the socket, or its materia."""
     placed = graph.sockets.get(socket)
     return name == socket or (placed is not None and placed.materia.id == name)
 
 
-def _counts(step: StepRecord) -> bool:
-    """Whether a step has an output that was taken."""
+def _was_accepted(step: StepRecord) -> bool:
     return step.output is not None and step.decision is not None and not step.decision.issues
 
 
@@ -668,10 +652,10 @@ def needs_pinned(name: str, pinned: Iterable[str]) -> None:
 
 
 class Pins(Mapping[str, Pin]):
-    """What answers in the place of sockets and materia of one cast, by their names: a mapping, and what changes it."""
+    """The pins of one cast, by socket or materia: a mapping, with methods to change it."""
 
     def __init__(self, runner: Runner) -> None:
-        """Tell of the cast that ``runner`` runs."""
+        """Hold the pins of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __getitem__(self, name: str) -> Pin:
@@ -687,14 +671,13 @@ class Pins(Mapping[str, Pin]):
         return repr(dict(self))
 
     def add(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
-        """Let what you choose answer a socket, or a materia wherever it is placed, from the next step on.
+        """Pin a socket, or a materia in every socket, to an answer, from the next step on.
 
-        A pinned utility starts no process: the text is read as its stdout would be. What is pinned stays
-        when the cast is resumed or forked; a function is gone with its kernel, and the cast then
-        stops in front of its socket rather than let anything else answer::
+        A pinned utility starts no process: the text is read as its stdout. A pin stays when the cast is resumed or forked.
+        A function is lost with its kernel; the cast then stops before its socket::
 
             cast.pins.add("Detect-VCS", {"state": {"vcs": "git"}})
-            cast.pins.add("Socket-3")  # what it said last
+            cast.pins.add("Socket-3")  # its latest output
 
         Args:
             name: a socket, or a materia; the socket's pin goes first.
@@ -704,14 +687,14 @@ class Pins(Mapping[str, Pin]):
 
         Raises:
             MateriaError: there is no such socket or materia (``unknown_materia``), it has no such output
-                (``no_output``), or ``to`` is nothing that can be pinned to (``bad_pin``).
+                (``no_output``), or ``to`` cannot be pinned to (``bad_pin``).
         """
         chosen = choose(self._runner.snapshot(), name, to, visit)
         self.put(name, chosen)
         return chosen.pin
 
     def put(self, name: str, chosen: Chosen) -> None:
-        """Pin what was chosen before; see :meth:`add`."""
+        """Add a pin that :func:`choose` returned; see :meth:`add`."""
         runner = self._runner
         needs_name(runner.rules.graph, name)
         with runner.lock():
@@ -722,7 +705,7 @@ class Pins(Mapping[str, Pin]):
             runner.run_command(decide.pin, name, chosen.pin)
 
     def remove(self, name: str) -> None:
-        """Let a socket or materia be answered as if it had never been pinned.
+        """Remove the pin of a socket or materia.
 
         Raises:
             MateriaError: it is not pinned (``not_pinned``).

@@ -1,4 +1,4 @@
-"""One notebook's bench: the config in its layers, the loadouts, who answers, and the casts; and one that cannot cast."""
+"""The workbench of a notebook: loadouts, agents and casts; and a workbench without agents and casts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.model_agent import known_price
-from materia_nb.agents.notebook_agents import AgentLike
+from materia_nb.agents.model_agent import ModelAgent
+from materia_nb.agents.notebook_agents import AgentLike, AgentTable
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.agents_api import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
@@ -27,7 +27,7 @@ from materia_nb.cast.views.loadout_views import (
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS, PriceOfTurn, Prompts, estimate_cast
+from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS, Prompts
 from materia_nb.insight.odds import Assumptions, Chances, PerSocket, simulate_casts
 from materia_nb.insight.reachable_states import MAX_STATES
 from materia_nb.jsonvalue import JSON
@@ -62,12 +62,12 @@ class DryBench(Shown):
         self.graph, self.design = self.loadouts.graph, self.loadouts.design
 
     def __repr__(self) -> str:
-        """Say which project and loadout; stable from run to run."""
+        """Return the project and the chosen loadout; the same in every run."""
         return f"<workbench of {self.project.name}: {self.loadouts.chosen or 'no loadout'} chosen>"
 
     @property
     def title(self) -> str:
-        """What it is, on the frame in which a notebook shows it."""
+        """The title of its frame in a notebook."""
         return repr(self)
 
     def _blocks(self) -> list[Block]:
@@ -75,7 +75,7 @@ class DryBench(Shown):
 
     @property
     def project(self) -> Path:
-        """The project directory. Loadouts, agents and casts were found by it: for another project make another bench."""
+        """The project directory; make another workbench for another project."""
         return self.loadouts.project
 
     def explore(
@@ -124,7 +124,7 @@ class DryBench(Shown):
         return graph
 
     def _graph_of(self, loadout: str | Design | None) -> Graph:
-        """Return the resolved loadout of that name, or the one that a design is now."""
+        """Return the resolved loadout of that name, or of a design as it is now."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
         return spoken(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
@@ -161,31 +161,19 @@ class DryBench(Shown):
             MateriaError: the loadout has problems, a chance is missing or none (``bad_chance``), or a socket takes no
                 scripted answer (``no_answer``).
         """
-        return self._estimate(
-            self._graph_of(loadout),
-            model,
-            request=request,
-            items=items,
-            satisfied=satisfied,
-            failed=failed,
-            answer=answer,
-            casts=casts,
-        )
+        assumptions = {
+            "request": request,
+            "items": items,
+            "satisfied": satisfied,
+            "failed": failed,
+            "answer": answer,
+            "casts": casts,
+        }
+        return self._estimate(self._graph_of(loadout), model, **assumptions)
 
-    def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
-        return EstimateView(**vars(estimate_cast(graph, price=self._prices(graph, model), **given)))
-
-    def _prices(self, graph: Graph, model: str | None) -> PriceOfTurn:
-        """Return what a turn of a socket costs: by the prices of a model, else of the model that its materia asks for."""
-
-        def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
-            model_name = model or graph.sockets[socket].materia.model
-            if not isinstance(model_name, str):
-                return None
-            own = graph.price((model_name,))
-            return known_price(model_name, tokens_in, tokens_out) if own is None else own.of(tokens_in, tokens_out)
-
-        return price
+    def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
+        """Estimate with the prices of a model, or else of the models that the materia ask for."""
+        return estimated(graph, AgentTable(ModelAgent()), {}, model, **assumptions)
 
     def simulate(
         self,
@@ -217,8 +205,8 @@ class DryBench(Shown):
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(loadout)
-        made = simulate_casts(graph, n, satisfied, items, seed, failed=failed, progress=progress)
-        return SimulationView(**vars(made))
+        simulation = simulate_casts(graph, n, satisfied, items, seed, failed=failed, progress=progress)
+        return SimulationView(**vars(simulation))
 
     def prompts(
         self,
@@ -249,9 +237,8 @@ class DryBench(Shown):
                 ``contexts`` is none (``usage``).
         """
         graph = self._as_told(self.graph(loadout))
-        return PromptsView(
-            [Prompts(graph, request, items, count, rework=rework, later=later) for count in contexts or (None,)]
-        )
+        casts = [Prompts(graph, request, items, count, rework=rework, later=later) for count in contexts or (None,)]
+        return PromptsView(casts)
 
     @overload
     def gallery(self) -> Gallery: ...
@@ -342,11 +329,11 @@ class Workbench(DryBench):
             ask: whether a person is asked before each call, as for ``bash``.
         """
 
-        def added(one: _Function) -> _Function:
-            self.agents.add_tool(one, name=name, ask=ask)
-            return one
+        def decorate(decorated: _Function) -> _Function:
+            self.agents.add_tool(decorated, name=name, ask=ask)
+            return decorated
 
-        return added if function is None else added(function)
+        return decorate if function is None else decorate(function)
 
     @property
     def breakpoints(self) -> LoadoutBreakpoints:
@@ -385,21 +372,21 @@ class Workbench(DryBench):
         """
         _check_request(request)
         graph = self._graph_of(loadout)
-        said = copy_scripts(graph)
-        given = self.agents.prepared(graph, agents, pins)
+        notes = copy_scripts(graph)
+        prepared = self.agents.prepared(graph, agents, pins)
         if files is not None:
-            needs_one_of(files, FILE_CHOICES, f"There is no {files!r} for files.", "usage")
-            given = given._replace(plan=replace(given.plan, files=files))
-        cast = self.casts.start(given, request)
-        cast.runner.messages += said
+            needs_one_of(files, FILE_CHOICES, f"files cannot be {files!r}.", "usage")
+            prepared = prepared._replace(plan=replace(prepared.plan, files=files))
         if loadout is None and (refused := self.loadouts.refused) is not None:
-            cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
+            notes.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
+        cast = self.casts.start(prepared, request)
+        cast.runner.messages += notes
         return cast
 
-    def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
-        """Estimate with what is pinned, by the prices of a model, else of the models that are set to answer."""
+    def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
+        """Estimate with the pins, and the prices of a model or else of the agents that are set to answer."""
         pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
-        return estimated(self._as_told(graph), self.agents.table(graph), pins, model, **given)
+        return estimated(self._as_told(graph), self.agents.table(graph), pins, model, **assumptions)
 
     def _as_told(self, graph: Graph) -> Graph:
         return in_their_form(graph, self.agents.table(graph))
@@ -419,10 +406,10 @@ class Workbench(DryBench):
         """
         _check_request(request)
         config = self.loadouts.config
-        made = compose(config.document, names, config.owners)
-        graph = spoken(build_graph(made.document, made.name, config.owners))
+        composition = compose(config.document, names, config.owners)
+        graph = spoken(build_graph(composition.document, composition.name, config.owners))
         data = {} if from_cast is None else {PREVIOUS: self.casts.told_by(from_cast)}
-        table = self.agents.table_of_link(made, graph)
+        table = self.agents.table_of_link(composition, graph)
         plan = self.casts.plan(in_their_form(graph, table), data)
         return self.casts.start(Prepared(plan, table, self.agents.pins_for(graph)), request)
 
@@ -449,7 +436,7 @@ class Workbench(DryBench):
         return self._quests
 
     def close(self) -> None:
-        """Let go of every cast that is open for writing; ``with`` does at its end."""
+        """Close every cast that is open for writing; ``with`` does it at its end."""
         self.casts.close()
 
     def __enter__(self) -> Self:

@@ -474,7 +474,7 @@ class CastPanel(CastSurface):
         """Replace the list of work items; ``base`` is the digest of the list that the rows were made from."""
         items, origins = self._rebuilt(rows, base)
         redo, abandon = items_to_redo(rows, origins, abandon=abandon)
-        self.cast.edit.items(items, origins, again=redo, abandon=abandon)
+        self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
 
     def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
         """Return the items of a table; the origins of rows that were read from another list are unknown."""

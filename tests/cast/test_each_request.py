@@ -160,7 +160,7 @@ def test_requests_about_agents_and_pins(tmp_path):
         "pin to no cast": lambda: bench.agents.pin("Build", "recorded:none"),
         "cast": lambda: str(bench.cast("with pins").run()),
         "what it said": lambda: [str(step.output)[:60] for step in bench.current.steps],
-        "pins": lambda: [f"{name}: {one.pin.words} {one.loadout}" for name, one in bench.agents.pins.items()],
+        "pins": lambda: [f"{name}: {one.chosen.pin.words} {one.loadout}" for name, one in bench.agents.pins.items()],
         "record": lambda: bench.current.export.recording(recording).name,
         "pin to a recording": lambda: bench.agents.pin("Build", f"recorded:{recording}").words.replace(
             str(tmp_path), ""

@@ -103,7 +103,7 @@ def test_a_decision_for_no_socket_is_refused_and_nothing_lost(tmp_path):
     assert cast.status == "held"
     with pytest.raises(MateriaError, match="blank"):
         cast.reply("  ")
-    with pytest.raises(MateriaError, match="does not ask for consent"):
+    with pytest.raises(MateriaError, match="does not ask for approval"):
         cast.approvals.approve()
     with pytest.raises(MateriaError, match="guarded edges only"):
         cast.accept()

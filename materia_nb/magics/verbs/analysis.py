@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from materia_nb import lessons
 from materia_nb.cast import Cast
-from materia_nb.cast.edits import most_of
+from materia_nb.cast.edits import budget_limit
 from materia_nb.cast.views.loadout_views import (
     EstimateView,
 )
@@ -74,7 +74,7 @@ def _estimate(
         answer: the number of tokens of an answer; the fewest possible if left out
         model: use the prices of this model, such as openai:gpt-4o
     """
-    bound = None if most is None else most_of(most)
+    bound = None if most is None else budget_limit(most)
     yes, no_output = _chances(satisfied), _failing(failed)
     estimate = call.bench.estimate(loadout, request, items, yes, failed=no_output, answer=answer, model=model)
     if bound is not None:

@@ -264,7 +264,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
     else:
         bench.pin(name, to, visit=visit)
     here = {} if bench.cast_ is None else bench.cast_.pins
-    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.agents.pins.items()})
+    return pins_view(here, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
 
 
 _MODEL: Final = Verb(
