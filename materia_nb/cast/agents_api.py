@@ -244,7 +244,7 @@ class Agents(AgentTable):
             return to
         reference = to.removeprefix(_RECORDED)
         recording = self._recording(reference)
-        return self._casts().held(reference) if recording is None else recording
+        return self._casts().look_at(reference) if recording is None else recording
 
     def prepared(
         self,

@@ -1,4 +1,4 @@
-"""The loadouts of a workbench: the layers that they are read from, what a notebook defines, and which is chosen."""
+"""The loadouts of a workbench: their layers, the definitions of the notebook, and the chosen loadout."""
 
 from __future__ import annotations
 
@@ -42,32 +42,34 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
 class Loadouts(Mapping[str, str], Shown):
-    """Which loadouts and materia there are, and what is done with them: ``wb.loadouts``. By name the layer of each.
+    """The loadouts and materia of a workbench: ``wb.loadouts``. Maps the name of each loadout to its layer.
 
     Args:
-        project: the directory whose config file is read, and where copies and new loadouts are kept.
-        bundled: whether the loadouts that come with the package are there too.
+        project: the directory with the config file, for copies and new loadouts.
+        bundled: whether the loadouts of the package are included.
+
+    Attributes:
+        refused: the loadout that was defined with problems since one was last chosen, or None.
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
         self._project = project
         self._bundled = bundled
-        self._given: str | Path | Mapping[str, JSON] | None = None
+        self._loaded: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
         self.refused: str | None = None
-        """A loadout that was defined with problems since one was last chosen, so that the one before is still cast."""
         self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
         self._config: LayeredConfig | None = None
 
     @property
     def project(self) -> Path:
-        """The directory whose config file is read, and where copies and new loadouts are kept."""
+        """The project directory."""
         return self._project
 
     def reread(self) -> LayeredConfig:
         """Read every layer again."""
-        self._config = self.read(self._given)
+        self._config = self.read(self._loaded)
         return self._config
 
     @property
@@ -75,19 +77,19 @@ class Loadouts(Mapping[str, str], Shown):
         """The config of all layers, merged; read on first use and again by :meth:`load`."""
         return self.reread() if self._config is None else self._config
 
-    def read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
-        """Read the layers with this file, or these definitions, on top."""
+    def read(self, loaded: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
+        """Read the layers, with a file or a config as the uppermost one."""
         notebook = self._notebook if any(self._notebook.values()) else None
-        return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
+        return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
-        """Return every materia as files and cells define it now, whether reloaded or not, and the directories of their files."""
-        config = self.read(self._given)
+        """Return every materia as files and cells define it now, and the directories of their files."""
+        config = self.read(self._loaded)
         return config.document.get("materia", {}), config.owners
 
     @property
     def casts_root(self) -> Path:
-        """Where run directories are made: ``artifactDir`` of the config, in the project; in a browser in memory instead."""
+        """The directory of run directories: ``artifactDir`` of the config, in the project; in a browser in memory."""
         directory = self.config.document.get("artifactDir")
         named = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
         root = self.project / named
@@ -97,7 +99,7 @@ class Loadouts(Mapping[str, str], Shown):
             inside = False
         if not inside:
             raise MateriaError(
-                "The directory for run directories is not in the project directory.",
+                "The directory for run directories is outside the project directory.",
                 where=f"artifactDir: {named}"[:500],
                 hint='write a path in the project, such as ".pi/pi-materia"; a link must not lead out of it',
                 kind="artifact_dir",
@@ -118,30 +120,29 @@ class Loadouts(Mapping[str, str], Shown):
         """
         if path is None:
             self.reread()
-            return self._taken()
-        given = path if isinstance(path, Mapping) else self.find(Path(path))
-        config = self.read(given)
-        before = self._given, self._config, self._chosen
+            return self._show_chosen()
+        loaded = path if isinstance(path, Mapping) else self.find(Path(path))
+        config = self.read(loaded)
+        before = self._loaded, self._config, self._chosen
         lost = {} if self._config is None else _gone(self._config, config)
-        self._given, self._config, self._chosen = given, config, config.active
+        self._loaded, self._config, self._chosen = loaded, config, config.active
         try:
-            is_chosen = self._taken()
-        except MateriaError:  # there is no loadout in it, nor below
-            self._given, self._config, self._chosen = before
+            view = self._show_chosen()
+        except MateriaError:  # neither the file nor a lower layer has a loadout
+            self._loaded, self._config, self._chosen = before
             raise
         self.refused = None
         self._gone = {name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names}
-        return is_chosen.noting(
-            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in lost.items())
-        )
+        notes = (f"{name} of {label} is no longer loaded: one file at a time is" for name, label in lost.items())
+        return view.noting(*notes)
 
-    def _taken(self) -> LoadoutView:
-        """Show the chosen loadout, with its shipped scripts copied to the profile."""
+    def _show_chosen(self) -> LoadoutView:
+        """Show the chosen loadout, after its shipped scripts were copied to the profile."""
         view = self.show()
         return view if view.graph is None else view.noting(*copy_scripts(view.graph))
 
     def find(self, path: Path) -> Path:
-        """Return where a file that a person named is: in the project, else where they are."""
+        """Return the path of a file in the project if it is there, otherwise in the current directory."""
         path = expanded(path)
         inside = self.project / path
         return inside if is_there(inside) or not is_there(path) else resolved(path)
@@ -168,7 +169,7 @@ class Loadouts(Mapping[str, str], Shown):
 
     @property
     def chosen(self) -> str | None:
-        """The loadout that ``wb.cast`` takes when it is given no other."""
+        """The loadout that ``wb.cast`` uses by default."""
         if self._chosen in self.config.loadout_names:
             return self._chosen
         return self.config.active
@@ -177,7 +178,7 @@ class Loadouts(Mapping[str, str], Shown):
         """Choose the loadout to cast."""
         self.needs(name)
         self._chosen, self.refused = name, None
-        return self._taken()
+        return self._show_chosen()
 
     def show(self, name: str | None = None) -> LoadoutView:
         """Show a loadout, the chosen one by default, with its problems if it has some."""
@@ -187,9 +188,9 @@ class Loadouts(Mapping[str, str], Shown):
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
     def check(self, name: str | None = None) -> Report:
-        """Return all problems and, apart from them, hints, of a loadout or of the chosen one.
+        """Return the problems and hints of a loadout, the chosen one by default.
 
-        Other than ``wb.loadouts.config.check`` it knows the machine, and hints at programs and scripts that are not there.
+        In contrast to ``wb.loadouts.config.check`` it hints at programs and scripts that this machine does not have.
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
@@ -201,18 +202,13 @@ class Loadouts(Mapping[str, str], Shown):
                 continue
             missing = missing_program(definition, self.config.owners.get(id_), self.project)
             if missing is not None:
-                yield Problem(
-                    MISSING_COMMAND,
-                    f"materia.{id_}.command",
-                    f"there is no {missing!r} on this machine, so the utility cannot start",
-                    "install it, put it next to the config file, or pin the utility to an output",
-                    name,
-                    "hint",
-                )
+                message = f"this machine has no {missing!r}, so the utility cannot start"
+                advice = "install it, put it next to the config file, or pin the utility to an output"
+                yield Problem(MISSING_COMMAND, f"materia.{id_}.command", message, advice, name, "hint")
 
     def graph(self, name: str | None = None) -> Graph:
         """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
-        return spoken(self.config.graph(self.needs(name or self.chosen)))
+        return require_known_protocols(self.config.graph(self.needs(name or self.chosen)))
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
@@ -242,21 +238,21 @@ class Loadouts(Mapping[str, str], Shown):
         return view.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
     def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
-        """Define a loadout in this notebook from a graph of another tool; what has no twin in a loadout is said node by node.
+        """Define a loadout in this notebook from a graph of another tool, with a note about each node that has no equivalent.
 
         Args:
-            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one.
-            name: what the loadout is called.
+            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one of these.
+            name: the name of the loadout.
 
         Raises:
-            MateriaError: it is no such graph (``bad_graph``).
+            MateriaError: it is not such a graph (``bad_graph``).
         """
         imported = import_graph(source)
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
         return self.define(name, imported.document).noting(*notes)
 
     def drafts(self, name: str | None = None) -> tuple[SavedDraft, ...]:
-        """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.
+        """Return the unsaved designs that no design has open, the newest first.
 
         Args:
             name: of which loadout; of all if left out.
@@ -283,34 +279,25 @@ class Loadouts(Mapping[str, str], Shown):
         from materia_nb.store.design_autosave import autosave
 
         self.reread()
+        if draft is True:
+            drafts = self.drafts(name or self.chosen)
+            if not drafts:
+                hint = "list the drafts that no design has open with wb.loadouts.drafts()"
+                raise MateriaError(f"{name or self.chosen} has no draft.", hint=hint, kind="no_draft")
+            draft = drafts[0]
         if draft is not False:
-            return self._from_draft(self._draft_of(name) if draft is True else draft)
+            design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
+            draft.continue_in(design)
+            return design
         if new:
             _check_name(name or "", "loadout")
             design = new_design(self.config, name or "", self.project)
         else:
             if name is not None and name not in self.config.loadout_names:
-                raise MateriaError(
-                    f"There is no loadout {name!r}.",
-                    hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
-                    kind="unknown_loadout",
-                )
+                hint = f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one"
+                raise MateriaError(f"The loadout {name!r} does not exist.", hint=hint, kind="unknown_loadout")
             design = open_design(self.config, self.needs(name or self.chosen), self.project)
         return autosave(design, self.casts_root)
-
-    def _draft_of(self, name: str | None) -> SavedDraft:
-        if not (drafts := self.drafts(name or self.chosen)):
-            raise MateriaError(
-                f"There is no draft of {name or self.chosen}.",
-                hint="wb.loadouts.drafts() lists those that there are, and that no design has open",
-                kind="no_draft",
-            )
-        return drafts[0]
-
-    def _from_draft(self, draft: SavedDraft) -> Design:
-        design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
-        draft.continue_in(design)
-        return design
 
     def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design where it belongs: in its file, in this notebook, or in the project's config file.
@@ -352,9 +339,9 @@ class Loadouts(Mapping[str, str], Shown):
         if design.name not in self.config.loadout_names:
             message += "; load it to cast it"
         elif (layer := self.config.origin("loadout", design.name)).path != path:
-            message += f"; the one of {layer.name} goes before it"
+            message += f"; the layer {layer.name} overrides it"
         elif is_new:
-            message += f"; {design.name} is what is cast now"
+            message += f"; {design.name} is chosen now"
         elif design.name != chosen:
             message += f"; to cast it: use {design.name}"
         if not used and (missing := left_behind(self.config, design)):
@@ -375,7 +362,7 @@ class Loadouts(Mapping[str, str], Shown):
         return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
+        """Define a materia in this notebook; if a lower layer has it, the other fields stay (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -439,11 +426,8 @@ class Loadouts(Mapping[str, str], Shown):
         name, new = self.needs(name), new or f"{name}-Copy"
         _check_name(new, "loadout")
         if new in self:
-            raise MateriaError(
-                f"There is a loadout {new!r} already, from the layer {self[new]}.",
-                hint="choose another name",
-                kind="bad_name",
-            )
+            message = f"The layer {self[new]} already has a loadout {new!r}."
+            raise MateriaError(message, hint="choose another name", kind="bad_name")
         path, config = self.project / PROJECT_FILE, self.config
         placed = definitions_placed(config.document, name) if materia else {}
         definitions = {id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
@@ -452,21 +436,18 @@ class Loadouts(Mapping[str, str], Shown):
         return self.show()
 
     def needs(self, name: str | None) -> str:
-        """Return the name of a loadout that there is; raises MateriaError (``no_loadout``, ``unknown_loadout``)."""
+        """Return the name of an existing loadout; raises MateriaError (``no_loadout``, ``unknown_loadout``)."""
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
         if name in self._gone and name not in names:
-            label = self._gone[name]
-            raise MateriaError(
-                f"The loadout {name!r} of {label} is no longer loaded.",
-                hint=f"load {label} again; one file at a time is loaded",
-                kind="unknown_loadout",
-            )
+            message = f"The loadout {name!r} of {self._gone[name]} is no longer loaded."
+            hint = f"load {self._gone[name]} again; one file at a time is loaded"
+            raise MateriaError(message, hint=hint, kind="unknown_loadout")
         if name not in names:
             chosen = self.config.document.get("activeLoadout") == name
             where = f"activeLoadout in {self.config.origin('setting', 'activeLoadout')}" if chosen else None
-            message, hint = f"There is no loadout {name!r}.", did_you_mean(name, names)
+            message, hint = f"The loadout {name!r} does not exist.", did_you_mean(name, names)
             raise MateriaError(message, where=where, hint=hint, kind="unknown_loadout")
         return name
 
@@ -480,21 +461,21 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
-    """The loadouts that the loaded file had and that are there no more, each with its file's name."""
+    """Return the loadouts that are no longer loaded, with the name of their file."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
     return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}
 
 
-def spoken(graph: Graph) -> Graph:
-    """Return the graph if every protocol that it names is known; raises MateriaError otherwise."""
+def require_known_protocols(graph: Graph) -> Graph:
+    """Return the graph; raises MateriaError if a handoff protocol of it is unknown."""
     for socket in graph.sockets.values():
         protocol(socket.handoff)
     return graph
 
 
 def copy_scripts(graph: Graph) -> list[str]:
-    """Bring the shipped scripts that a loadout runs into the profile; say which changed ones are no longer run for that."""
+    """Copy the shipped scripts of a loadout to the profile, and return notes about changed copies that were replaced."""
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
     replaced: list[utility_step.ScriptCopy] = []
@@ -502,11 +483,13 @@ def copy_scripts(graph: Graph) -> list[str]:
         before = utility_step.copies(folder)
         utility_step.synchronize(folder)
         replaced += [copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before]
-    return [f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in replaced]
+    return [
+        f"{copy.path} is no longer run: it was changed, and the package has a new {copy.script}" for copy in replaced
+    ]
 
 
 def utility_folders() -> tuple[Path, ...]:
-    """Return the folder of the profile's copies of the shipped utility scripts; nothing for a user without a profile."""
+    """Return the folder of the copied utility scripts; empty for a user without a profile."""
     profile = profile_directory(os.environ)
     return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 

@@ -1,4 +1,4 @@
-"""The casts of a project: which there are, which are open here, and which one verbs are about."""
+"""The casts of a project, the open casts of this kernel, and the current cast."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir, record_latest
 
 MoveVerdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
-"""Of a waiting cast and its loadout as it is now: not changed, the same way so far, another way, not to be told."""
-_WORDS: Final[dict[MoveVerdict, str]] = {
+"""The effect of a changed loadout on a waiting cast: none, the same route so far, another route, or unknown."""
+_VERDICTS: Final[dict[MoveVerdict, str]] = {
     "safe": "safe to move",
     "elsewhere": "would go elsewhere",
     "cannot": "cannot move",
@@ -56,10 +56,10 @@ class Waiting:
     """A cast that waits for a person.
 
     Attributes:
-        entry: which, as the list of casts has it.
-        waits: what it waits for, in a sentence.
-        verdict: what its answers so far do in its loadout as it is now.
-        why: where it would go elsewhere, or why it cannot be told; else empty.
+        entry: its row in the list of casts.
+        waits: what it waits for.
+        verdict: the effect of its loadout as it is now.
+        why: where it would go elsewhere, or why the effect is unknown; otherwise empty.
     """
 
     entry: CastEntry
@@ -76,35 +76,29 @@ class Inbox(Listed[Waiting]):
     @property
     def table(self) -> Table:
         """The table that it shows itself as."""
-        rows = [
-            (
-                str(number),
-                waiting.entry.name or waiting.entry.id,
-                waiting.entry.loadout or "",
-                waiting.waits,
-                short(waiting.entry.request or "", 60),
-                ": ".join(filter(None, [_WORDS.get(waiting.verdict, ""), waiting.why])),
-            )
-            for number, waiting in enumerate(self, start=1)
-        ]
-        headers = ("", "cast", "loadout", "waits for", "request", "with its loadout of now")
+        rows = []
+        for number, waiting in enumerate(self, start=1):
+            entry, move = waiting.entry, ": ".join(filter(None, [_VERDICTS.get(waiting.verdict), waiting.why]))
+            cells = (entry.name or entry.id, entry.loadout or "", waiting.waits, short(entry.request or "", 60))
+            rows.append((str(number), *cells, move))
+        headers = ("", "cast", "loadout", "waits for", "request", "with its current loadout")
         return Table(headers, rows, "no cast is waiting for a person")
 
     @property
     def verdict(self) -> str:
-        """What becomes of the casts whose loadout was changed since they began, in a sentence; empty where there is none."""
+        """The number of casts with a changed loadout for each effect, as text; empty if there are none."""
         counts: Counter[MoveVerdict] = Counter(waiting.verdict for waiting in self if waiting.verdict != "unchanged")
         if not counts:
             return ""
-        counts_words = ", ".join(f"{counts[verdict]} {phrase}" for verdict, phrase in _WORDS.items())
-        return f"{counted(counts.total(), 'cast')} with a loadout that was changed since: {counts_words}"
+        effects = ", ".join(f"{counts[verdict]} {label}" for verdict, label in _VERDICTS.items())
+        return f"{counted(counts.total(), 'cast')} with a loadout that was changed since: {effects}"
 
     def _blocks(self) -> list[Block]:
         return [self.table, *([Line(self.verdict)] if self.verdict else [])]
 
 
-def what_awaits(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
-    """Say what a cast waits for, and what its answers so far do in a loadout; the loadout may be one that has problems."""
+def _waiting(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
+    """Return what a cast waits for, and the effect of its loadout as it is now, or of the error that it has."""
     waits = status_lines(cast.now)[-1].removeprefix("waiting: ")
     if isinstance(graph, MateriaError):
         return Waiting(entry, waits, "cannot", graph.what.partition("\n")[0])
@@ -121,7 +115,7 @@ def what_awaits(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Wa
 
 
 class Casts(Shown):
-    """Which casts there are, and what is done with them: ``wb.casts``; called, it lists them.
+    """The casts of a project: ``wb.casts``; calling it lists them.
 
     Args:
         loadouts: those that are cast; its config says where casts are kept.
@@ -149,16 +143,16 @@ class Casts(Shown):
         return [self().table]
 
     def show(self) -> Any:
-        """Show them in a notebook, to be searched, opened, compared, named and deleted; as the value of a cell they do.
+        """Show the casts in a widget to search, open, compare, name and delete them.
 
-        The value is a widget; showing it again in the same cell closes the earlier one.
+        Showing it again in the same cell closes the earlier widget.
         """
         return lookup("panel of all casts").show_casts(self)
 
     # -- one cast -------------------------------------------------------------------
 
     def plan(self, graph: Graph, data: Mapping[str, JSON] | None = None) -> Plan:
-        """Say what a cast of a loadout is started from; ``data`` is in its state before the first step."""
+        """Return the plan of a cast of a loadout; ``data`` is in its state before the first step."""
         return Plan(
             graph,
             graph.document,
@@ -214,7 +208,7 @@ class Casts(Shown):
         cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._loadouts.definitions
         self.last = cast
-        # Those that were closed are let go of, else a program that casts all day would keep each.
+        # Closed casts are dropped, otherwise a program that casts all day would keep all of them.
         self._open = {path: open_cast_ for path, open_cast_ in self._open.items() if open_cast_.now.writable}
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -235,11 +229,12 @@ class Casts(Shown):
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
         if self.last is None:
-            raise MateriaError("There is no cast yet.", hint="cast a request, or open one (list casts)", kind="no_cast")
+            hint = "start one with %materia cast REQUEST, or list saved casts with %materia list casts"
+            raise MateriaError("No cast has been started.", hint=hint, kind="no_cast")
         return self.last
 
     def label(self, reference: str | Path, step: int | None = None, **changes: Any) -> Label:
-        """Say something of a cast, or of one of its steps, without making it the current one; see ``cast.labels.add``.
+        """Change the label of a cast, or of one of its steps, without making it current; see ``cast.labels.add``.
 
         Raises:
             MateriaError: as ``cast.labels.add`` and :meth:`resume`.
@@ -291,21 +286,21 @@ class Casts(Shown):
         return verify(RunDir(self._find(reference)))
 
     def told_by(self, reference: str | Path) -> dict[str, JSON]:
-        """What a cast was asked and found, for one that goes on from it."""
-        cast = self.held(reference)
+        """Return the request and the results of a cast, for a cast that continues from it."""
+        cast = self.look_at(reference)
         cast.now.needs_castable()  # else its state is not known
-        return _told_to_the_next(cast.now.engine, cast.id, cast.graph.name)
+        return _passed_on(cast.now.engine, cast.id, cast.graph.name)
 
     # -- those that are open --------------------------------------------------------
 
     def open_here(self, path: Path) -> Cast | None:
-        """The cast in a directory, if it is open for writing here."""
+        """Return the cast in a directory if it is open for writing here."""
         cast = self._open.get(path.resolve())
         return cast if cast is not None and cast.now.writable else None
 
     @contextmanager
     def writing(self, reference: str | Path) -> Iterator[Cast]:
-        """Give a cast to be written, without making it the current one; it is closed afterwards unless it was open here.
+        """Yield a cast for writing, without making it current; close it afterwards unless it was open here.
 
         Raises:
             MateriaError: as :meth:`resume`.
@@ -320,13 +315,8 @@ class Casts(Shown):
         finally:
             cast.close()
 
-    def held(self, reference: str | Path) -> Cast:
-        """Return a cast as it is open here, if only to look at it; else read it."""
-        path = self._find(reference)
-        return self._open.get(path.resolve()) or open_cast(path, self._table)
-
     def close(self) -> None:
-        """Let go of every cast that is open for writing."""
+        """Close every cast that is open for writing."""
         for cast in self._open.values():
             cast.close()
         self._open.clear()
@@ -359,7 +349,7 @@ class Casts(Shown):
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
     ) -> FoundView:
-        """Look through the outputs of all steps of many casts with JSONPath, or a dotted path.
+        """Query the outputs of all steps of many casts with JSONPath, or a dotted path.
 
         Args:
             expression: such as ``$.workItems[*].title``.
@@ -408,9 +398,9 @@ class Casts(Shown):
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
-        """Send the recorded answers of casts through a loadout: which of them would have gone elsewhere?
+        """Replay the recorded answers of casts in a loadout, to see which of them would have gone elsewhere.
 
-        Nothing runs. The value shows itself as a table; ``otherwise`` are the replays that go another way.
+        Nothing runs. The result is shown as a table; ``otherwise`` are the replays that go elsewhere.
 
         Args:
             loadout: its name, or as ``Cast.replay`` takes it; the chosen one by default.
@@ -431,7 +421,7 @@ class Casts(Shown):
         return ReplaysView(replays, problems)
 
     def inbox(self, loadout: str | None = None) -> Inbox:
-        """List the casts that wait for a person, and what becomes of each with its loadout as it is now.
+        """List the casts that wait for a person, with the effect of their loadouts as they are now.
 
         ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first.
 
@@ -446,13 +436,13 @@ class Casts(Shown):
             try:
                 cast = self.look_at(entry)
                 if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
-                    waiting.append(what_awaits(entry, cast, self._graph_now(entry.loadout)))
-            except MateriaError as error:  # it cannot be read
+                    waiting.append(_waiting(entry, cast, self._graph_now(entry.loadout)))
+            except MateriaError as error:
                 waiting.append(Waiting(entry, "nobody knows what", "cannot", error.what))
         return Inbox(waiting)
 
     def _graph_now(self, name: str | None) -> Graph | MateriaError:
-        """Return a loadout as it is now, or why there is none that can be cast."""
+        """Return a loadout as it is now, or the error that it has."""
         try:
             return self._loadouts.graph(name or "")
         except MateriaError as error:
@@ -472,7 +462,7 @@ class Casts(Shown):
 
     @property
     def _table(self) -> AgentTable:
-        """Who answers in a cast that is told nothing else."""
+        """The agents of a cast that has no others."""
         return AgentTable(over=self._agents)
 
     def _find(self, reference: object) -> Path:
@@ -481,7 +471,7 @@ class Casts(Shown):
 
 @contextmanager
 def _closing(cast: Cast) -> Iterator[Cast]:
-    """Close a cast that nobody gets because of an error: the error's traceback would hold its lock."""
+    """Close a cast after an error, since the traceback of the error would hold its lock."""
     try:
         yield cast
     except BaseException:
@@ -490,30 +480,25 @@ def _closing(cast: Cast) -> Iterator[Cast]:
 
 
 def _id_of(reference: object) -> object:
-    """The id of a cast that is given as such, or as a row of the list of casts; anything else stays as it is."""
+    """Return the id of a cast or of a row in the list of casts; anything else is returned as it is."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
 
 
 PREVIOUS: Final = "previous"
-"""The name in the state under which a cast finds what an earlier one tells it."""
+"""The name in the state of what an earlier cast passes on."""
 
 LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
 LONGEST_CONTEXT: Final = 4_000
 MOST_TITLES: Final = 50
 _LONGEST_TITLE: Final = 200
-"""Characters, and titles of work items, that are handed on at most."""
+"""Limits of what is passed on: text lengths in characters, and the number of titles of work items."""
 
 
-def _told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return what ``state`` tells a later cast.
+def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
+    """Return what a cast passes on to a later one.
 
-    Of the output the beginning is kept, of the context the end, since its latest entries are there.
-
-    Args:
-        state: where the earlier cast stands.
-        cast_id: its id.
-        loadout: the name of its loadout.
+    Outputs are cut at the end, the context at the beginning, since its latest entries are at the end.
     """
     fields: dict[str, JSON] = {
         "cast": cast_id,

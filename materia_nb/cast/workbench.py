@@ -13,7 +13,7 @@ from materia_nb.agents.notebook_agents import AgentLike, AgentTable
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.agents_api import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
-from materia_nb.cast.library import Loadouts, copy_scripts, spoken
+from materia_nb.cast.library import Loadouts, copy_scripts, require_known_protocols
 from materia_nb.cast.project_casts import PREVIOUS, Casts
 from materia_nb.cast.views.loadout_views import (
     EstimateView,
@@ -127,7 +127,7 @@ class DryBench(Shown):
         """Return the resolved loadout of that name, or of a design as it is now."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
-        return spoken(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
+        return require_known_protocols(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
 
     def estimate(
         self,
@@ -407,7 +407,7 @@ class Workbench(DryBench):
         _check_request(request)
         config = self.loadouts.config
         composition = compose(config.document, names, config.owners)
-        graph = spoken(build_graph(composition.document, composition.name, config.owners))
+        graph = require_known_protocols(build_graph(composition.document, composition.name, config.owners))
         data = {} if from_cast is None else {PREVIOUS: self.casts.told_by(from_cast)}
         table = self.agents.table_of_link(composition, graph)
         plan = self.casts.plan(in_their_form(graph, table), data)

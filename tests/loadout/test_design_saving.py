@@ -246,7 +246,7 @@ def test_into_the_notebook(wb, project):
     again.add_edge("Socket-1", "end")
     wb.loadouts.save(again)
     assert wb.graph("Ask").sockets["Socket-1"].edges[0].to == "end"
-    assert "the one of notebook goes before it" in wb.loadouts.save(again, project / PROJECT_FILE)
+    assert "the layer notebook overrides it" in wb.loadouts.save(again, project / PROJECT_FILE)
 
 
 def test_materia_that_no_file_holds_are_told(wb, project):
@@ -312,7 +312,7 @@ def test_a_copy_into_another_file(wb, project):
     draft = wb.design()
     draft.add_socket("P")
     copied = wb.loadouts.save(draft, "new.json")
-    assert copied == f"saved in {project / 'new.json'} with the materia G, P; the one of given goes before it"
+    assert copied == f"saved in {project / 'new.json'} with the materia G, P; the layer given overrides it"
     assert draft.changed, "its own file has not changed"
     written = read_config(project / "new.json")
     assert written["loadouts"] == {"T": draft.document}

@@ -144,7 +144,7 @@ def test_only_a_draft_that_nobody_has_open_is_offered(project, left):
     first, second = Workbench(project), Workbench(project)
     design = first.design("Mine", draft=True)
     assert second.loadouts.drafts() == ()
-    with pytest.raises(MateriaError, match="There is no draft of Mine"):
+    with pytest.raises(MateriaError, match="Mine has no draft"):
         second.design("Mine", draft=True)
     assert first.loadouts.save(design).startswith("saved in ")
     assert not [*left.parent.iterdir()]

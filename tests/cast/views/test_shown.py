@@ -338,7 +338,7 @@ def test_the_casts_of_a_project(tmp_path, clock):
         ("inbox", bench.inbox()),
         ("asked", bench.casts.ask(expression)),
         ("asked of some", bench.casts.ask(expression, ["done", plain, "nothing"])),
-        ("steps asked", [str(one) for one in bench.casts.held("done").steps.ask(expression)]),
+        ("steps asked", [str(one) for one in bench.casts.look_at("done").steps.ask(expression)]),
         ("not found", FoundView([])),
         ("told by", bench.casts.told_by("done")),
         ("verified", str(bench.casts.verify("done"))),
