@@ -1,8 +1,6 @@
-"""Casts as tests: a file with a loadout, answers, and what is to hold when they are sent through it.
+"""Test cases made of casts: a file with a loadout, answers and the expected route, end and state.
 
-A case of another kind holds every visit that there can be in a loadout, whatever is answered.
-
-Nothing runs: no agent is asked and no process started, so such a test takes milliseconds.
+Another kind of case has every visit that is possible in a loadout. No agent is asked and no process is started.
 """
 
 from __future__ import annotations
@@ -42,20 +40,20 @@ SUFFIX: Final = ".materia-case.json"
 _CASE: Final = OwnFormat("case", CASE_FORMAT, "cast.export.test(path) writes one")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
-"""What a case bounds: answers that are read take no time."""
-_SHOWN: Final = 80
-_CHANGES: Final = 8
+"""The limits in a case; recorded answers take no time."""
+_MAX_VALUE: Final = 80
+_MAX_CHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case as read from its file."""
+    """A case that was read from a file."""
 
-    given: Mapping[str, Any]
+    fields: Mapping[str, Any]
     path: Path
 
     def check(self) -> list[str]:
-        """Return what does not hold, a line each; empty when all does.
+        """Return a line for each expectation that is not met.
 
         Raises:
             MateriaError: the loadout has problems, the config that it is read from is not there, or the case was
@@ -68,61 +66,60 @@ class Case:
             raise MateriaError(
                 f"The case is damaged: {message}.",
                 where=str(self.path),
-                hint="put back what was changed, or write it anew: cast.export.test(path)",
+                hint="undo the change, or write the case again with cast.export.test(path)",
                 kind="bad_case",
             ) from error
 
     def _check(self) -> list[str]:
-        graph_of_case = build_graph(self.given["config"])
-        follows = self.given.get("follows")
+        graph_of_case = build_graph(self.fields["config"])
+        follows = self.fields.get("follows")
         graph = graph_of_case
         if follows is not None:
             folder = self.path.parent
-            graph = load_layers(folder / follows, project=folder).graph(self.given["loadout"])
-        if "ways" in self.given:
+            graph = load_layers(folder / follows, project=folder).graph(self.fields["loadout"])
+        if "ways" in self.fields:
             return self._ways(graph)
-        went, needs = _run(self.given, Rules(graph))
-        failures = self._held(went, needs)
+        replayed, needs = _run(self.fields, Rules(graph))
+        failures = self._differences(replayed, needs)
         if failures and follows is not None:
-            before, _ = _run(self.given, Rules(graph_of_case))
-            first = Comparison(
-                ComparedCast("", Rules(graph_of_case), before), ComparedCast("", Rules(graph), went)
-            ).first
+            before, _ = _run(self.fields, Rules(graph_of_case))
+            expected = ComparedCast("", Rules(graph_of_case), before)
+            first = Comparison(expected, ComparedCast("", Rules(graph), replayed)).first
             if first is not None:
                 failures += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
         return failures
 
     def _ways(self, graph: Graph) -> list[str]:
-        """Walk the loadout again, and say which visits there can no longer be, and which there can be now."""
-        expected = self.given["ways"]
+        """Return the visits that are no longer possible, and those that have become possible."""
+        expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
         missing = [f"No way does this any more: {move}" for move in expected["moves"] if move not in moves]
         new = [f"A way does this now: {move}" for move in moves if move not in expected["moves"]]
-        more = max(0, len(missing) - _CHANGES) + max(0, len(new) - _CHANGES)
-        return [*missing[:_CHANGES], *new[:_CHANGES], *([f"and {more} more"] if more else [])]
+        more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
+        return [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
 
-    def _held(self, went: Session, needs: MissingAnswer | None) -> list[str]:
-        expected = self.given["expect"]
+    def _differences(self, replayed: Session, needs: MissingAnswer | None) -> list[str]:
+        expected = self.fields["expect"]
         failures = [] if needs is None or expected["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
-        failures += _route(expected["route"], _visits(went))
-        if (ends := replay_end(went, needs)) != expected["ends"]:
+        failures += _route_differences(expected["route"], _visits(replayed))
+        if (ends := replay_end(replayed, needs)) != expected["ends"]:
             failures.append(f"It should end: {expected['ends']}. It ends: {ends}.")
-        for change in value_changes(expected["state"], dict(went.state.data))[:_CHANGES]:
-            left, right = format_difference(change.a, change.b, _SHOWN)
+        for change in value_changes(expected["state"], dict(replayed.state.data))[:_MAX_CHANGES]:
+            left, right = format_difference(change.a, change.b, _MAX_VALUE)
             failures.append(f"state.{change.path} should be {left}. It is {right}.")
         return failures
 
 
-def _route(expected: list[JSON], actual: list[JSON]) -> list[str]:
+def _route_differences(expected: list[JSON], actual: list[JSON]) -> list[str]:
     for number, (visit, other) in enumerate(zip(expected, actual, strict=False), start=1):
         if visit != other:
-            return [f"Step {number} should be {_words(visit)}. It is {_words(other)}."]
+            return [f"Step {number} should be {_visit_words(visit)}. It is {_visit_words(other)}."]
     if len(expected) != len(actual):
         return [f"It should take {counted(len(expected), 'step')}. It takes {len(actual)}."]
     return []
 
 
-def _words(visit: Any) -> str:
+def _visit_words(visit: Any) -> str:
     item = f" ({visit['item']})" if visit["item"] else ""
     return f"{visit['socket']}{item}, going to {visit['to'] or 'nowhere'}"
 
@@ -140,33 +137,27 @@ def case_of(
     """Return a cast as a case.
 
     Args:
-        rules: what it runs by.
-        session: everything that it knows.
+        rules: the rules of the cast.
+        session: the session of the cast.
         document: its config.
-        follows: the config file whose loadout of that name is tested, relative to the case; its own if left out.
+        follows: the config file whose loadout of that name is tested, relative to the case; its own config if left out.
 
     Raises:
-        MateriaError: its answers alone do not lead where it went (``no_test``).
+        MateriaError: its answers alone do not lead to the same route and state (``no_test``).
     """
     if session.state.extra:
-        raise _no_test("a limit was granted once more")
+        raise _no_test("a limit was raised")
     start = session.start
-    given: dict[str, JSON] = {
+    case: dict[str, JSON] = {
         "format": CASE_FORMAT,
         "loadout": rules.graph.name,
         "request": start.request,
         "state": dict(start.data),
         "knowledge": dict(start.knowledge),
         "maxTokens": session.state.budget.max_tokens,
-        **{bound.key: most for bound in _BOUNDS if (most := bound.most(session.state.budget)) is not None},
+        **{bound.key: limit for bound in _BOUNDS if (limit := bound.most(session.state.budget)) is not None},
         "answers": [
-            {
-                "socket": key[0],
-                "item": key[1],
-                "label": key[2],
-                "time": times,
-                "turns": list(map(_turn, turns)),
-            }
+            {"socket": key[0], "item": key[1], "label": key[2], "time": times, "turns": list(map(_turn_as_json, turns))}
             for (key, times), turns in recorded_answers(session).items()
         ],
         "edits": [
@@ -179,27 +170,24 @@ def case_of(
             for edit in session.edits
         ],
     }
-    went, needs = _run(given, rules)
-    if not same(dict(went.state.data), dict(session.state.data)) or _visits(went) != _visits(session):
-        raise _no_test("its answers alone do not lead where it went")
-    given["expect"] = {
-        "ends": replay_end(went, needs),
-        "route": _visits(went),
-        "state": dict(went.state.data),
-    }
+    replayed, needs = _run(case, rules)
+    route, state = _visits(replayed), dict(replayed.state.data)
+    if not same(state, dict(session.state.data)) or route != _visits(session):
+        raise _no_test("its answers alone do not lead to the same route and state")
+    case["expect"] = {"ends": replay_end(replayed, needs), "route": route, "state": state}
     if follows is not None:
-        given["follows"] = follows
-    given["config"] = dict(document)
-    return given
+        case["follows"] = follows
+    case["config"] = dict(document)
+    return case
 
 
 def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
-    """Return everything that a loadout can do as a case; see :func:`case_of`.
+    """Return everything that a loadout can do, as a case; see :func:`case_of`.
 
     Raises:
         MateriaError: the search was cut off (``not_explored``).
     """
-    document_: dict[str, JSON] = {
+    case: dict[str, JSON] = {
         "format": CASE_FORMAT,
         "loadout": explored.graph.name,
         "request": "",
@@ -208,12 +196,12 @@ def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str 
         "ways": {"items": list(explored.items), "moves": list(explored.moves)},
     }
     if follows is not None:
-        document_["follows"] = follows
-    return document_ | {"config": dict(document)}
+        case["follows"] = follows
+    return case | {"config": dict(document)}
 
 
 def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
-    """Write a case, the ending put behind a name that lacks it; returns its path.
+    """Write a case, with the suffix of cases, and return its path.
 
     Raises:
         DiskError: it cannot be written.
@@ -224,7 +212,7 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
 
 
 def write_export(path: Path, kind: str, text: str) -> Path:
-    """Write a file that is made of a cast, with the folders that lack on the way; returns its path."""
+    """Write a file, with its missing folders, and return its path."""
     with disk(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
@@ -232,19 +220,19 @@ def write_export(path: Path, kind: str, text: str) -> Path:
 
 
 def relative_to(folder: Path, follows: str | Path | None) -> str | None:
-    """Return how a case in a folder names the config file that it follows; None when it follows none."""
+    """Return the path of a config file relative to the folder of a case; None without a config file."""
     return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 
 
 def _no_test(why: str) -> MateriaError:
     return MateriaError(
         f"This cast cannot be a test: {why}.",
-        hint="what a person decided and limits that were raised are not part of its answers",
+        hint="test a cast without decisions of a person and without raised limits",
         kind="no_test",
     )
 
 
-def _turn(turn: TurnRecord) -> JSON:
+def _turn_as_json(turn: TurnRecord) -> JSON:
     fields: dict[str, JSON] = {"mode": turn.mode, "text": turn.text}
     if turn.message is not None:
         fields["message"] = turn.message
@@ -259,7 +247,7 @@ def read_case(path: Path) -> Case:
     """Read a case.
 
     Raises:
-        MateriaError: it cannot be read (``no_case``), or is none (``bad_case``).
+        MateriaError: it cannot be read (``no_case``), or is not a case (``bad_case``).
     """
     fields = _CASE.read(path)
     missing = [name for name in _FIELDS if name not in fields]
@@ -284,7 +272,7 @@ def _run(fields: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswe
 
 def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:
     usage = Usage(**turn["usage"]) if turn.get("usage") else None
-    spent = tuple(Usage(**one) for one in turn.get("spent", ()))
+    spent = tuple(Usage(**used) for used in turn.get("spent", ()))
     mode, text = turn["mode"], turn["text"]
     return TurnRecord(mode, None, text, None, None, usage, message=turn.get("message"), spent=spent)
 

@@ -1,7 +1,7 @@
-"""A cast as something that others read: a page, a recording, a test, a trace: ``cast.export``; and recordings read again.
+"""Exports of a cast: a page, a recording, a test, files: ``cast.export``; and recordings that are read again.
 
-A recording holds no paths, no keys and nothing of the machine it was made on, so that a
-notebook can ship one beside it and run the same way without a model.
+A recording has no paths, no keys and nothing of its machine, so that a notebook can be shipped with one and runs the same
+way without a model.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class Exports:
-    """Writes one cast for others, or sends it to them."""
+    """The exports of one cast."""
 
     def __init__(self, runner: Runner) -> None:
-        """Stand for the cast that ``runner`` runs."""
+        """Export the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
@@ -44,21 +44,21 @@ class Exports:
         return write_export(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
-        """Write what was answered as a file that another cast can be answered from, and return its path."""
+        """Write the answers as a file that answers another cast, and return its path."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return write_export(Path(path), "recording", text)
 
     def derived_files(self) -> None:
-        """Write the files that are derived from the journal now; otherwise they follow when a run stops."""
+        """Write the files that are derived from the journal now; otherwise they are written when a run stops."""
         self._runner.write_now()
 
     def contexts(self) -> Path:
-        """Write what each turn was told, a file a visit, into ``contexts/`` of the run directory; returns that folder.
+        """Write the prompts of each turn, one file per visit, to ``contexts/`` of the run directory, and return that folder.
 
-        A cast whose config says ``artifacts: "all"`` writes them by itself (R63).
+        A cast whose config has ``artifacts: "all"`` does so by itself (R63).
 
         Raises:
-            MateriaError: the cast was opened to be looked at (``read_only``), or the disk refuses.
+            MateriaError: the cast was opened read-only (``read_only``), or the disk refuses.
         """
         runner = self._runner
         with runner.lock():
@@ -71,16 +71,16 @@ class Exports:
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
         """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
 
-        It sends the recorded answers through the loadout and asks for the same route, end and state. Nothing
-        runs. The ending is put behind a name that lacks it.
+        The test replays the recorded answers in the loadout and expects the same route, end and state. Nothing runs. The
+        suffix is added to a name that lacks it.
 
         Args:
             path: the file.
-            follows: the config file whose loadout of that name is tested, as it is then; the loadout of this
-                cast, kept in the case, if left out.
+            follows: the config file whose loadout of that name is tested; the loadout of this cast, which the case
+                contains, if left out.
 
         Raises:
-            MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
+            MateriaError: its answers alone do not lead to the same route and state (``no_test``), or it is shown as recorded.
         """
         self._runner.snapshot().needs_castable()
         target = Path(path).absolute()
@@ -90,9 +90,9 @@ class Exports:
 
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"
-_RECORDING: Final = OwnFormat("recording", RECORDING_FORMAT, "export recording FILE writes one of the current cast")
+_RECORDING: Final = OwnFormat("recording", RECORDING_FORMAT, "write one of the current cast with export recording FILE")
 _META: Final = ("model", "provider", "finish")
-"""What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
+"""The recorded metadata of answers; other metadata may have paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
     "work": "work",
     "repair": "repair",
@@ -100,11 +100,11 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
     "final": "finalize",
     "resume": "resume",
 }
-"""What an agent is asked for in a turn of a recorded mode; the first draft of a visit is asked for as work."""
+"""The kind of a turn by its recorded mode; the first draft of a visit is ``work``."""
 
 
 def _recorded_steps(session: Session) -> list[StepRecord]:
-    """Return the steps of a cast and of its lanes, whose names must tell them apart."""
+    """Return the steps of a cast and of its lanes, whose names must be unique."""
     names = [name for streams in session.streams for name in streams.lanes]
     if len(set(names)) < len(names):
         raise MateriaError(
@@ -116,11 +116,10 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
 
 
 def recording_of(cast: Snapshot) -> dict[str, JSON]:
-    """Return what agents and people answered in a cast, in order, as JSON.
+    """Return the answers of agents and people in a cast, in order, as JSON.
 
-    Utilities are not part of it: they run again. Of a cast that was taken back, only the steps
-    that led to the present count, and of a visit that was recast, only its turns since; what the
-    earlier ones used up is kept with the first of these.
+    Utilities are left out, since they run again. Only the steps that led to the present count. Of a visit that was run
+    again only its turns since then count; the usage of earlier turns is added to the first of them.
     """
     turns: list[JSON] = []
     for step in _recorded_steps(cast.session):
@@ -130,12 +129,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
         for turn in step.turns[step.left :]:
             if turn.mode == "correction":
                 continue
-            entry: dict[str, JSON] = {
-                "socket": step.socket,
-                "visit": step.visit,
-                "kind": turn.mode,
-                "text": turn.text,
-            }
+            entry: dict[str, JSON] = {"socket": step.socket, "visit": step.visit, "kind": turn.mode, "text": turn.text}
             if step.after.lane is not None:
                 entry["lane"] = step.after.lane.name
             if turn.usage is not None:
@@ -153,16 +147,16 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
 
 
 def read_recording(path: Path) -> RecordedAgent:
-    """Make an agent of a recording's file.
+    """Return an agent that answers as the recording in a file.
 
     Raises:
-        MateriaError: it cannot be read (``no_recording``), or is none (``bad_recording``).
+        MateriaError: it cannot be read (``no_recording``), or is not a recording (``bad_recording``).
     """
     return agent_of(_RECORDING.read(path), path.name, path)
 
 
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
-    """Make an agent that answers as a recording says; ``name`` is its name where it is shown."""
+    """Return an agent of that name that answers as a recording."""
     turns = _RECORDING.checked(recording, where).get("turns")
     turns_of_visit: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):
@@ -170,7 +164,7 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
             raise _RECORDING.bad(where, f"turns[{number}] has no text")
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
-            raise _RECORDING.bad(where, f"turns[{number}] does not say which visit of which socket it answers")
+            raise _RECORDING.bad(where, f"turns[{number}] lacks the socket or the visit")
         so_far = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(turns_of_visit, name=name)

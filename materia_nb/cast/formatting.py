@@ -1,4 +1,4 @@
-"""The steps of a cast and the casts of a project: sequences that show themselves as tables, and data frames of them."""
+"""Lists of steps, casts and events that are shown as tables, data frames of them, and texts about steps and times."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 
 def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Any:
-    """Return rows as a pandas data frame, which has its columns also where there is no row.
+    """Return rows as a pandas data frame with these columns, also if there are no rows.
 
     Raises:
         MateriaError: pandas is not installed (``not_installed``).
@@ -56,12 +56,12 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
 
 
 class Listed(Shown, Sequence[_T], Generic[_T]):
-    """A sequence that is equal to any other with the same in it, and shows itself as a table."""
+    """A sequence that is shown as a table, and is equal to any other sequence of equal values."""
 
     __slots__ = ("_all",)
 
-    def __init__(self, given: Sequence[_T]) -> None:
-        self._all = given
+    def __init__(self, values: Sequence[_T]) -> None:
+        self._all = values
 
     def __len__(self) -> int:
         return len(self._all)
@@ -69,9 +69,9 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
     @overload
     def __getitem__(self, index: int) -> _T: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[_T]: ...
-    def __getitem__(self, place: int | slice) -> _T | Sequence[_T]:
-        return self._all[place]
+    def __getitem__(self, index: slice) -> Sequence[_T]: ...
+    def __getitem__(self, index: int | slice) -> _T | Sequence[_T]:
+        return self._all[index]
 
     def __iter__(self) -> Iterator[_T]:
         return iter(self._all)
@@ -85,7 +85,7 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
 
     @property
     def table(self) -> Table:
-        """The table that it shows itself as: ``headers`` and ``rows`` of text."""
+        """The table that it is shown as."""
         raise NotImplementedError
 
     def _blocks(self) -> list[Block]:
@@ -109,10 +109,10 @@ class TableOf(Table, Generic[_T]):
 
 
 class EventsView(TableOf[MateriaEvent]):
-    """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
+    """The events that outputs reported (R39); iterating gives the events."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
-        lanes = any(one.lane for one in events)
+        lanes = any(event.lane for event in events)
         rows = [
             (
                 str(event.sequence),
@@ -133,12 +133,12 @@ class EventsView(TableOf[MateriaEvent]):
 
 
 class StepList(Listed[StepRecord]):
-    """The steps of a cast as they were when it was asked for them; ``steps[-1]`` is the latest."""
+    """The steps of a cast at one moment; ``steps[-1]`` is the latest."""
 
     __slots__ = ("_graph", "_note")
 
     def __init__(self, steps: Sequence[StepRecord], graph: Graph, note: str = "") -> None:
-        """Show ``steps`` of a cast of ``graph``; ``note`` says what other steps there are."""
+        """Show ``steps`` of a cast of ``graph``; ``note`` is a line about its other steps."""
         super().__init__(steps)
         self._graph, self._note = graph, note
 
@@ -147,7 +147,7 @@ class StepList(Listed[StepRecord]):
 
     @property
     def table(self) -> Table:
-        """The table that it shows itself as."""
+        """The table that it is shown as."""
         return step_table(self._all, self._graph)
 
     def at(self, number: int) -> StepRecord:
@@ -159,7 +159,7 @@ class StepList(Listed[StepRecord]):
         return nth(self._all, number)
 
     def ask(self, expression: str) -> list[OutputMatch]:
-        """Look through the outputs with JSONPath, or a dotted path; each match with its step.
+        """Return the matches of a JSONPath, or of a dotted path, in the outputs; each match with its step.
 
         Such as ``cast.steps.ask("$.workItems[*].title")``.
 
@@ -175,10 +175,10 @@ class StepList(Listed[StepRecord]):
         type: str | None = None,  # noqa: A002 - the field that it is compared with
         socket: str | None = None,
     ) -> EventsView:
-        """Return what outputs told in their ``event`` field, in order; it shows itself as a table (R39).
+        """Return the events that outputs reported in their ``event`` field, in order (R39).
 
         Args:
-            severity: only events of this severity or a graver one: debug, info, warning, error, critical.
+            severity: only events of at least this severity: debug, info, warning, error, critical.
             type: only events of this type.
             socket: only events of this socket.
 
@@ -186,7 +186,7 @@ class StepList(Listed[StepRecord]):
             MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
         """
         if severity is not None:
-            needs_one_of(severity, EVENT_SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity")
+            needs_one_of(severity, EVENT_SEVERITIES, f"The severity {severity!r} does not exist.", "unknown_severity")
         if socket is not None:
             self._graph.needs_socket(socket)
         min_severity = 0 if severity is None else EVENT_SEVERITIES.index(severity)
@@ -201,11 +201,10 @@ class StepList(Listed[StepRecord]):
         return EventsView(selected)
 
     def frame(self) -> Any:
-        """Return the steps as a pandas data frame, one a row; ``STEP_FIELDS`` of its module are its columns.
+        """Return the steps as a pandas data frame, one per row, with the columns ``STEP_FIELDS`` of its module.
 
-        ``started`` is a time in UTC, ``seconds`` is how long its agent or process was at work and ``waited`` how long it stood
-        still, empty where that is unknown; ``input``, ``output`` and ``tokens`` count tokens, and ``cost`` is in the unit that
-        agents give it in.
+        ``started`` is a time in UTC. ``seconds`` is the working time and ``waited`` the waiting time, empty if unknown.
+        ``input``, ``output`` and ``tokens`` count tokens; ``cost`` has the unit of the agents.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -241,7 +240,7 @@ class StepList(Listed[StepRecord]):
 
 
 def steps_of(session: Session, graph: Graph) -> StepList:
-    """Return the steps of a cast itself; shown, they say how many more its lanes have made."""
+    """Return the steps of a cast; a note says how many steps its lanes have made."""
     lanes = (lane for streams in session.streams for lane in streams.lanes.values())
     others = sum(len(lane.session.steps) for lane in lanes)
     note = f"{counted(others, 'more step')} in lanes: cast.now.all_steps" if others else ""
@@ -249,9 +248,9 @@ def steps_of(session: Session, graph: Graph) -> StepList:
 
 
 def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    """Return the step of that number; see :meth:`StepList.at`."""
-    is_integer = type(number) is int  # what comes from a notebook need not be what the annotation says
-    first = steps[0].number if steps else 1  # those of a lane are numbered on from where it began
+    """Return the step of a number; see :meth:`StepList.at`."""
+    is_integer = type(number) is int  # a value from a notebook need not fit the annotation
+    first = steps[0].number if steps else 1  # the steps of a lane do not begin at 1
     index = -1 if not is_integer else number - first if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
@@ -263,19 +262,17 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
 
 
 class CastList(Listed[CastEntry]):
-    """The casts of a project, the one begun or continued last first."""
+    """The casts of a project, the last one begun or continued first."""
 
     __slots__ = ()
 
     @property
     def table(self) -> Table:
-        """The table that it shows itself as."""
+        """The table that it is shown as."""
         return casts_view(self._all)
 
     def frame(self) -> Any:
-        """Return the casts as a pandas data frame, one a row; ``CAST_FIELDS`` of its module are its columns.
-
-        ``started`` and ``last_event`` are times in UTC.
+        """Return the casts as a pandas data frame, one per row, with the columns ``CAST_FIELDS`` of its module; times are in UTC.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -305,46 +302,43 @@ def _time(milliseconds: int | None) -> datetime | None:
         return None
 
 
-_STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "next", "took")
-
-
 def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
-    """Steps of casts of a loadout, one a row."""
-    rows: list[tuple[str, ...]] = []
-    more = {
+    """Return the steps of casts of a loadout, one per row."""
+    optional = {
         "pinned to": [step.pinned or "" for step in steps],
         "files": [str(step.files.in_all) if step.files and step.files.in_all else "" for step in steps],
     }
-    more = {title: cells for title, cells in more.items() if any(cells)}
+    optional = {title: cells for title, cells in optional.items() if any(cells)}
     lanes = any(step.lane for step in steps)
+    rows: list[tuple[str, ...]] = []
     for index, step in enumerate(steps):
         lane = (shorten(step.lane, 40),) if lanes else ()
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
-        output = verdict_words(step, 60)
-        target, took = way_words(step), step_time(step).words
-        row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, target, took)
-        rows.append((*row, *(cells[index] for cells in more.values())))
-    first, *others = _STEP_COLUMNS
-    return Table((first, *["lane"] * lanes, *others, *more), rows, "no steps yet")
+        cells = (step.socket, materia, str(step.visit), item, verdict_words(step, 60), way_words(step))
+        rows.append(
+            (str(step.number), *lane, *cells, step_time(step).words, *(col[index] for col in optional.values()))
+        )
+    headers = ("step", *["lane"] * lanes, "socket", "materia", "visit", "item", "output", "next", "took", *optional)
+    return Table(headers, rows, "no steps yet")
 
 
-_READ: Final = 4_000
-"""How much of an output is read to say how it begins."""
+_MAX_READ: Final = 4_000
+"""Maximum length of the beginning of an output that is read for its summary, in characters."""
 
 
 def output_words(step: StepRecord) -> str:
-    """Say in plain words what a step said, or how that begins: its prose (R62), its context, its work items, or else its output."""
+    """Return a summary of an output: its prose (R62), its context, the titles of its work items, or else its beginning."""
     reading = None if step.shown != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     verdict_alone = not any(value for name, value in fields.items() if name != "satisfied")
     if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
-        return plain((reading.context or "")[:_READ])
+        return plain((reading.context or "")[:_MAX_READ])
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(item.get("title", "")) for item in reading.work_items if isinstance(item, dict)]
         return f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}"
     if step.shown is not None:
-        return plain(step.shown[:_READ])
+        return plain(step.shown[:_MAX_READ])
     if step.skipped is not None:
         return f"skipped: {plain(step.skipped)}"
     failure = step.decision.failure if step.decision is not None else None
@@ -352,7 +346,7 @@ def output_words(step: StepRecord) -> str:
 
 
 def how_it_came(step: StepRecord) -> list[str]:
-    """Say how the output of a step came, where it was not just an answer: after drafts or repairs, pinned, by hand, corrected."""
+    """Return how an output came about if it was not a plain answer: after drafts or repairs, pinned, by hand, corrected."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
@@ -363,18 +357,18 @@ def how_it_came(step: StepRecord) -> list[str]:
 
 
 def verdict_mark(step: StepRecord) -> str:
-    """Return ✓ where a step said that it is satisfied, ✗ where it said that it is not, else nothing."""
+    """Return ✓ if the output is satisfied, ✗ if it is not, or an empty text without a verdict."""
     verdict = step.reading.satisfied if step.reading is not None else None
     return "" if verdict is None else "✓" if verdict else "✗"
 
 
 def verdict_words(step: StepRecord, max_chars: int) -> str:
-    """Say on one line what a step said, behind its verdict."""
+    """Return the verdict of a step and a summary of its output, on one line."""
     return shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), max_chars)
 
 
 def way_words(step: StepRecord) -> str:
-    """Say in a few words how a step went on: its target, what failed, or that it waits."""
+    """Return how a step went on: its target, its failure, or that it waits."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
@@ -387,18 +381,18 @@ def way_words(step: StepRecord) -> str:
 
 
 def failure_words(kind: str) -> str:
-    """Say what happened where a cast failed, as one goes on behind a name; an agent of other people may have a kind of its own."""
+    """Return a failure as the predicate of a sentence; an agent of other people may have a kind of its own."""
     return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["words"])
 
 
 FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_package_toml(__file__, "failures.toml")
-"""Every kind of failure of ours: its words, and the acts that mend it."""
+"""The description and the fixes of each kind of failure."""
 OTHER_FAILURE: Final = "agent_error"
-"""The kind that stands for any that is not ours."""
+"""The kind that is used for unknown kinds."""
 
 
 def record_view(step: StepRecord) -> View:
-    """One step by itself: which visit it is, how it went on, how long it took, what came, and what its agent thought."""
+    """Return one step: where it went, how long it took, its output and the thinking of its agent."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
     blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     blocks += lines(issue.line for issue in issues)
@@ -411,9 +405,9 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
-    """Say why a step went where it went: the reasons, every edge and exit that was looked at, what its agent thought.
+    """Return why a step went where it went: the reasons, every edge and exit that was checked, the thinking of its agent.
 
-    ``narrow`` is for a column beside the graph: it has room for three columns.
+    ``narrow`` leaves three columns, for the side of a graph.
     """
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     edges = Table(("way", "taken", "reason"), rows) if narrow else Table(EDGE_COLUMNS, why.rows)
@@ -425,42 +419,41 @@ view_registry[Why] = lambda why: View(why.title, why_blocks(why))
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:
-    """Casts on disk, newest first."""
+    """Return saved casts, newest first."""
     columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
+    labelled = any(entry.name or entry.tags or entry.verdict or entry.note for entry in entries)
+    if labelled:
+        columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
     rows: list[tuple[str, ...]] = []
     for entry in entries:
         steps = "" if entry.steps is None else str(entry.steps)
-        rows.append((entry.id, entry.loadout or "", entry.outcome, steps, short(entry.request or "", 60)))
-    if any(entry_.name or entry_.tags or entry_.verdict or entry_.note for entry_ in entries):
-        columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
-        rows = [
-            (row[0], entry_.name, *row[1:], ", ".join(entry_.tags), entry_.verdict, short(entry_.note, 60))
-            for entry_, row in zip(entries, rows, strict=True)
-        ]
+        cells = (entry.loadout or "", entry.outcome, steps, short(entry.request or "", 60))
+        label = (", ".join(entry.tags), entry.verdict, short(entry.note, 60)) if labelled else ()
+        rows.append((entry.id, *[entry.name] * labelled, *cells, *label))
     return Table(columns, rows, "no casts yet")
 
 
 def when_words(then: int | None, now: float) -> str:
-    """Say when something was as one says it aloud: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
+    """Return a time as people say it: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
 
     Args:
-        then: milliseconds since the epoch; None, or what is not a time, gives an empty text.
+        then: milliseconds since the epoch; None, or an impossible time, gives an empty text.
         now: seconds since the epoch; days are those of this machine's time zone.
     """
     time = _time(then)
     if time is None:
         return ""
     try:
-        at, local_now = time.astimezone(), datetime.fromtimestamp(now).astimezone()
+        at, today = time.astimezone(), datetime.fromtimestamp(now).astimezone()
     except (OverflowError, ValueError, OSError):
         return ""
-    clock, days = f"{at.hour}:{at.minute:02}", (local_now.date() - at.date()).days
+    clock, days = f"{at.hour}:{at.minute:02}", (today.date() - at.date()).days
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]} {clock}"
     if 1 < days < _WEEK:
         return f"{_DAYS[at.weekday()]} {clock}"
-    day = f"{at.day} {_MONTHS[at.month - 1]}"
-    return day if at.year == local_now.year else f"{day} {at.year}"
+    date = f"{at.day} {_MONTHS[at.month - 1]}"
+    return date if at.year == today.year else f"{date} {at.year}"
 
 
 _WEEK: Final = 7
@@ -472,23 +465,23 @@ _MONTHS: Final = (
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:
-    """Say what something cost: empty where nobody reported it, and ``at least`` where some turns are missing in it."""
+    """Return a cost, empty if unknown; ``at least`` if some turns have no price."""
     if cost is None:
         return ""
     return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"
 
 
-def sought(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
-    """Return the casts in which each word of ``query`` is found, case aside.
+def search_casts(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
+    """Return the casts that match each word of ``query``, ignoring case.
 
-    A word is looked for in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
-    ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` look in that alone.
+    A word is searched in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
+    ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` search in that field only.
     """
     terms = [word.partition(":") for word in query.casefold().split()]
-    return [entry for entry in entries if all(_holds(entry, *word) for word in terms)]
+    return [entry for entry in entries if all(_matches(entry, *word) for word in terms)]
 
 
-def _holds(entry: CastEntry, field: str, colon: str, rest: str) -> bool:
+def _matches(entry: CastEntry, field: str, colon: str, rest: str) -> bool:
     fields = {
         "name": entry.name,
         "request": entry.request or "",
@@ -498,5 +491,5 @@ def _holds(entry: CastEntry, field: str, colon: str, rest: str) -> bool:
     }
     if colon and field in fields:
         return rest in fields[field].casefold()
-    all_of_it = (*fields.values(), entry.verdict, entry.note, entry.failure, entry.id)
-    return f"{field}{colon}{rest}" in "\n".join(all_of_it).casefold()
+    texts = (*fields.values(), entry.verdict, entry.note, entry.failure, entry.id)
+    return f"{field}{colon}{rest}" in "\n".join(texts).casefold()

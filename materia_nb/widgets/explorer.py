@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool
 from traitlets import Dict, Unicode
 
 from materia_nb.cast import Cast
-from materia_nb.cast.formatting import casts_view, cost_words, failure_words, sought, when_words
+from materia_nb.cast.formatting import casts_view, cost_words, failure_words, search_casts, when_words
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Code, Heading, Line, Table, blocks_as_text, clip_plain
 from materia_nb.display.escape import part
@@ -326,7 +326,7 @@ class CastExplorer(Panel):
     def draw(self) -> None:
         """Send the current list to the page."""
         query = self._query
-        matches = sought(self._entries, query.words)
+        matches = search_casts(self._entries, query.words)
         listed = sort_entries([entry for entry in matches if _is(entry, query.only)], query.by, down=query.down)
         if not self._picked and listed:
             self._picked = listed[0].id

@@ -11,7 +11,7 @@ from builders import at, edge
 from materia_nb import Workbench
 from materia_nb.cast.breakpoint import read_breakpoints
 from materia_nb.cast.cases import read_case
-from materia_nb.cast.formatting import cost_words, sought, when_words
+from materia_nb.cast.formatting import cost_words, search_casts, when_words
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING
 from materia_nb.loadout import build_graph
@@ -226,7 +226,7 @@ def test_requests_about_what_is_kept(tmp_path):
         "request:beta name:alpha",
         "x:y",
     ):
-        found = [one.name for one in sought(entries, query)]
+        found = [one.name for one in search_casts(entries, query)]
         shown.append((f"sought {query}", found))
     done = bench.cast("replayed", agents=h.loop_agents(2, [1]))
     done.run()

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from materia_nb.cast.formatting import CAST_FIELDS, STEP_FIELDS, cost_words, sought, when_words
+from materia_nb.cast.formatting import CAST_FIELDS, STEP_FIELDS, cost_words, search_casts, when_words
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import CastEntry
 
@@ -128,7 +128,7 @@ def test_casts_are_sought_by_each_word_in_any_field_or_in_one(tmp_path):
     ]
 
     def ids(query):
-        return "".join(one.id[-1] for one in sought(entries, query))
+        return "".join(one.id[-1] for one in search_casts(entries, query))
 
     assert ids("") == "abc"
     assert ids("RAIN") == "ac"

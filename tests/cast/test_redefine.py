@@ -76,7 +76,7 @@ def test_what_cannot_be_taken_changes_nothing(shell, failed, changed, told):
 
 
 def test_a_materia_that_is_not_there_is_told(shell, failed):
-    with pytest.raises(MateriaError, match="no materia 'Cuont'") as caught:
+    with pytest.raises(MateriaError, match="'Cuont' does not exist") as caught:
         line(shell, "edit redefine Cuont")
     assert "Count" in caught.value.hint
 
