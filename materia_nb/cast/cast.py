@@ -387,7 +387,7 @@ class Cast:
                 else:
                     with self.runner.lock():
                         self.runner.begin()
-                        followed = self.runner.followers.wants("changes") or self.runner.followers.wants("events")
+                        followed = self.runner.followers.wants("changes", "events")
                         self.runner.goes_on = alone and not followed and not self.breakpoints.conditions
                         step = self.runner.advance(breaks)
                     if step is not None:

@@ -1,8 +1,7 @@
-"""The runner of a cast: it does what the session waits for and keeps what comes of it.
+"""The runner of a cast: runs what the session waits for, and writes the results.
 
-Here alone are threads, locks, the clock and the disk. Every change is events of :mod:`materia_nb.engine.decide`, folded by
-:mod:`materia_nb.engine.evolve` as those of a journal are: they are written to the journal before the session that they make is
-believed, so the journal always rebuilds what the cast holds.
+Only here are threads, locks, the clock and the disk. Every change is events of :mod:`materia_nb.engine.decide`. They are
+written to the journal before the session that they lead to is adopted, so the journal always rebuilds the cast.
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from materia_nb.agents.function_agent import FunctionAgent
-from materia_nb.agents.interface import (
-    Agent,
-    name_of,
-)
+from materia_nb.agents.interface import Agent, name_of
 from materia_nb.agents.notebook_agents import AgentTable, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
@@ -35,14 +31,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import (
-    Session,
-    StepRecord,
-    files_after,
-    lanes_at_work,
-    lanes_running,
-    pending,
-)
+from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending
 from materia_nb.errors import MateriaError, counted, named_error
 from materia_nb.platform import Stop, computing, resting
 from materia_nb.store.file_snapshots import OWN, FileSnapshots
@@ -54,12 +43,11 @@ from materia_nb.store.rundir import ArtifactWriter, RunDir
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
-"""Nothing goes on by itself any more: neither journal nor lock is held until the cast is changed."""
+"""The statuses in which a cast does not continue by itself, so that it holds neither its journal nor its lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The hold of a cast that what is done here belongs to, in threads and on loops that are waited for under it too."""
-
-
+"""The change of a cast that the current code belongs to, also in threads and event loops that the change waits for."""
+_FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
 
@@ -73,21 +61,18 @@ class Followers:
     def __init__(self, messages: list[str]) -> None:
         self._messages = messages
         self._cast: Callable[[], Any] = lambda: None
-        self._watchers: list[Callable[[Any], object]] = []
-        self._listeners: list[Callable[[], object]] = []
-        self._readers: list[Callable[[ev.Event], object]] = []
+        self._functions: dict[_FollowKind, list[Callable[..., object]]] = {"changes": [], "text": [], "events": []}
 
     def __repr__(self) -> str:
-        count = len(self._watchers) + len(self._listeners) + len(self._readers)
-        return f"<{counted(count, 'follower')}>"
+        return f"<{counted(sum(map(len, self._functions.values())), 'follower')}>"
 
     def changes(self, watcher: Callable[[Any], object]) -> Callable[[], None]:
         """Call ``watcher`` with the cast after every change."""
-        return _registered(self._watchers, watcher)
+        return self._register("changes", watcher)
 
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Call ``listener`` whenever more of an answer has arrived; ``cast.now.saying`` is the text. It must be quick."""
-        return _registered(self._listeners, listener)
+        return self._register("text", listener)
 
     def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
         """Call ``reader`` with each event of a kind, once it is in the journal.
@@ -96,31 +81,29 @@ class Followers:
 
             cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
         """
-        return _registered(self._readers, lambda event: reader(event) if isinstance(event, kind) else None)
+        return self._register("events", lambda event: reader(event) if isinstance(event, kind) else None)
 
-    def wants(self, kind: Literal["changes", "text", "events"]) -> bool:
-        """Return True if a function is to be called with changes, text or events."""
-        return bool({"changes": self._watchers, "text": self._listeners, "events": self._readers}[kind])
+    def _register(self, kind: _FollowKind, function: Callable[..., object]) -> Callable[[], None]:
+        functions = self._functions[kind]
+        functions.append(function)
+        return lambda: functions.remove(function) if function in functions else None
+
+    def wants(self, *kinds: _FollowKind) -> bool:
+        """Return True if a function is registered for one of these kinds."""
+        return any(self._functions[kind] for kind in kinds)
 
     def follow(self, cast: object) -> None:
         """Set the cast that watchers get; a weak reference, so that they keep neither the cast nor its lock alive."""
         self._cast = weakref.ref(cast)
 
-    def report_events(self, events: Sequence[ev.Event]) -> None:
-        """Call the readers with events that were written, in their order."""
-        for event in events:
-            self._call(self._readers, "reading the events of", event)
-
     def report_change(self) -> None:
-        """Call the watchers."""
-        if self._watchers and (cast := self._cast()) is not None:
-            self._call(self._watchers, "following", cast)
+        """Call the functions that follow changes."""
+        if self._functions["changes"] and (cast := self._cast()) is not None:
+            self.report("changes", cast)
 
-    def report_text(self) -> None:
-        """Call the listeners."""
-        self._call(self._listeners, "listening to")
-
-    def _call(self, functions: list[Any], verb: str, *arguments: object) -> None:
+    def report(self, kind: _FollowKind, *arguments: object) -> None:
+        """Call the functions of a kind."""
+        functions = self._functions[kind]
         for function in tuple(functions):
             try:
                 with resting():
@@ -128,27 +111,22 @@ class Followers:
             except Exception as error:  # noqa: BLE001 - a follower must not break the cast
                 if function in functions:
                     functions.remove(function)
-                self._messages.append(f"A view stopped {verb} the cast: {named_error(error)}")
-
-
-def _registered(functions: list[Any], function: Callable[..., object]) -> Callable[[], None]:
-    functions.append(function)
-    return lambda: functions.remove(function) if function in functions else None
+                self._messages.append(f"A view stopped following the {kind} of the cast: {named_error(error)}")
 
 
 class Runner(Work):
-    """Runs one cast: one at a time changes it, under its lock.
+    """Runs one cast. One caller at a time changes the cast, under its lock.
 
     Attributes:
-        session: everything the cast knows.
-        stop: set it to stop a run after, or if it can be stopped within, the step that runs.
-        functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
-        raised: what an agent raised last in this kernel.
-        stops: where runs stop.
-        attempts: what was attempted last, also where that was interrupted.
-        running: whether a run goes from step to step, so that between them nobody else is taken to change files.
-        goes_on: whether the next step follows at once, so that an output and the beginning of that step are one write.
-        definitions: gives what the workbench has of each materia now, if one has the cast.
+        session: the session of the cast.
+        stop: set to stop a run after the current step, or within it if that is possible.
+        functions: the functions that sockets and materia are pinned to; the journal cannot hold them (R40).
+        raised: the latest exception of an agent in this kernel.
+        stops: the breakpoints.
+        attempts: the latest attempts, also if they were interrupted.
+        running: True during a run from step to step, in which nobody else is assumed to change files.
+        goes_on: True if the next step follows at once, so that an output and the start of that step are one write.
+        definitions: returns the current materia of the workbench, if the cast belongs to one.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -166,7 +144,7 @@ class Runner(Work):
         differences: Sequence[Difference] = (),
         continuing: str = RESUME,
     ) -> None:
-        """Put the parts together. Without a journal the cast can only be looked at, and ``continuing`` is how to continue it."""
+        """Put the parts together. Without a journal the cast is read-only, and ``continuing`` says how to continue it."""
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
         self.agents = agents.copy(partial(needs_agent, rules.graph))  # its own (R47)
@@ -215,21 +193,20 @@ class Runner(Work):
             definitions=self.definitions,
             agents=self.agents.chosen,
         )
-        cast_parts = session, self.rules, self.files.path, self.base
-        return Snapshot(*cast_parts, problems=self.problems, answerers=self.answered_by, live=live)
+        cast = session, self.rules, self.files.path, self.base
+        return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def report_text(self) -> None:
-        """Call those that listen to the answer that is coming."""
-        if self.followers.wants("text"):
-            self.followers.report_text()
+        """Call the functions that follow the text of an answer."""
+        self.followers.report("text")
 
     # -- changing the cast ----------------------------------------------------------------
 
     def lock(self) -> threading.Lock:
-        """Return the lock to hold while the cast is changed, for ``with``: an interrupt cannot leave it taken.
+        """Return the lock for ``with``, to hold while the cast is changed. It is a plain lock, so that an interrupt releases it.
 
         Raises:
-            MateriaError: this thread holds it already, or whoever does waits for what is done here (``busy``).
+            MateriaError: this thread holds it, or its holder waits for the current code (``busy``).
         """
         mine = self._holder == threading.get_ident() or _HOLDS.get() is self._hold
         if self._lock.locked() and mine:
@@ -244,21 +221,17 @@ class Runner(Work):
         """Begin to change the cast, under the lock.
 
         Raises:
-            MateriaError: it was opened to be looked at (``read_only``).
+            MateriaError: it was opened read-only (``read_only``).
         """
         self._holder = threading.get_ident()
-        if not self.running:  # what lanes have begun goes on from one step of a run to the next, and waits under it
+        if not self.running:  # the jobs of lanes last from one step of a run to the next, in one hold
             self._hold = object()
         _HOLDS.set(self._hold)
         if self.problems:
             refuse_recorded(self.problems, self.files.path)
         if self.journal is None:
-            raise MateriaError(
-                "This cast is open read-only.",
-                where=str(self.files.path),
-                hint=self.continuing,
-                kind="read_only",
-            )
+            where = str(self.files.path)
+            raise MateriaError("This cast is open read-only.", where=where, hint=self.continuing, kind="read_only")
         if self._astray:
             self._recover()
         if self._unwritten and not self.goes_on:
@@ -267,16 +240,13 @@ class Runner(Work):
             self.keep_files("person" if self.session.state.waiting_at is None else "step")
 
     def refuse_while_running(self) -> None:
-        """Raise MateriaError (``busy``) when a step or an edit is being made."""
+        """Raise MateriaError (``busy``) if a step or an edit is in progress."""
         if self._lock.locked():
-            raise MateriaError(
-                "A step is running; nothing can be changed before it ends.",
-                hint="pause, then edit",
-                kind="busy",
-            )
+            message = "A step is running; nothing can be changed before it ends."
+            raise MateriaError(message, hint="pause, then edit", kind="busy")
 
     def busy(self, wait: float = 0.0) -> bool:
-        """Whether a step or an edit is being made, by whichever thread, still after ``wait`` seconds."""
+        """Return True if a step or an edit is in progress in any thread, still after ``wait`` seconds."""
         until = time.monotonic() + (wait if self._holder != threading.get_ident() else 0.0)
         while self._lock.locked():
             if time.monotonic() >= until:
@@ -286,9 +256,9 @@ class Runner(Work):
 
     @property
     def stopping(self) -> str | None:
-        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing.
+        """What a requested stop still waits for, and for how long; None if it waits for nothing.
 
-        A process or a request to a model is ended at once, but nobody can end a function of Python.
+        A process or a request to a model ends at once, but a Python function cannot be ended.
         """
         since = self.stop.since
         if since is None or not self._lock.locked():
@@ -296,17 +266,17 @@ class Runner(Work):
         visit = self.session.state.waiting_at
         asked_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
         agents = (socket for socket in asked_sockets if not self.rules.sockets[socket].socket.is_utility)
-        who = " and ".join(f"{self._called(agent)} of {agent}" for agent in agents)
+        who = " and ".join(f"{self._agent_name(socket)} of {socket}" for socket in agents)
         return f"waits for {who + ' to return' if who else 'the step to end'} ({time.monotonic() - since:.0f} s)"
 
-    def _called(self, socket: str) -> str:
+    def _agent_name(self, socket: str) -> str:
         agent = self.agents.for_turn(socket, self.rules.sockets[socket].socket.materia.id)
         name = self.answered_by(socket) if isinstance(agent, FunctionAgent) else None
         return name or name_of(agent)
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Keep what a command leads to: ``command(rules, session, *given, now)``; ``later`` as for :meth:`keep`."""
-        with self.recording:  # what an agent of a lane tells comes from a thread of its own
+        """Apply the events of ``command(rules, session, *arguments, now)``; ``later`` as for :meth:`keep`."""
+        with self.recording:  # the agents of lanes report from their own threads
             self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
@@ -327,7 +297,7 @@ class Runner(Work):
             self.write_derived()
 
     def keep(self, events: Events, *, later: bool = False) -> None:
-        """Fold events, write them to the journal, then adopt the session that they lead to and call the watchers.
+        """Fold events, write them to the journal, then adopt the new session and call the followers.
 
         With ``later`` the events are queued for the next write in the same call, see :meth:`write_waiting`.
         """
@@ -344,30 +314,27 @@ class Runner(Work):
                     self._astray = False
                 else:
                     self._write(lines, session)
-        if self.followers.wants("changes") or self._untold:
-            self._tell_followers()
+        self._tell_followers()
 
     def _tell_followers(self) -> None:
-        if self._unwritten:
+        if self._unwritten or not (self._untold or self.followers.wants("changes")):
             return
-        if self.followers.wants("changes"):
-            self.followers.report_change()
-        if self._untold:
-            untold, self._untold = self._untold, []
-            self.followers.report_events(untold)
+        self.followers.report_change()
+        events, self._untold = self._untold, []
+        for event in events:
+            self.followers.report("events", event)
 
     def write_waiting(self) -> None:
-        """Write the queued events, if any, and call the watchers."""
+        """Write the queued events, if any, and call the followers."""
         if self._unwritten:
             with self.recording:
                 self._write([], self.session)
-            if self.followers.wants("changes") or self._untold:
-                self._tell_followers()
+            self._tell_followers()
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:
         """Append the queued and the given lines to the journal, then adopt ``session``; on failure keep the old session.
 
-        An interrupt between the two would leave the session behind its journal, so the journal is then read again.
+        An interrupt between the two would leave the session behind its journal; the journal is then read again.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
         self._astray, before = True, self._written
@@ -379,8 +346,8 @@ class Runner(Work):
             if session.state.status not in _OVER:
                 self._artifacts.soon(session)
             elif before.state.status in _OVER:
-                self.journal.rest()  # it was changed afterwards; what follows from the end itself is still due
-        except DiskError:  # nothing of the events stayed
+                self.journal.rest()  # changed after its end; the derived files of the end are still due
+        except DiskError:  # none of the events was written
             self._unwritten, self.session, self._astray = [], self._written, False
             self._untold = []
             raise
@@ -398,11 +365,11 @@ class Runner(Work):
 
     @property
     def base(self) -> Path:
-        """The directory that the cast works in: the project, or a folder of its own (a fork's, where files are kept)."""
+        """The directory that the cast works in: the project, or a folder of its own for a fork whose files are kept."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
-        """Keep the files that the cast begins with, where they are kept; ``apart`` as in :class:`~materia_nb.cast.runner_factory.Plan`."""
+        """Keep the files that the cast begins with; ``own_folders`` is ``Plan.apart``."""
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
@@ -419,16 +386,16 @@ class Runner(Work):
         return self._kept
 
     def keep_files(self, by: str) -> None:
-        """Keep the files as they are now, where they are kept, and tell it if they changed; who changed them is ``by``.
+        """Keep the files as they are now, if they changed; ``by`` is who changed them.
 
         Raises:
-            MateriaError: they cannot be kept, at the start; later that is told and the cast goes on.
+            MateriaError: they cannot be kept at the start. Later a message reports it and the cast continues.
         """
         if self.session.keeps and self.journal is not None:
             self.keep_with(self.file_snapshots, by)
 
     def back_with_files(self, command: Callable[..., Events], number: int) -> None:
-        """Go back to a step, in the folder that the cast works in too; what is there now is kept before."""
+        """Go back to a step, also in the folder that the cast works in; its current files are kept first."""
         self.refuse_while_running()
         with self.lock():
             self.begin()
@@ -436,7 +403,7 @@ class Runner(Work):
             then = files_after(self.session, number)
             if now_kept is None or then is None:
                 raise not_kept(number)
-            fold(self.rules, self.session, events)  # refuses what cannot be gone back to
+            fold(self.rules, self.session, events)  # raises if going back is impossible
             self.file_snapshots().restore(now_kept, then)
             self.keep(events)
             self.keep((ev.FilesKept(step=number, commit=then, by="back", ts=now()),))
@@ -445,12 +412,12 @@ class Runner(Work):
 
     @computing()
     def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
-        """Run one socket, or the lanes that are at work; returns the latest step, None when the cast only came to its end.
+        """Run one socket, or the running lanes; return the latest step, or None if the cast only came to its end.
 
         Args:
-            breaks: tells whether to stop: after an output that is asked for once more, and behind each socket of the
-                lane that it is given ("" for the cast itself).
-            once: whether each lane runs one socket, rather than as far as it comes.
+            breaks: called after an output that needs a repair, and after each socket of a lane with the lane ("" for the
+                cast itself); returns True to stop.
+            once: whether each lane runs only one socket.
         """
         if self.rules.graph.regions and self.lanes_are_next:
             latest = None
@@ -477,23 +444,23 @@ class Runner(Work):
 
     @property
     def lanes_are_next(self) -> bool:
-        """Whether the cast goes on in lanes, those at work or those that the items are handed out to next."""
+        """True if the cast continues in lanes: those that run, or those that get items next."""
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
-        """Run the lanes, as :meth:`advance`, and give each step once it is made, see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
+        """Run the lanes, as :meth:`advance`, and yield each step; see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
         if not self.lanes_at_work:
-            self.run_command(decide.enter)  # hands the items out
+            self.run_command(decide.enter)  # distributes the items
         yield from self.lanes.steps(breaks, once=once)
         self.keep_files("lanes")
         if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
-            self.run_command(decide.enter)  # all are over: brings them together
+            self.run_command(decide.enter)  # all are over: joins them
         if self.session.state.status != "ready" or self.stuck:
             self.write_derived()
 
     @property
     def lanes(self) -> Lanes:
-        """The lanes that are at work, or were last."""
+        """The lanes that run, or ran last."""
         if self._lanes is None or self._lanes.number != self.session.forks:
             self._lanes = Lanes(self)
         return self._lanes
@@ -505,15 +472,15 @@ class Runner(Work):
 
     @property
     def lanes_that_ask(self) -> list[str]:
-        """The lanes that ask a person for something: leave for tool calls, a word of theirs."""
+        """The lanes that ask a person for approval or an answer."""
         due = pending(self.rules, self.session) if self.lanes_at_work else ()
         return [action.lane for action in due if action.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
-        """Return the work of a lane, without a name that of the one that waits; of one that stopped, where the cast did.
+        """Return the work of a lane; without a name that of the only lane that waits, or that stopped the cast.
 
         Raises:
-            MateriaError: several are (``which_lane``), or there is no such lane (``unknown_lane``).
+            MateriaError: several lanes wait (``which_lane``), or there is no such lane (``unknown_lane``).
         """
         due = pending(self.rules, self.session)
         waiting = [action.lane for action in due if action.lane and action.what in ("agent", "person")]
@@ -521,8 +488,8 @@ class Runner(Work):
             lanes = stopped.lanes.values()
             waiting = [lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at]
         if name is None and len(waiting) != 1:
-            message = "Say in which lane." if waiting else "No lane waits for a person."
-            hint = f"there wait {', '.join(waiting)}: say which lane" if waiting else "run or retry continues them"
+            message = "Several lanes wait." if waiting else "No lane waits for a person."
+            hint = f"name one of the lanes {', '.join(waiting)}" if waiting else "continue the lanes with run or retry"
             raise MateriaError(message, hint=hint, kind="which_lane")
         return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
 
@@ -532,7 +499,7 @@ class Runner(Work):
         return lanes_running(self.session) is not None and self.lanes.stuck
 
     def answered_by(self, socket: str) -> str | None:
-        """Return who answers an agent's socket: a function, a model, a command, a person."""
+        """Return who answers the socket of an agent: a function, a model, a command or a person."""
         materia = self.rules.sockets[socket].socket.materia
         if materia.kind == "utility" or self.journal is None:
             return None
@@ -542,7 +509,7 @@ class Runner(Work):
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
     def by_hand(self, work: Work, reply: Answer, text: str) -> None:
-        """Take a person's answer where the cast, or a lane, stopped: one write tells that it is by hand, and what it is.
+        """Record a person's answer where the cast, or a lane, stopped, in one write.
 
         Raises:
             ~materia_nb.handoff.checks.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
@@ -568,10 +535,10 @@ class Runner(Work):
 
     @computing()
     def write_derived(self) -> None:
-        """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
+        """Write the files derived from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 
-        Done when the cast pauses or ends, for the steps since the last time, so that
-        what a step costs does not grow with the cast.
+        This is done when the cast pauses or ends, for the steps since the last time, so that the cost of a step does not
+        grow with the cast.
         """
         journal, session = self.journal, self.session
         if journal is None or (self._artifacts.has_written(session) and not self._unwritten):
@@ -592,9 +559,9 @@ class Runner(Work):
             self.journal.rest()
 
     def close(self) -> None:
-        """Write what is still due, and let go of the journal and the lock.
+        """Write the derived files, and release the journal and the lock.
 
-        What a disk refuses, or somebody else writes by now, is written when the cast is next resumed.
+        Files that cannot be written now are written when the cast is next resumed.
         """
         try:
             with suppress(MateriaError):

@@ -1,6 +1,6 @@
-"""The work that a cast, or one of its lanes, waits for: ask agents, run processes, store the results, tell followers.
+"""The work of a cast or a lane: ask agents, run processes, apply the results, report to followers.
 
-The turn of an agent and the document of a process are made here. Keys are removed from replies and from texts of people.
+The turns of agents and the input of processes are made here. Keys are removed from replies and from texts of people.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 
 def redacted(text: str) -> str:
-    """Return what an agent or a process said without keys, as UTF-8 can keep it."""
+    """Return a text of an agent or a process without keys, encodable as UTF-8."""
     return scrubbed(text if text.isascii() else clean(text))
 
 
 def without_keys(call: ToolCall) -> ToolCall:
-    """Cut keys out of a call: of what was asked for, said beside it, and told of it."""
+    """Return a tool call without keys in its arguments, its text and its result."""
     return replace(
         call,
         args=scrubbed_json(dict(call.args)),
@@ -103,10 +103,10 @@ def over(session: Session) -> MateriaError:
 
 
 class Job(NamedTuple):
-    """One thing that is run for a visit: ``run`` in any thread, then ``take``, with what that gave, by whoever holds the cast.
+    """A task for a visit: call ``run`` in any thread, then ``take`` with its result, as the holder of the cast.
 
-    ``take`` says whether the same line of work may go on. ``drop`` has nothing taken any more that it tells, where it is
-    not to be taken. ``at_once`` says that the answer is there already.
+    ``take`` returns True if this line of work may continue. ``drop`` discards the reports of a task that is not to be
+    taken. ``at_once`` is True if the answer is already known.
     """
 
     run: Callable[[], object]
@@ -116,24 +116,24 @@ class Job(NamedTuple):
 
 
 class Work(ABC):
-    """One line of work: a cast itself, or one of its lanes. Whoever holds the cast calls it, but for what a job runs.
+    """The work of a cast itself, or of one of its lanes. Only the holder of the cast calls it, except for the ``run`` of a job.
 
     Attributes:
-        main: the line of work of the cast itself.
-        lane: the lane that this is the work of; "" for the cast itself.
-        rules: what the cast runs by.
-        session: everything that is known in this line.
-        files: the directory of the cast.
-        agents: who answers.
+        main: the work of the cast itself.
+        lane: the name of the lane; "" for the cast itself.
+        rules: the rules of the cast.
+        session: the session of the cast or the lane.
+        files: the run directory.
+        agents: the agents.
         utilities: directories with copies of shipped scripts.
-        functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
-        stop: set to stop a run after, or if it can be stopped within, the step that runs.
-        messages: what a person is to know.
-        raised: what an agent raised last in this kernel.
-        recording: the lock under which events become lines of the journal.
-        saying: what the agent that is asked has said so far.
-        worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
-        asked_before: how many turns a socket, and its materia, had, where the session does not say it.
+        functions: the functions that sockets and materia are pinned to; the journal cannot hold them (R40).
+        stop: set to stop a run after the current step, or within it if that is possible.
+        messages: messages for the person.
+        raised: the latest exception of an agent in this kernel.
+        recording: the lock under which events are written to the journal.
+        saying: the pieces of the answer that is arriving.
+        worked: milliseconds of work on the waiting visit that no event has yet, of an interrupted turn.
+        asked_before: returns the number of turns of a socket and its materia, where the session does not have it.
     """
 
     lane = ""
@@ -161,22 +161,22 @@ class Work(ABC):
     @property
     @abstractmethod
     def base(self) -> Path:
-        """The directory in which agents and processes work, but for their scope."""
+        """The directory in which agents and processes work, apart from their scope."""
 
     @abstractmethod
     def keep_files(self, by: str) -> None:
-        """Keep the files of the project as they are now, where they are kept."""
+        """Keep the files of the project as they are now, if the cast keeps files."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
-        """Return what keeps the files of a folder, as this cast keeps them; ``name`` tells its lanes apart."""
+        """Return the snapshots of the files of a folder; ``name`` distinguishes lanes."""
         ignored, name = self.session.keeps == FILES_WITH_IGNORED, f"{self.files.path.name}{name}"
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
-        """Keep files, and tell it if they changed; with a ``folder`` as those that a lane begins with in it.
+        """Keep files, and record it if they changed; with a ``folder``, as those that a lane begins with.
 
         Raises:
-            MateriaError: they cannot be kept, at the start of the cast; later that is told and the cast goes on.
+            MateriaError: they cannot be kept at the start of the cast. Later a message reports it and the cast continues.
         """
         session = self.session
         step, before = len(session.steps), None if folder else session.files
@@ -185,12 +185,8 @@ class Work(ABC):
         try:
             snapshot = keeper().take(before, {**note, "lane": lane} if lane else note)
             names = () if by == "start" else snapshot.changed
-            event = event.replace(
-                commit=snapshot.commit,
-                left_out=snapshot.left_out,
-                changed=names[:MOST_CHANGED],
-                in_all=len(names),
-            )
+            event = event.replace(commit=snapshot.commit, left_out=snapshot.left_out)
+            event = event.replace(changed=names[:MOST_CHANGED], in_all=len(names))
         except MateriaError as error:
             if by == "start" and not lane:
                 raise
@@ -203,13 +199,13 @@ class Work(ABC):
 
     @abstractmethod
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Keep what a command leads to in this line of work: ``command(rules, session, *given, now)``.
+        """Apply the events of ``command(rules, session, *arguments, now)``.
 
-        ``later``: the next write, which follows in the same call, has it too.
+        With ``later`` they are written with the next write, which must follow in the same call.
         """
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Carry out a command of :mod:`materia_nb.engine.decide` here."""
+        """Run a command of :mod:`materia_nb.engine.decide`."""
         self.apply(command, *arguments)
 
     # -- steps ----------------------------------------------------------------------------
@@ -222,7 +218,7 @@ class Work(ABC):
     def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
         """Ask the agent, or run the process, until the visit is done or a person must answer."""
         while (job := self.job()) is not None:
-            if not job.at_once:  # it may call a model: a journal that ends here must say so
+            if not job.at_once:  # it may call a model, which the journal must show even if it ends here
                 self.write_waiting()
             goes_on = job.take(job.run())
             if job.at_once:  # the beginning of the visit and its output are one write
@@ -239,10 +235,9 @@ class Work(ABC):
         self.main.write_waiting()
 
     def job(self) -> Job | None:
-        """Return what is to be run next for the visit that waits; None where nothing is, or a person must answer.
+        """Return the next job for the waiting visit, or None if there is none or a person must answer.
 
-        Whatever an agent raises when it is run, short of an interrupt, fails the cast: the journal says why, and recast
-        asks again.
+        Whatever an agent raises, except for an interrupt, fails the cast with the reason in the journal; retry asks again.
         """
         due = pending_here(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
@@ -263,10 +258,10 @@ class Work(ABC):
         return next((name for name in names if name in self.session.pins), None)
 
     def _pinned(self, visit: Visit) -> PinnedAgent | None:
-        """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
+        """Return the pinned agent of a visit, or None (R40).
 
         Raises:
-            MateriaError: it is pinned to a function that is gone (``pin_gone``).
+            MateriaError: it is pinned to a function of an earlier kernel (``pin_gone``).
         """
         name = self.pin_of(visit.socket)
         if name is None:
@@ -282,10 +277,10 @@ class Work(ABC):
         return PinnedAgent(pin, self.functions.get(name))
 
     def folder(self) -> Path:
-        """Return the directory where the waiting visit works, that of its scope or the project (P8).
+        """Return the directory that the waiting visit works in: its scope or the project (P8).
 
         Raises:
-            MateriaError: it is not there (``no_folder``), or lies outside the project and nobody allowed it yet (``folder_asks``).
+            MateriaError: it does not exist (``no_folder``), or is outside the project and not allowed yet (``folder_asks``).
         """
         scope, project = self.session.state.scope, self.base
         if scope == BASE:
@@ -314,18 +309,9 @@ class Work(ABC):
         self._record(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
 
-        def run() -> object:
-            return self._timed(
-                partial(
-                    run_utility,
-                    materia,
-                    document,
-                    cwd=folder,
-                    utilities=self.utilities,
-                    artifacts=names,
-                    stop=self.stop,
-                )
-            )
+        run = partial(
+            run_utility, materia, document, cwd=folder, utilities=self.utilities, artifacts=names, stop=self.stop
+        )
 
         def take(result: object) -> bool:
             assert isinstance(result, UtilityResult)  # noqa: S101 - what run returned
@@ -342,7 +328,7 @@ class Work(ABC):
                 self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
             return False
 
-        return Job(run, take)
+        return Job(partial(self._timed, run), take)
 
     def _timed(self, work: Callable[[], object]) -> object:
         """Run an agent or a process and measure its working time, which the next event of the visit reports."""
@@ -370,7 +356,7 @@ class Work(ABC):
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.saying = []
         before = self.asked_before(visit.socket) if self.asked_before is not None else None
-        dropped = False  # then what it still tells is of a turn that is over
+        dropped = False  # reports of a dropped job are about a turn that is over
 
         def drop() -> None:
             nonlocal dropped
@@ -411,7 +397,7 @@ class Work(ABC):
         return Job(run, take, drop, at_once=at_once is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
-        """Handle what an agent answered or raised; return whether this line of work may continue."""
+        """Handle the answer or the exception of an agent; return True if this line of work may continue."""
         if isinstance(answer, Asking):
             self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time())
             return False
@@ -424,24 +410,24 @@ class Work(ABC):
                 reply = validate_reply(answer, _TheAgent(agent), socket_rules.write, free=free, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
-            except Exception as unsound:  # noqa: BLE001 - agents are other people's code
-                error = unsound
+            except Exception as invalid:  # noqa: BLE001 - agents are other people's code
+                error = invalid
         if error is not None:
             self.main.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
             if not (self.stop.is_set() and getattr(error, "kind", None) == "interrupted"):
                 kind, message, hint = agent_failure(agent, visit.socket, error)
                 if self.rules.sockets[visit.socket].socket.is_utility:
-                    hint = "put it right, pin something else or unpin it, then retry"
+                    hint = "fix or remove the pin, then retry"
                 self._fail(kind, message, hint)
         if reply is None:
             return False
         if reply.usage is None and pinned is None and not getattr(agent, "at_once", False):
-            reply = reply._replace(usage=UNREPORTED)  # somebody was asked who did not say (R56)
+            reply = reply._replace(usage=UNREPORTED)  # unreported usage is unknown, not zero (R56)
         self.handle_reply(reply._replace(pinned=pinned))
         return True
 
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
-        """Return what an agent used with the cost that follows from the prices of the config, if these have one for it."""
+        """Return the usage with its cost, if the config has prices for the agent."""
         price = self.rules.graph.price(price_names(agent, self.materia(visit).model))
         cost = None if price is None else price.of(used.input, used.output, used.cached)
         return used if cost is None else used._replace(cost=cost)
@@ -480,30 +466,29 @@ class Work(ABC):
             cut=redacted(reply.cut) if reply.cut else "",
             worked=self.take_working_time(),
         )
-        writes_nothing_else = (
-            socket_rules.naming is None and socket_rules.learner is None and socket_rules.filing is None
-        )
-        command = decide.answer if socket_rules.naming is None else self._answered
+        has_side_files = socket_rules.learner is not None or socket_rules.filing is not None
+        one_write = self.goes_on and socket_rules.naming is None and not has_side_files
+        command = decide.answer if socket_rules.naming is None else self._answer_with_evidence
         if self.session.keeps:
             self._record_with_files(command, answer)
         else:
-            self.apply(command, answer, later=writes_nothing_else and self.goes_on)
+            self.apply(command, answer, later=one_write)
         if socket_rules.sees_changes:
             at = self.session.state.waiting_at
-            # Unless the same agent goes on at once, what changes next is not its doing.
+            # Only if the same agent continues are later changes its own.
             self._files_before = files if at is not None and at.drafts == visit.drafts else None
-        if socket_rules.learner is not None or socket_rules.filing is not None:
+        if has_side_files:
             self.write_side_files(visit, before)
 
     def _record_with_files(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Write what a command leads to and the files of the step in one write: no end of the process comes between the two."""
+        """Write the events of a command and the files of the step in one write, which a crash cannot split."""
         with HeldInterrupts(), self.main.recording:
             self.apply(command, *arguments, later=True)
             self.keep_files("step")
             self.write_waiting()
 
-    def _answered(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
-        """Return the events of an answer, and which of the files that it says it made are not there."""
+    def _answer_with_evidence(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
+        """Return the events of an answer, including the files that it claims to have made but that do not exist."""
         events = decide.answer(rules, session, answer, ts)
         at = session.state.at
         naming = rules.sockets[at.socket].naming if at is not None else None
@@ -519,9 +504,9 @@ class Work(ABC):
         return take_snapshot(project, self.files.path.parent)
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
-        """Keep what others than this cast read, see :func:`~materia_nb.store.rundir.write_side_files`.
+        """Write files for readers outside of this cast, see :func:`~materia_nb.store.rundir.write_side_files`.
 
-        The journal has it already, so a disk that refuses is told and stops nothing.
+        The journal has their content, so a disk error is only reported.
         """
         try:
             write_side_files(self.files.path, self.rules, self.session, visit, before)
@@ -540,7 +525,7 @@ class Work(ABC):
 
 
 class _TheAgent(NamedTuple):
-    """What an agent is called in an error, worked out when there is one."""
+    """The name of an agent for an error, computed when it is needed."""
 
     agent: Agent
 
@@ -549,7 +534,7 @@ class _TheAgent(NamedTuple):
 
 
 def utility_input(rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path) -> dict[str, JSON]:
-    """Return what the process of a utility is given (R23)."""
+    """Return the input of the process of a utility (R23)."""
     state, item = session.state, visit.item
     document = stdin_document(
         materia=rules.sockets[visit.socket].socket.materia,
