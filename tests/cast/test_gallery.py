@@ -77,7 +77,7 @@ def test_what_explore_writes_for_a_card_is_stored(card, tmp_path):
     assert [path.name for path in stored] == sorted(path.name for path in written)
     assert stored
     for path in stored:
-        kept, anew = (read_case(place / path.name).given for place in (path.parent, tmp_path))
+        kept, anew = (read_case(place / path.name).fields for place in (path.parent, tmp_path))
         assert kept["follows"] == f"../{card.name}.json"
         assert {**anew, "follows": kept["follows"]} == kept
 

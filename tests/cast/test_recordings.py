@@ -245,7 +245,7 @@ def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path
         ("{", "This is not a recording: it is not JSON"),
         ("[]", "This is not a recording: its format is not"),
         ('{"format": "materia-nb recording 1"}', r"turns\[0\]"),
-        ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "which visit"),
+        ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "lacks the socket"),
     ],
 )
 def test_what_is_no_recording_is_refused(wb, tmp_path, content, told):

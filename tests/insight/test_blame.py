@@ -75,7 +75,7 @@ def test_what_nothing_set_is_told_as_such_and_a_path_is_needed(cast):
     cast.run()
     assert len(cast.blame("nothing.at.all")) == 0
     assert repr(cast.blame("nothing")) == "nothing ever set nothing"
-    with pytest.raises(MateriaError, match="names nothing"):
+    with pytest.raises(MateriaError, match="path is empty"):
         cast.blame(".")
 
 

@@ -426,9 +426,9 @@ class EstimateView(_View, Estimate):
 
 
 def estimated(
-    graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **given: Any
+    graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **assumptions: Any
 ) -> EstimateView:
-    """Estimate a cast, with the prices of whoever answers, or of a model; ``given`` is as for :func:`.estimate_cast`."""
+    """Estimate a cast, with the prices of whoever answers, or of a model; ``assumptions`` are those of :func:`.estimate_cast`."""
     priced = None if model is None else ModelAgent(model)
 
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -441,7 +441,7 @@ def estimated(
             return None
         return agent.price(materia.model, tokens_in, tokens_out)
 
-    return EstimateView(**vars(estimate_cast(graph, price=price, pins=pins, **given)))
+    return EstimateView(**vars(estimate_cast(graph, price=price, pins=pins, **assumptions)))
 
 
 def _range(spread: Spread) -> str:
@@ -460,7 +460,7 @@ class PromptsView(_View):
 
     Attributes:
         graph: the loadout.
-        sides: what was found with each ``castContext``; one with those of the loadout where none was given.
+        sides: the prompts with each ``castContext``; those of the loadout if none was given.
     """
 
     def __init__(self, sides: Sequence[Prompts]) -> None:

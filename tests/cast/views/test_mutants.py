@@ -94,7 +94,7 @@ def score(document, folder):
         if after == before:
             continue
         new_end = bool(set(after[0]) - set(before[0]))
-        told = any(Case({**case.given, "config": mutant}, case.path).check() for case in cases)
+        told = any(Case({**case.fields, "config": mutant}, case.path).check() for case in cases)
         whole, noticed = whole + 1, noticed + told
         opened, opened_noticed = opened + new_end, opened_noticed + (new_end and told)
         if not told:
@@ -118,7 +118,7 @@ def test_a_changed_way_is_named(tmp_path):
     (ways,) = [read_case(path) for path in view.save_tests(tmp_path) if path.name.startswith("ways.")]
     mutant = json.loads(json.dumps(TWO_EXITS))
     mutant["loadouts"]["T"]["loops"]["L"]["exits"][1]["targetSocketId"] = "end"
-    told = Case({**ways.given, "config": mutant}, ways.path).check()
+    told = Case({**ways.fields, "config": mutant}, ways.path).check()
     exit_ = "loop-exit:L:exit:Do:not_satisfied"
     assert f"No way does this any more: Do (last), satisfied false: {exit_} → Bad" in told
     assert f"A way does this now: Do (last), satisfied false: {exit_} → complete" in told
