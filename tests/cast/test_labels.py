@@ -224,5 +224,5 @@ def test_the_verbs(shell):
         line(shell, "delete my-run")
     shell.user_ns["wb"].current.close()
     assert "Deleted" in text(line(shell, "delete my-run --yes"))
-    with pytest.raises(MateriaError, match="no cast"):
+    with pytest.raises(MateriaError, match="No cast has been started"):
         line(shell, "status")

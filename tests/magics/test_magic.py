@@ -130,7 +130,7 @@ def test_verbs_before_any_cast_say_what_to_do(shell):
         "retry",
         "edit budget",
     ):
-        with pytest.raises(MateriaError, match="no cast yet"):
+        with pytest.raises(MateriaError, match="No cast has been started"):
             line(shell, verb)
 
 
