@@ -6,12 +6,10 @@ another folder or file.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
 import re
-import runpy
 import shlex
 import shutil
 import sys
@@ -28,7 +26,7 @@ import click
 from materia_nb import __version__
 from materia_nb.cast.workbench import DryBench, Workbench
 from materia_nb.errors import MateriaError, counted, usage_error
-from materia_nb.file_io import read_package_text, read_plain, replace_file
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import (
@@ -48,7 +46,6 @@ from materia_nb.shell import terminal
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
 """Folders that hold the data files: a wheel has the notebooks inside the package, a checkout next to it."""
-_IGNORED_FOLDERS: Final = frozenset({"__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class Bundle:
                 sources.setdefault(Path(source.name), source)
             for path in sorted(source.rglob("*")):
                 target = path.relative_to(source)
-                hidden = any(part.startswith(".") or part in _IGNORED_FOLDERS for part in target.parts)
+                hidden = any(part.startswith((".", "__")) for part in target.parts)
                 if path.is_file() and not hidden and path.suffix != ".py":
                     sources.setdefault(target, path)
         return sources
@@ -103,25 +100,10 @@ def available_bundles() -> list[Bundle]:
     return [bundle for bundle in BUNDLES if bundle.files()]
 
 
-def notebook_title(notebook: Path) -> str:
-    """Return the first heading of a notebook, or its file name without a suffix."""
-    for cell in json.loads(read_package_text(notebook))["cells"]:
-        for line in "".join(cell["source"]).splitlines():
-            if cell["cell_type"] == "markdown" and line.startswith("# "):
-                return line[2:].strip()
-    return notebook.stem
-
-
-def _in_columns(rows: Sequence[tuple[str, str]]) -> str:
-    width = max((len(left) for left, _ in rows), default=0)
-    return "\n".join(f"{left:<{width}}  {right}" for left, right in rows)
-
-
 def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str:
     """Copy a bundle to a folder and return the next steps; without a folder, return the list of its files."""
     if folder is None:
-        rows = [(str(target), notebook_title(source)) for target, source in bundle.notebooks().items()]
-        listing = _in_columns(rows or [(str(target), "") for target in bundle.files()])
+        listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
         return f"{listing}\n\nmateria {bundle.command} DIR copies them to DIR."
     written = copy_bundle(bundle, folder, force=force)
     trusted = trust_notebooks([folder / target for target in written if target in bundle.notebooks()])
@@ -137,7 +119,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
     Raises:
         MateriaError: a file has other content (``exists``), or the folder cannot be written (``not_written``).
     """
-    contents = {target: content_to_copy(source) for target, source in bundle.files().items()}
+    contents = {target: read_plain(source, follow=True) for target, source in bundle.files().items()}
     changed = {target: content for target, content in contents.items() if not _has_content(folder / target, content)}
     conflicts = [str(target) for target in changed if os.path.lexists(folder / target)]
     if conflicts and not force:
@@ -181,29 +163,6 @@ def trust_notebooks(notebooks: Sequence[Path]) -> bool:
     return True
 
 
-def content_to_copy(source: Path) -> bytes:
-    """Return the content of a file; a notebook gets the kernel and Python version that JupyterLab would write.
-
-    Otherwise JupyterLab shows a notebook that was only opened as changed.
-    """
-    content = read_plain(source, follow=True)
-    if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
-        return content
-    from ipykernel.ipkernel import IPythonKernel
-    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-
-    notebook = json.loads(content)
-    notebook.setdefault("metadata", {})["language_info"] = IPythonKernel.language_info
-    with contextlib.suppress(NoSuchKernel):
-        spec = KernelSpecManager().get_kernel_spec("python3")
-        notebook["metadata"]["kernelspec"] = {
-            "display_name": spec.display_name,
-            "language": spec.language,
-            "name": "python3",
-        }
-    return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
-
-
 def _has_content(target: Path, content: bytes) -> bool:
     return target.is_file() and read_plain(target, follow=True) == content
 
@@ -219,10 +178,10 @@ def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, truste
     first = Path(bundle.first) if Path(bundle.first) in notebooks else notebooks[0]
     yield from ("", "Open the first one with", f"  jupyter lab {shlex.quote(str(folder / first))}")
     if find_spec("jupyterlab") is None:
-        yield "which is not installed in this environment; it comes with"
+        yield "JupyterLab is not installed in this environment. Install it with"
         yield f'  {shlex.quote(sys.executable)} -m pip install "materia-nb[lab]"'
     elif not trusted:
-        yield "after this, which lets JupyterLab show the tables that are stored in them:"
+        yield "First trust the notebooks, so that JupyterLab shows their stored tables:"
         yield f"  jupyter trust {shlex.quote(str(folder))}{os.sep}*.ipynb"
 
 
@@ -232,10 +191,6 @@ FINE, PROBLEMS, MISUSE = 0, 1, 2
 _MINUS: Final = "\ue000"
 """Replaces the minus sign of a number, which click would parse as an option."""
 _MINUS_SIGN: Final = re.compile(r"^-(?=\d)")
-_PROGRAMS: Final = {
-    "schema": ("materia_nb.loadout.json_schema", "Print the JSON Schema of a file of loadouts, for editors."),
-}
-"""Module and description of each command that runs a module."""
 
 
 class _TextOrInteger(click.ParamType):  # type: ignore[type-arg] # generic in the latest click alone
@@ -503,26 +458,18 @@ def _report_result(verb: Verb, value: object, bench: Workbench, *, as_json: bool
 
 
 def _check(
-    *,
-    names: Sequence[str],
-    strict: bool,
-    fix: bool,
-    save: bool,
-    form: str,
-    project: Path,
-    on_top: str | None,
-    as_json: bool,
+    *, names: Sequence[str], strict: bool, form: str, project: Path, on_top: str | None, as_json: bool, **fixes: bool
 ) -> int:
     """Check loadout files, loadouts and saved tests; the help of the command describes the arguments."""
     with _bench("tests", project, on_top) as bench:
-        if not fix:
+        if not fixes["fix"]:
             checked = terminal.findings_of(bench, names, strict=strict)
             click.echo(terminal.findings_text(checked, "json" if as_json else form))
             return FINE if checked.ok else PROBLEMS
         if len(names) > 1:
             raise usage_error("One loadout is fixed at a time.")
         verb = VERBS["check"]
-        arguments = _arguments(verb, {"loadout": tuple(names), "fix": fix, "save": save}, bench)
+        arguments = _arguments(verb, {"loadout": tuple(names), **fixes}, bench)
         return _report_result(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
 
 
@@ -554,9 +501,14 @@ def _mcp(*, project: Path) -> None:
     serve(project)
 
 
-def _forward(module: str, *, arguments: Sequence[str]) -> None:
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__")
+def _copy(bundle: Bundle, *, folder: Path | None, force: bool) -> None:
+    click.echo(run_copy(bundle, folder, force=force))
+
+
+def _schema(*, arguments: Sequence[str]) -> int:
+    from materia_nb.loadout.json_schema import main as print_schema
+
+    return print_schema(arguments)
 
 
 def _verb_commands() -> Iterator[tuple[str, click.Command]]:
@@ -595,15 +547,17 @@ def _add_commands() -> None:
     for bundle in available_bundles():
         folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
         force = click.Option(["--force"], is_flag=True, help="overwrite files that have other content")
-        program.add_command(click.Command(bundle.command, params=[folder, force], callback=lambda folder, force, bundle=bundle: click.echo(run_copy(bundle, folder, force=force)), help=f"{bundle.about}."))  # fmt: skip
+        copy = partial(_copy, bundle)
+        program.add_command(
+            click.Command(bundle.command, params=[folder, force], callback=copy, help=f"{bundle.about}.")
+        )
     project = next(option for option in _COMMON_OPTIONS if option.name == "project")
     about = "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
     program.add_command(click.Command("mcp", params=[project], callback=_mcp, help=about))
-    for name, (module, about) in _PROGRAMS.items():
-        rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
-        settings: dict[str, Any] = {"ignore_unknown_options": True}
-        command = click.Command(name, settings, partial(_forward, module), [rest], help=about, add_help_option=False)  # fmt: skip
-        program.add_command(command)
+    rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
+    settings: dict[str, Any] = {"ignore_unknown_options": True}
+    about = "Print the JSON Schema of a file of loadouts, for editors."
+    program.add_command(click.Command("schema", settings, _schema, [rest], help=about, add_help_option=False))
 
 
 _add_commands()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -93,9 +92,7 @@ def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
     wanted = {p.relative_to(NOTEBOOKS).as_posix() for p in shown if ".pi" not in p.parts}
     assert names(folder) == wanted
     assert "recordings/birthday.json" in wanted
-    copied, shipped = (nbformat.read(path / "01-edges.ipynb", as_version=4) for path in (folder, NOTEBOOKS))
-    assert copied.cells == shipped.cells
-    assert copied.metadata.language_info.version == platform.python_version(), "as Lab writes when it is opened"
+    assert (folder / "01-edges.ipynb").read_bytes() == (NOTEBOOKS / "01-edges.ipynb").read_bytes()
     assert f"jupyter lab '{folder}/00-quickstart.ipynb'" in capsys.readouterr().out
 
 
@@ -112,7 +109,7 @@ def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
     assert mine.read_text() == "my answers"
     assert main(["lessons", str(tmp_path), "--force"]) == 0
     assert "2 files written" in capsys.readouterr().out
-    assert mine.read_bytes() == commands.content_to_copy(NOTEBOOKS / mine.name)
+    assert mine.read_bytes() == (NOTEBOOKS / mine.name).read_bytes()
 
 
 def test_copying_twice_changes_nothing(tmp_path, capsys):
@@ -135,7 +132,7 @@ def test_data_is_copied_and_programs_casts_and_caches_are_not(package, tmp_path,
 
 def test_without_a_folder_the_files_are_listed(package, capsys):
     assert main(["gallery"]) == 0
-    assert capsys.readouterr().out.startswith("01-critic.ipynb  01-critic\n")
+    assert capsys.readouterr().out.startswith("01-critic.ipynb\n")
 
 
 def test_copied_notebooks_are_trusted_so_that_their_tables_are_shown(tmp_path):
