@@ -128,9 +128,7 @@ class DesignServer:
     def check(self) -> str:
         """List the problems, which prevent a cast, and the hints, each with advice."""
         report = self.design.report
-        return (
-            "\n".join(_finding_line(problem) for problem in (*report.problems, *report.hints)) or "No problem, no hint."
-        )
+        return "\n".join(map(_finding_line, (*report.problems, *report.hints))) or "There are no problems and no hints."
 
     def fix(self, code: str, source: str) -> str:
         """Fix a problem or hint of check, named by its code and source, if one change fixes it."""
@@ -169,17 +167,15 @@ class DesignServer:
         """State what must hold for every cast; a part that does not hold is reported with a cast that shows it.
 
         `never` and `possible` take sockets, edges as "Socket-1#2" (the second edge), exits, and ends: complete, failed, held or
-        the kind of a failure. `ends`: an end can be reached from everywdesigns. `most_turns`: the highest allowed number of turns.
+        the kind of a failure. `ends`: an end can be reached from everywhere. `most_turns`: the highest allowed number of turns.
         """
         exploration = self._exploration(items)
-        results = [self._check_never(exploration, target) for target in never or ()]
-        results += [self._check_possible(exploration, target) for target in possible or ()]
+        results = [self._check(exploration, target, possible=False) for target in never or ()]
+        results += [self._check(exploration, target, possible=True) for target in possible or ()]
         if ends:
             stalls = exploration.stalls
-            results += [
-                f"FAILS: no end can be reached from {socket}{self._counterexample(exploration, socket)}"
-                for socket in stalls
-            ]
+            message = "FAILS: no end can be reached from"
+            results += [f"{message} {socket}{self._counterexample(exploration, socket)}" for socket in stalls]
             results += [] if stalls else ["holds: an end can be reached from everywhere"]
         if most_turns is not None:
             maximum = exploration.most_turns()
@@ -217,19 +213,14 @@ class DesignServer:
             )
         return ExploreView(self.design.graph(), items or range(4))
 
-    def _check_never(self, exploration: Exploration, target: str) -> str:
-        possible = exploration.can(_element(target))
-        if possible is None:
-            return f"NOT KNOWN: never {target}; the search was cut off"
-        if possible:
-            return f"FAILS: never {target}{self._counterexample(exploration, target)}"
-        return f"holds: never {target}"
-
-    def _check_possible(self, exploration: Exploration, target: str) -> str:
-        possible = exploration.can(_element(target))
-        if possible is None:
-            return f"NOT KNOWN: {target} is possible; the search was cut off"
-        return f"holds: {target} is possible" if possible else f"FAILS: {target} is possible; no route leads there"
+    def _check(self, exploration: Exploration, target: str, *, possible: bool) -> str:
+        claim = f"{target} is possible" if possible else f"never {target}"
+        is_possible = exploration.can(_element(target))
+        if is_possible is None:
+            return f"NOT KNOWN: {claim}; the search was cut off"
+        if is_possible is possible:
+            return f"holds: {claim}"
+        return f"FAILS: {claim}{'; no route leads there' if possible else self._counterexample(exploration, target)}"
 
     def _counterexample(self, exploration: Exploration, target: str) -> str:
         """Make a cast that reaches the target, and describe its route."""
