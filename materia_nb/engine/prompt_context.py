@@ -412,7 +412,8 @@ class PromptContext(NamedTuple):
             return PromptPart("before", "", "same as Output just before")
         value = before.value
         if isinstance(value, dict):
-            value = {name: field_value for name, field_value in value.items() if name != "workItems"}
+            elsewhere = {"workItems", *self._fields_in_state(value)}
+            value = {name: field_value for name, field_value in value.items() if name not in elsewhere}
             if not value:
                 return PromptPart("before", "", "already in other parts")
             text = pretty(whole_floats_as_integers(value))
@@ -422,6 +423,13 @@ class PromptContext(NamedTuple):
         if not text:
             return PromptPart("before", "", note)
         return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
+
+    def _fields_in_state(self, answer: dict[str, JSON]) -> Iterator[str]:
+        """Yield the fields of an earlier answer of the socket that an assignment keeps, and that the state still has."""
+        if self.socket.shown.state is True:
+            for name, path in self.socket.assigned_fields:
+                if name in answer and get_path(self.state.data, path) == answer[name]:
+                    yield name
 
     def _why(self, reasons: Sequence[FollowUp]) -> PromptPart:
         if not reasons:

@@ -86,7 +86,8 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 class SocketContext(NamedTuple):
     """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
 
-    ``output_paths`` are the paths in the state at which an assignment of any socket keeps a whole output.
+    ``output_paths`` are the paths in the state at which an assignment of any socket keeps a whole output, and
+    ``assigned_fields`` the fields of its own output, each with the path at which an assignment keeps it.
     """
 
     introduction: str
@@ -98,6 +99,7 @@ class SocketContext(NamedTuple):
     cursor: str | None
     form: PromptForm
     output_paths: tuple[tuple[str, ...], ...]
+    assigned_fields: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
@@ -125,6 +127,7 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
             for target, text in other.assign
             if text in ("$", "lastOutput") and split_path(target)
         ),
+        tuple((text[2:], tuple(split_path(target))) for target, text in socket.assign if text.startswith("$.")),
     )
 
 

@@ -152,6 +152,22 @@ def test_what_is_kept_and_is_that_answer_no_more_is_told():
     assert "a draft" in told["before"]
 
 
+def test_a_field_of_the_answer_that_an_assignment_keeps_is_told_in_the_state_alone():
+    """Unless the state has another value there by now: then both are told."""
+    sockets = {
+        "Write": asks(edge("Judge", "satisfied"), assign={"kept": "$.note"}),
+        "Judge": asks(edge("Write", "not_satisfied")),
+    }
+    answer = say(satisfied=True, note="THE NOTE")
+    play = Play(config(sockets), answer, say(satisfied=False, context="Too long."))
+    assert play.prompt.text.count("THE NOTE") == 1
+    assert part(play, "before") == '```\n{\n  "satisfied": true\n}\n```'
+    assert "THE NOTE" in part(play, "state")
+    play.state = play.state._replace(data={**play.state.data, "kept": "another"})
+    prompt = entering.prompt_for(play.rules, play.state)
+    assert "THE NOTE" in next(part.text for part in prompt.parts if part.name == "before")
+
+
 def test_a_text_that_was_assigned_too_is_told_once():
     sockets = {"A": at("Q", edge("B"), assign={"kept.here": "$"}), "B": at("Q")}
     play = Play(config(sockets, materia={"Q": agent("Go.")}), "THE TEXT")
