@@ -2,8 +2,8 @@
 
 Each act of a design is written to its draft at once, so a kernel that dies loses nothing. A draft is a file of its own,
 ``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first line is the loadout as it was last
-saved, as text. Each following line says which part of the text an act replaced, so that spelling and the order of keys
-survive, and has a checksum of the result.
+saved. Each following line is the loadout after one more act, with a checksum of the one before. Loadouts are stored as text,
+so that spelling and the order of keys survive.
 """
 
 from __future__ import annotations
@@ -216,17 +216,16 @@ def _draft_of(path: Path, content: bytes) -> SavedDraft | None:
     steps: list[DesignChange] = []
     undone: list[DesignChange] = []
     for line in lines[1:]:
-        if not line:  # cut off by a crash; the next one begins where this one would have
-            continue
+        if not line:  # the end, or a line that a crash cut off
+            break
         if line.get("undo"):
             undone.append(steps.pop())
         elif line.get("redo"):
             steps.append(undone.pop())
         else:
-            now = text[: line["at"]] + line["put"] + text[line["at"] + line["cut"] :]
-            if zlib.crc32(now.encode()) != line["crc"]:
+            if line["after"] != zlib.crc32(text.encode()):
                 break  # what comes after a line that is lost cannot be known
-            text = now
+            text = line["text"]
             steps.append(_change(text, str(line["words"])))
             undone.clear()
         at = int(line["ts"])
@@ -252,21 +251,6 @@ def _change(text: str, title: str) -> DesignChange:
 def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
     """Return a step as text, with every edited materia, since the saved ones may differ by now."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
-
-
-def _common_length(left: str, right: str) -> int:
-    """Return the length of the common beginning of two texts."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
-    return low
-
-
-def _text_change(before: str, now: str) -> dict[str, JSON]:
-    at = _common_length(before, now)
-    end = _common_length(before[at:][::-1], now[at:][::-1])
-    return {"at": at, "cut": len(before) - at - end, "put": now[at : len(now) - end]}
 
 
 class _Autosaver:
@@ -322,11 +306,9 @@ class _Autosaver:
         return self._next(now, originals)
 
     def _next(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
-        now = _text_of(change, originals)
-        line = {"words": change.summary, **_text_change(self._text, now), "crc": zlib.crc32(now.encode())}
-        self._text = now
+        before, self._text = self._text, _text_of(change, originals)
         self._steps.append(change)
-        return line
+        return {"words": change.summary, "text": self._text, "after": zlib.crc32(before.encode())}
 
     def _append(self, *lines: dict[str, JSON]) -> None:
         # After the drafts before it, whatever the clock says: the oldest are removed.
@@ -340,15 +322,18 @@ class _Autosaver:
         """Start a new draft with the unsaved steps, and then delete the previous one."""
         before, forget = self._path, self._let_go
         base, steps = design.unsaved
-        self._text, self._size = _text_of(base, design.originals), 0
-        self._steps, self._undone = [base], []
-        home = None if design.home.path is None else str(design.home.path)
-        lines: list[dict[str, JSON]] = [
-            {"format": _FORMAT, "name": design.name, "home": home, "text": self._text, "by": self.by}
-        ]
-        lines += [self._next(step, design.originals) for step in steps]
-        if sum(len(str(line.get("put", ""))) for line in lines) > _MAX_BYTES // 2:
-            self._text, self._steps = str(lines[0]["text"]), [base]
+        self._steps, self._undone, self._size = [base], [], 0
+        self._text = _text_of(base, design.originals)
+        head: dict[str, JSON] = {
+            "format": _FORMAT,
+            "name": design.name,
+            "home": None if design.home.path is None else str(design.home.path),
+            "text": self._text,
+            "by": self.by,
+        }
+        lines = [head, *(self._next(step, design.originals) for step in steps)]
+        if sum(len(line["text"]) for line in lines) > _MAX_BYTES // 2:
+            self._text, self._steps = str(head["text"]), [base]
             lines[1:] = [self._next(steps[-1], design.originals)]
         self._open(design.name)
         self._append(*lines)
