@@ -1,6 +1,6 @@
 """Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
-from materia_nb.agents.command_agent import CommandAgent
+from materia_nb.agents.command_agent import CommandAgent, JsonOutput
 from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import (
     Agent,
@@ -34,6 +34,7 @@ __all__ = [
     "Called",
     "CommandAgent",
     "FunctionAgent",
+    "JsonOutput",
     "Message",
     "ModelAgent",
     "Noted",

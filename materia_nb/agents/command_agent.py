@@ -184,29 +184,21 @@ class CommandAgent:
         timeout_s: seconds until a turn is given up; None for no limit.
         cwd: where to run it; None for the project directory.
         name: what the agent is called where it is shown; the program's name if not given.
-        answer: for a program that prints JSON, the JSONPath of its answer; what it prints is the answer if left out.
-        usage: paths of its tokens, for ``input`` and ``output``, of which some are ``cached`` and ``reasoning``; unknown if left
-            out (R56).
-        cost: the path of its cost in USD.
-        error: a path at which something is only when it failed.
-        lines: whether it prints one JSON value a line; paths then begin at the list of them. See :class:`JsonOutput`.
+        reads: reads what a program prints, such as a :class:`JsonOutput`. If left out, the whole text is the answer, and tokens
+            and cost are unknown (R56).
 
     Raises:
-        AgentError: ``argv`` is not a list of strings, or a path is not JSONPath.
+        AgentError: ``argv`` is not a list of strings.
     """
 
-    def __init__(  # noqa: PLR0913 - the paths of what a program prints, by name
+    def __init__(
         self,
         argv: Sequence[str],
         timeout_s: float | None = TIMEOUT_S,
         cwd: Path | None = None,
         *,
         name: str | None = None,
-        answer: Paths | None = None,
-        usage: Mapping[str, Paths] | None = None,
-        cost: Paths = (),
-        error: Paths = (),
-        lines: bool = False,
+        reads: ReadsStdout | None = None,
     ) -> None:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
             raise AgentError(
@@ -217,14 +209,7 @@ class CommandAgent:
         self.timeout_s = timeout_s
         self.cwd = cwd
         self.name = name or PurePath(self.argv[0]).name
-        self.reads: ReadsStdout | None = None
-        if answer is not None:
-            self.reads = JsonOutput(answer, usage or {}, cost, error=error, lines=lines)
-        elif usage or cost or error:
-            raise AgentError(
-                "Tokens, cost and errors are read from JSON, so the answer must be too",
-                hint='give its path: answer="$.result"',
-            )
+        self.reads = reads
 
     def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for those whose command depends on it
         """Return the program and its arguments for a turn."""
@@ -484,9 +469,8 @@ class PresetAgent(CommandAgent):
         any_tools: bool = False,
     ) -> None:
         name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS * any_tools}" + (f":{model}" if model else "")
-        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name)
+        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name, reads=preset.reads)
         self.preset, self.model, self.any_tools = preset, model, any_tools
-        self.reads = preset.reads
 
     def command(self, turn: Turn) -> tuple[str, ...]:
         """Return the command for a turn: its model, its tools, and what else the program takes."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ from materia_nb.engine.conversation import as_listed
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, as_list, as_object
 from materia_nb.store.file_snapshots import delete_snapshots
 from materia_nb.store.files import CastLock, disk, lock_owner
+from materia_nb.store.journal import JournalLine, line_of
 from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, recorded_order
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
@@ -371,14 +371,16 @@ def cast_entry(path: Path) -> CastEntry:
 def _readable_entry(path: Path) -> CastEntry:
     with open_for_reading(path / "events.jsonl") as handle:
         size = os.fstat(handle).st_size
-        head = _first_line(os.pread(handle, _PIECE, 0), lambda: os.pread(handle, _LONGEST, _PIECE))
-        start = _event(head)
+        head = os.pread(handle, _PIECE, 0)
+        if b"\n" not in head:
+            head += os.pread(handle, _LONGEST, _PIECE)
+        start = line_of(head.partition(b"\n")[0])
         tail, is_whole = b"", False
         for length in (_PIECE, _LONGEST):
             tail, is_whole = os.pread(handle, length, max(size - length, 0)), length >= size
             if is_whole or tail.count(b"\n") > 1:
                 break
-    if start is None or start["type"] != "cast_start":
+    if start is None or start.type != "cast_start":
         return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
     written = _from_manifest(path, size)
     lines = tail.splitlines()[0 if is_whole else 1 :]
@@ -386,8 +388,8 @@ def _readable_entry(path: Path) -> CastEntry:
         ends = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
         over = written.status in ("complete", "failed", "aborted")
         lines = lines[next(ends, 0) if over else -1 :]
-    events = [event for line in lines if (event := _event(line)) is not None]
-    data = start["data"]
+    events = [event for line in lines if (event := line_of(line)) is not None]
+    data = start.data
     status, steps = (written.status, written.steps) if written else _from_events(events, is_whole=is_whole)
     if written is None and (path / "parallel").is_dir():
         steps = None  # the end of the journal does not say how many steps lanes have made
@@ -399,48 +401,24 @@ def _readable_entry(path: Path) -> CastEntry:
         request=_shortened(request) if isinstance(request, str) else None,
         status=status,
         steps=steps,
-        started=max(ts, creation_time(path.name)) if isinstance(ts := start["ts"], int) else ts,
-        last_event=events[-1]["ts"] if events else start["ts"],
+        started=max(start.ts, creation_time(path.name)) if start.ts else None,
+        last_event=(events[-1].ts if events else start.ts) or None,
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
         warnings=_warnings(events) if status == "complete" else (),
         failure=_failure(events) if status in ("failed", "aborted") else "",
         cost=written.cost if written else None,
         unpriced=written.unpriced if written else 0,
-        **_label_fields(events[-1]["label"] if events else None),
+        **_label_fields(events[-1].label if events else None),
     )
 
 
-def last_events(path: Path) -> list[dict[str, Any]]:
+def last_events(path: Path) -> list[JournalLine]:
     """Return the events at the end of a journal, as far as 64 KB reach; raises OSError where it cannot be read."""
     with open_for_reading(path / "events.jsonl") as handle:
         start = max(os.fstat(handle).st_size - 65_536, 0)
         lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
-    return [event for line in lines if (event := _event(line)) is not None]
-
-
-def _first_line(piece: bytes, more: Callable[[], bytes]) -> bytes:
-    if b"\n" not in piece:
-        piece += more()
-    return piece.partition(b"\n")[0]
-
-
-def _event(line: bytes) -> dict[str, JSON] | None:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        return None
-    ts, data = value.get("ts"), value.get("data")
-    return {
-        "type": value["type"],
-        "ts": ts if isinstance(ts, int) else None,
-        "data": data if isinstance(data, dict) else {},
-        "status": value.get("status"),
-        "steps": value.get("steps"),
-        "label": value.get("label"),
-    }
+    return [event for line in lines if (event := line_of(line)) is not None]
 
 
 class _Written(NamedTuple):
@@ -464,23 +442,15 @@ def _from_manifest(path: Path, size: int) -> _Written | None:
     return _Written(known, int(head["steps"]), cost, int(unpriced) if unpriced.isdecimal() else 0)
 
 
-def _from_events(events: list[dict[str, JSON]], *, is_whole: bool) -> tuple[CastStatus, int | None]:
-    if events and (reported := _reported_status(events[-1])) is not None:
-        return reported
+def _from_events(events: list[JournalLine], *, is_whole: bool) -> tuple[CastStatus, int | None]:
+    if events and (reported := _known_status(events[-1].status)) is not None and events[-1].steps is not None:
+        return reported, events[-1].steps
     status: CastStatus = next(_statuses(events), "ready")
-    counted = next(
-        (event["data"]["step"] for event in reversed(events) if isinstance(event["data"].get("step"), int)),
-        None,
-    )
-    if counted is None and is_whole:
-        counted = sum(event["type"] == "socket_start" for event in events)
-    return status, counted
-
-
-def _reported_status(event: dict[str, JSON]) -> tuple[CastStatus, int] | None:
-    """Return what an event says of the cast: how it stood then, and after how many steps."""
-    status, steps = _known_status(event["status"]), event["steps"]
-    return (status, steps) if status is not None and isinstance(steps, int) else None
+    numbers = (event.data.get("step") for event in reversed(events))
+    step = next((number for number in numbers if isinstance(number, int)), None)
+    if step is None and is_whole:
+        step = sum(event.type == "socket_start" for event in events)
+    return status, step
 
 
 def _label_fields(listed: JSON) -> dict[str, Any]:
@@ -492,23 +462,22 @@ def _known_status(value: object) -> CastStatus | None:
     return next((status for status in _STATUSES if status == value), None)
 
 
-def _failure(events: list[dict[str, JSON]]) -> str:
-    ends = (event["data"].get("error") for event in reversed(events) if event["type"] == "cast_end")
-    return short(str(next(ends, None) or "").strip().partition("\n")[0], _REQUEST_CHARS)
+def _end_of(events: list[JournalLine]) -> Mapping[str, JSON]:
+    return next((event.data for event in reversed(events) if event.type == "cast_end"), {})
 
 
-def _warnings(events: list[dict[str, JSON]]) -> tuple[str, ...]:
-    ends = (event["data"].get("warnings") for event in reversed(events) if event["type"] == "cast_end")
-    warnings = next(ends, None)
-    if not isinstance(warnings, list):
-        return ()
-    codes = [warning.get("code") for warning in warnings if isinstance(warning, dict)]
+def _failure(events: list[JournalLine]) -> str:
+    return short(str(_end_of(events).get("error") or "").strip().partition("\n")[0], _REQUEST_CHARS)
+
+
+def _warnings(events: list[JournalLine]) -> tuple[str, ...]:
+    codes = (as_object(warning).get("code") for warning in as_list(_end_of(events).get("warnings")))
     return tuple(dict.fromkeys(code[:60] for code in codes if isinstance(code, str)))
 
 
-def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:
+def _statuses(events: list[JournalLine]) -> Iterator[CastStatus]:
     for event in reversed(events):
-        kind, data = event["type"], event["data"]
+        kind, data = event.type, event.data
         if kind == "cast_end":
             yield ("complete" if data.get("ok") is True else "aborted" if data.get("kind") == "aborted" else "failed")
         elif kind == "cast_revive":

@@ -343,16 +343,10 @@ def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str
 def _document(path: Path) -> JSON:
     try:
         return json.loads(read_plain(path, _LONGEST_CONFIG))
-    except OSError as error:
+    except (OSError, ValueError, RecursionError) as error:
+        problem = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is not JSON: {error}"
         raise MateriaError(
-            f"The config of the cast cannot be read: {error.strerror}.",
-            where=str(path),
-            hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
-            kind="no_config",
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise MateriaError(
-            f"The config of the cast is not JSON: {error}.",
+            f"The config of the cast {problem}.",
             where=str(path),
             hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
             kind="no_config",

@@ -416,10 +416,10 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     names: dict[str, str] = {}
     last: dict[str, Any] = {}
     for event in last_events(entry.path):
-        last = event["data"]
-        numbers = (event["steps"], last.get("step"), len(steps) + 1)  # a recording may say anything
+        last = dict(event.data)
+        numbers = (event.steps, last.get("step"), len(steps) + 1)  # a recording may say anything
         number = next(number for number in numbers if isinstance(number, int))
-        if event["type"] == "cast_back":
+        if event.type == "cast_back":
             steps = {step: output for step, output in steps.items() if step <= number}
         elif "text" in last or "artifact" in last:
             steps[number] = last

@@ -453,7 +453,7 @@ def test_finding_deleting_and_listing(tmp_path, monkeypatch):
             "is file",
             lambda: [str(is_file(one)) for one in (root / "plain-file", root / "plain", Path("a\0b"))],
         ),
-        ("last events", lambda: [one["type"] for one in last_events(made[0].run_dir)]),
+        ("last events", lambda: [event.type for event in last_events(made[0].run_dir)]),
     )
     bench.close()
     shown += tried(

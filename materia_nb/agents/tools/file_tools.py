@@ -11,7 +11,6 @@ tell good commands from bad ones.
 from __future__ import annotations
 
 import codecs
-import difflib
 import json
 import os
 import re
@@ -41,7 +40,7 @@ from materia_nb.agents.tools import (
 )
 from materia_nb.agents.tools.sandbox import OpenPath, Root, Workspace, open_path
 from materia_nb.agents.tools.search import BLOCK
-from materia_nb.errors import common_prefix_length, did_you_mean, scrubbed, scrubbed_part
+from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import HeldInterrupts
@@ -257,10 +256,6 @@ def _problem(ended: ProcessResult) -> str:
 MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
 """The largest file that is written or edited."""
 
-_DIFF_LINES: Final = 400  # comparing takes the square of it
-_DIFF_SHOWN: Final = 6_000
-_CONTEXT: Final = 3
-
 
 def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Write a file, and the directories that are missing on the way to it."""
@@ -308,7 +303,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             raise Refused("old and new are the same: nothing to change.")
         replace_file(target.name, _encoded(changed.joined(), "new"), sync=True, folder=target.folder)
         times = "" if count == 1 else f" in {occurrences:,} places"
-        return ToolResult(f"{target.shown} is changed{times}.\n{_difference(text.text, changed.text)}", ok=True)
+        return ToolResult(f"{target.shown} is changed{times}.", ok=True)
 
 
 class _TextLines(NamedTuple):
@@ -395,29 +390,6 @@ def _encoded(text: str, name: str) -> bytes:
     if len(data) > MAX_WRITTEN_BYTES:
         raise Refused(f"The file would have {len(data):,} bytes; at most {MAX_WRITTEN_BYTES:,} are written.")
     return data
-
-
-def _difference(before: str, after: str) -> str:
-    """Show what changed as a unified diff, if it is small."""
-    if before == after:
-        return "(only line ends are changed)"
-    old, new = before.split("\n"), after.split("\n")
-    start = common_prefix_length(old, new)
-    end = common_prefix_length(old[start:][::-1], new[start:][::-1])
-    first = max(0, start - _CONTEXT)
-    last = max(0, end - _CONTEXT)
-    old, new = old[first : len(old) - last], new[first : len(new) - last]
-    if max(len(old), len(new)) > _DIFF_LINES:
-        return f"(the difference is left out: {len(old):,} lines before, {len(new):,} after)"
-    _, _, *lines = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
-    lines = [_shift_hunk(line, first) if line.startswith("@@") else line for line in lines]
-    text = scrubbed(readable("\n".join(lines)))
-    return text if len(text) <= _DIFF_SHOWN else text[:_DIFF_SHOWN] + "… (the rest of the difference is left out)"
-
-
-def _shift_hunk(header: str, lines: int) -> str:
-    """Count the lines that a ``@@`` header names from the beginning of the file."""
-    return re.sub(r"([-+])(\d+)", lambda match: f"{match[1]}{int(match[2]) + lines}", header)
 
 
 SHELL_KEPT: Final = MAX_RESULT_CHARS // 4 - 100
