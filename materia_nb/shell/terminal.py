@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
 
 import click
 
+from materia_nb import __version__
 from materia_nb.cast import Cast
 from materia_nb.cast.cases import SUFFIX, read_case
 from materia_nb.cast.project_casts import Casts
@@ -31,7 +34,6 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, config_text, line_of
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.layers import Layer
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.store.opening import Verified
 from materia_nb.sweep.results import Sweep
@@ -260,19 +262,16 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) 
     return Checked(subjects)
 
 
-def _own_layers(bench: DryBench) -> list[Layer]:
-    return [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
-
-
 def own_loadouts(bench: DryBench) -> list[str]:
     """Return the names of the loadouts that are not bundled."""
-    return list(dict.fromkeys(name for layer in _own_layers(bench) for name in layer.loadouts))
+    layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
+    return list(dict.fromkeys(name for layer in layers for name in layer.loadouts))
 
 
 def choose_own(bench: DryBench) -> None:
     """Select the first loadout that is not bundled, unless a file sets ``activeLoadout``: no selection outlives a command."""
-    own = own_loadouts(bench)
-    if own and not any("activeLoadout" in layer.settings for layer in _own_layers(bench)):
+    layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
+    if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.settings for layer in layers):
         bench.loadouts.use(own[0])
 
 
@@ -299,7 +298,11 @@ def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFi
     report = report.strict() if strict else report
     # Typing errors first: other findings often follow from them.
     problems = sorted((*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint)
-    files = [layer.path for layer in reversed(_own_layers(bench)) if layer.path is not None and not layer.fault]
+    files = [
+        layer.path
+        for layer in reversed(bench.loadouts.config.layers)
+        if layer.path is not None and not layer.fault and layer.name != "bundled"
+    ]
     texts = {path: config_text(path) for path in files} if problems else {}
     located = []
     for problem in problems:
@@ -404,10 +407,62 @@ def _counts(checked: Checked) -> str:
     )
 
 
+def _sarif(checked: Checked) -> str:
+    """Return SARIF 2.1.0, the format of code scanning."""
+    results = []
+    for finding in checked.findings:
+        location = {
+            "physicalLocation": {
+                "artifactLocation": {"uri": quote(Path(finding.file).as_posix())},
+                "region": {"startLine": finding.line},
+            },
+            "logicalLocations": [{"fullyQualifiedName": outgoing_line(finding.problem.source)}],
+        }
+        results.append(
+            {
+                "ruleId": finding.problem.code,
+                "level": "error" if finding.problem.severity == "problem" else "note",
+                "message": {"text": _sentence(finding.problem)},
+                "locations": [location] if finding.file else [],
+            }
+        )
+    rules = [{"id": code} for code in sorted({finding.problem.code for finding in checked.findings})]
+    driver = {"name": "materia", "version": __version__, "rules": rules}
+    sarif = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    return json.dumps(sarif, ensure_ascii=False, indent=2)
+
+
+def _junit(checked: Checked) -> str:
+    """Return JUnit XML: each subject is a test case; problems are its failures, hints its output."""
+    suite = ET.Element("testsuite", name="materia check", tests=str(len(checked.subjects)))
+    failures = 0
+    for subject, findings in checked.subjects.items():
+        case = ET.SubElement(suite, "testcase", classname="materia", name=outgoing_line(subject))
+        problems = [finding for finding in findings if finding.problem.severity == "problem"]
+        failures += bool(problems)
+        for finding in problems:
+            problem = finding.problem
+            failure = ET.SubElement(case, "failure", type=problem.code, message=_sentence(problem))
+            failure.text = outgoing_line(f"{finding.file}:{finding.line}: {problem.source}")
+        hints = [outgoing_line(str(finding.problem)) for finding in findings if finding.problem.severity == "hint"]
+        if hints:
+            ET.SubElement(case, "system-out").text = "\n".join(hints)
+    suite.set("failures", str(failures))
+    # ASCII, which any standard output can print.
+    report: bytes = ET.tostring(suite, encoding="us-ascii", xml_declaration=True)
+    return report.decode()
+
+
 _WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
     "text": _text,
     "json": _json,
     "github": _github,
+    "sarif": _sarif,
+    "junit": _junit,
 }
 FORMATS: Final = tuple(_WRITERS)
 """The formats of findings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -44,6 +45,17 @@ def test_what_github_shows_at_a_line_is_escaped(broken, capsys):
     lines = [one for one in out.splitlines() if one.startswith("::error")]
     assert all(one.startswith("::error file=odd.json,line=") for one in lines), "no line of its own"
     assert any("a%25b" in one for one in lines)
+
+
+def test_sarif_and_junit_name_the_place(broken, capsys):
+    run = json.loads(check(capsys, "broken.json", "--format", "sarif")[1])["runs"][0]
+    places = [one["locations"][0]["physicalLocation"] for one in run["results"] if one["level"] == "error"]
+    assert {"uri": "broken.json"} in [one["artifactLocation"] for one in places]
+    assert 10 in [one["region"]["startLine"] for one in places]
+    assert {one["ruleId"] for one in run["results"]} == {one["id"] for one in run["tool"]["driver"]["rules"]}
+    suite = ET.fromstring(check(capsys, "broken.json", "--format", "junit")[1])  # noqa: S314 - our own
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
+    assert "broken.json:10" in "".join(suite.itertext())
 
 
 def test_a_project_with_a_faulty_file_is_no_project_without_problems(broken, capsys):
