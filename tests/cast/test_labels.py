@@ -217,7 +217,7 @@ def test_the_verbs(shell):
     assert "named my-run" in text(run(shell, "%materia resume my-run"))
     line(shell, "reply {'workItems': []}".replace("'", '"'))
     assert "Step 1: note: odd" in text(line(shell, 'label --step 1 --note "odd"'))
-    assert "nothing is said of it any more" in text(line(shell, 'label --step 1 --note ""'))
+    assert "Step 1 has no labels" in text(line(shell, 'label --step 1 --note ""'))
     line(shell, "label --undo")
     assert shell.user_ns["wb"].current.labels.of(1).note == "odd"
     with pytest.raises(MateriaError, match="would delete"):

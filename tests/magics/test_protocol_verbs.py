@@ -56,9 +56,9 @@ def test_suggestions_are_listed_and_kept_by_number(shell):
     listed = line(shell, "edit remember")
     assert len(listed) == 2
     assert "The build needs an hour." in text(listed)
-    assert "kept" not in text(listed).splitlines()[2]
+    assert "saved" not in text(listed).splitlines()[2]
     assert HOSTILE not in listed._repr_mimebundle_()["text/html"]
-    assert "kept" in text(line(shell, "edit remember 1")).splitlines()[2]
+    assert "saved" in text(line(shell, "edit remember 1")).splitlines()[2]
     assert [one.kept for one in shell.user_ns["wb"].current.now.suggestions] == [True, False]
 
 

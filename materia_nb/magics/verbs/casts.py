@@ -1,16 +1,15 @@
-"""Verbs that go on with a cast, or with many, or change it between its steps; those about casts on disk and the quest board; help."""
+"""Verbs that continue or change casts, and verbs about casts on disk and the quest board; help."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.cast import Cast
-from materia_nb.cast.breakpoint import amount_of, condition_of
+from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.edits import Approvals, Edits
 from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.project_casts import Casts
@@ -25,7 +24,6 @@ from materia_nb.engine.followup import HEADINGS
 from materia_nb.engine.items import item_label
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError, one_of_words, usage_error
-from materia_nb.insight.why import Suggestion
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
 from materia_nb.magics.cast_display import running
@@ -58,13 +56,13 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     """Run one socket, or several.
 
     Args:
-        count: how many steps, 1 if left out
-        enter: only enter the socket, so you can read or change its prompt before it is asked
+        count: the number of steps; 1 if left out
+        enter: only enter the socket, so that you can read or change its prompt first
     """
     current = call.cast
     if enter:
         if count is not None:
-            raise usage_error("One socket is entered.", "step --enter")
+            raise usage_error("Only one socket can be entered.", "step --enter")
         current.step(ask=False)
         return status_view(current.now)
     if count is not None and count < 1:
@@ -102,17 +100,17 @@ from_method(
 
 @verb("approve")
 def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> Any:
-    """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which.
+    """Approve the waiting tool calls, or the exact command that an agent asks for, and show what was approved.
 
     Args:
         always: later calls of the same tools need no approval in this cast
         lane: the asking lane, if there are several
     """
-    asked = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
-    approved = consent_lines(asked.cast)
+    approvals = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
+    approved = consent_lines(approvals.cast)
     with running(call.cast):
-        made = asked.approve(always=always)
-    return step_view(call.cast.now, approved, made.lane)
+        step = approvals.approve(always=always)
+    return step_view(call.cast.now, approved, step.lane)
 
 
 from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
@@ -120,18 +118,18 @@ from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
 
 @verb("allow", example="%materia allow edit write")
 def _allow(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
-    """Let agents' tools change files or run commands without asking, in this cast; without arguments, list which may.
+    """Allow tools to change files or run commands without approval in this cast; without arguments, list the allowed tools.
 
     Args:
         tools: bash, edit, write, or all
-        ask: make them ask again; all if none is named
+        ask: require approval again; for all tools if none is named
     """
-    current, named = call.cast, str(tools).split()
+    names = str(tools).split()
     if ask:
-        current.approvals.disallow(*named)
-    elif named:
-        current.approvals.allow(*named)
-    return allowed_view(current.now)
+        call.cast.approvals.disallow(*names)
+    elif names:
+        call.cast.approvals.allow(*names)
+    return allowed_view(call.cast.now)
 
 
 @verb("break", example='%materia break Socket-3 --when "state.retries > 2"')
@@ -143,7 +141,7 @@ def _break(
     every: str | None = None,
     nth: int | None = None,
     lane: str | None = None,
-    when: str | None = None,
+    when: Any = None,
     edge: str | None = None,
     clear: bool = False,
     after: bool = False,
@@ -160,7 +158,7 @@ def _break(
         every: stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
         nth: only the n-th time in a cast
         lane: only in the lane of this name
-        when: only if this holds, in quotes (state, item, output, steps, visits); any other Python expression is lost with the kernel
+        when: only if this condition holds, in quotes (state, item, output, steps, visits), or a $function of the cast
         edge: stop when this edge is taken, given by its number or its target
         clear: remove the breakpoint, those of the socket, or all of them
         after: stop after the socket, not before it
@@ -185,42 +183,10 @@ def _break(
     elif every is not None:
         bench.breakpoints.every(*amount_of(every), socket)
     elif socket is not None or any(where.values()):
-        condition = _condition(when, call) if when else None
-        bench.breakpoints.add(socket, condition, **where, nth=nth, lane=lane)
+        bench.breakpoints.add(socket, when, **where, nth=nth, lane=lane)
     if bench.cast_ is None:
         return breakpoints_view(bench.breakpoints, bench.graph())
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)
-
-
-def _condition(expression: str, call: Call) -> Any:
-    """Return a condition that is kept as it is; any other Python expression as a function of the cast."""
-    with suppress(MateriaError):
-        condition_of(expression)
-        return expression
-    try:
-        code = compile(expression, "<breakpoint>", "eval")
-    except SyntaxError as error:
-        raise MateriaError(f"The condition is not a Python expression: {error.msg}.", where=expression) from None
-
-    def holds(current: Cast) -> bool:
-        found = {
-            **call.names,
-            "state": dict(current.state),
-            "cast": current,
-            "item": current.state.get("item"),
-        }
-        try:
-            return bool(eval(code, found))  # noqa: S307 - the person's own expression, in their own kernel
-        except Exception as error:
-            raise MateriaError(
-                f"The condition of the breakpoint failed: {type(error).__name__}: {error}.",
-                where=expression,
-                hint="break SOCKET --clear takes it away",
-                kind="breakpoint",
-            ) from error
-
-    holds.__doc__ = expression
-    return holds
 
 
 from_method("abort", Cast.abort, status_after, only="reason")
@@ -239,30 +205,30 @@ def _attempt(
     take: int | None = None,
     pin: int | None = None,
 ) -> Any:
-    """Ask the waiting turn several times and compare the answers side by side; the cast does not change until you take one. The body of a cell is an alternative prompt of the materia.
+    """Ask the waiting turn several times and compare the answers; the cast does not change until you take one. The body of a cell is another prompt for the materia.
 
     Args:
         socket: the waiting or next socket
-        n: how often each agent is asked; once if left out
-        agents: who is asked: agents with commas between, or a $list; who answers anyway if left out
+        n: the number of answers of each agent; 1 if left out
+        agents: the agents to ask, separated by commas, or a $list; the socket's own agent if left out
         prompts: a $list of prompts of the materia to ask instead
         take: make this one of the latest attempts the answer
         pin: pin the socket to this one of the latest attempts
     """
     cast = call.cast
     if take is not None or pin is not None:
-        tried = cast.now.attempts
-        if tried is None:
-            raise usage_error("Nothing was attempted yet.", "attempt first, then take one")
+        attempts = cast.now.attempts
+        if attempts is None:
+            raise usage_error("There are no attempts yet.", "attempt first, then take one")
         if pin is not None:
-            tried.pin(pin)
+            attempts.pin(pin)
         if take is None:
-            return tried
-        tried.take(take)
+            return attempts
+        attempts.take(take)
         return step_view(cast.now)
     if call.body is not None:
-        prompts = call.body.strip()
-    return cast.attempt(socket, n, _listed(agents), [prompts] if isinstance(prompts, str) else prompts)
+        prompts = [call.body.strip()]
+    return cast.attempt(socket, n, _separated(agents), [prompts] if isinstance(prompts, str) else prompts)
 
 
 @verb(
@@ -286,27 +252,27 @@ def _sweep(
     """Run a grid of casts and summarize the results; finished casts are reused. Each line of a cell is a request.
 
     Args:
-        request: what is asked for, or a $list or $dict of requests
+        request: the request, or a $list or $dict of requests
         loadouts: loadouts, separated by commas; the chosen one if left out
-        agents: who answers: agents with commas between, or a $list or $dict of choices
-        repeat: how often each is cast; once if left out
+        agents: agents, separated by commas, or a $list or $dict of choices
+        repeat: the number of casts of each combination; 1 if left out
         checks: a $function, or a $list or $dict of checks and judges
-        dir_: where rows and casts are saved
-        retry: cast again what did not finish
-        most: start no more casts once all have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
+        dir_: the folder for rows and casts
+        retry: run unfinished casts again
+        most: the limit for all casts together, after which no more start: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
     """
     if call.body is not None:
         request = [line.strip() for line in call.body.splitlines() if line.strip()]
     if not request:
-        hint = "write a request behind the verb, or one on each line of the cell (in a terminal: --body FILE)"
+        hint = "write a request after the verb, or one on each line of the cell (in a terminal: --body FILE)"
         raise usage_error("A sweep needs requests.", hint)
-    cells = (_listed(loadouts), request, _listed(agents), repeat, checks, dir_)
-    return call.bench.sweep(*cells, retry=retry, most=most, progress=True)
+    axes = (_separated(loadouts), request, _separated(agents), repeat, checks, dir_)
+    return call.bench.sweep(*axes, retry=retry, most=most, progress=True)
 
 
-def _listed(given: Any) -> Any:
-    """What stands between commas; lists and dicts as they are."""
-    return [one.strip() for one in given.split(",")] if isinstance(given, str) else given
+def _separated(value: Any) -> Any:
+    """Return the parts of a text between commas; any other value unchanged."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
 @verb(
@@ -317,12 +283,12 @@ def _listed(given: Any) -> Any:
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
 def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
-    """Start a cast of loadouts and materia in a row; continue it with buttons, step or run.
+    """Start a cast of several loadouts and materia, one after another; continue it with step, run or the buttons.
 
     Args:
-        parts: loadouts and materia in their order; loadout:NAME or materia:NAME where a name means both
-        request: what is asked for; or in the cell
-        from_: an earlier cast, whose context the state gets as previous
+        parts: loadouts and materia in order; loadout:NAME or materia:NAME if both have the name
+        request: the request; or in the cell
+        from_: an earlier cast, whose context becomes previous in the state
     """
     request = call.request(request)
     if not request:
@@ -342,24 +308,25 @@ _CAST: Final = {
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
 def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
-    """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML. What is done comes first in the list, then what is being worked on, then the open ones in the order given.
+    """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML: first the finished items, then the current one, then the open ones.
 
     Args:
-        again: items to work on again: numbers, keys or titles with commas between them
-        abandon: give up the item being worked on and continue with the next
+        again: items to do again: numbers, keys or titles, separated by commas
+        abandon: give up the current item and continue with the next
     """
     warnings: list[str] = []
     if call.body is not None:
-        given = _value(call.body)
-        if not isinstance(given, list):
-            raise MateriaError("The cell must hold a list.", hint="each item has title and context", kind="items")
-        warnings += call.cast.edit.items(given, abandon=abandon)
+        items = _value(call.body)
+        if not isinstance(items, list):
+            raise MateriaError(
+                "The cell must contain a list.", hint="give each item a title and a context", kind="items"
+            )
+        warnings += call.cast.edit.items(items, abandon=abandon)
     elif abandon:
         warnings += call.cast.edit.abandon()
     if again:
-        titles = [item_label(one, "") for one in call.cast.now.work_items]
-        named = [str(again)] if again in titles else [one.strip() for one in str(again).split(",")]
-        warnings += call.cast.edit.again(*named)
+        titles = [item_label(item, "") for item in call.cast.now.work_items]
+        warnings += call.cast.edit.again(*([again] if again in titles else _separated(str(again))))
     return items_view(call.cast.now, warnings)
 
 
@@ -371,16 +338,15 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
         path: a dotted path; missing parts are created
         value: JSON, or plain text; none in a cell
     """
-    given = call.body_or(value)
-    if given is None:
+    value = call.body_or(value)
+    if value is None:
         raise usage_error("The value is missing.", "edit set plan.approved true")
-    current = call.cast
-    current.edit.set(str(path), _value(given) if isinstance(given, str) else given)
-    return JsonView("state", dict(current.state))
+    call.cast.edit.set(str(path), _value(value) if isinstance(value, str) else value)
+    return JsonView("state", dict(call.cast.state))
 
 
 def _value(text: str) -> JSON:
-    """JSON, else YAML; a bare word is text."""
+    """Return the value of JSON or YAML; a bare word is a text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -394,10 +360,9 @@ def _value(text: str) -> JSON:
     example="%%materia edit prompt task\nBuild it in one file.",
 )
 def _edit_prompt(call: Call, part: Rest) -> Any:
-    """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
-    current = call.cast
-    prompt = current.edit.prompt(str(part), (call.body or "").strip())
-    return prompt_view(current.steps[-1], prompt)
+    """Change one part of the next prompt, for this turn only; an empty cell removes the part."""
+    prompt = call.cast.edit.prompt(str(part), (call.body or "").strip())
+    return prompt_view(call.cast.steps[-1], prompt)
 
 
 from_method(
@@ -418,33 +383,27 @@ def _budget(call: Call, most: Several = None) -> Any:
     Args:
         most: the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit
     """
-    current = call.cast
     if most is not None:
-        current.edit.budget_in_words(" ".join(map(str, most)))
-    return budget_view(current.now)
+        call.cast.edit.budget_in_words(" ".join(map(str, most)))
+    return budget_view(call.cast.now)
 
 
 @verb("edit remember", example="%materia edit remember 2")
 def _remember(call: Call, number: int | None = None) -> Any:
-    """Save an agent's suggestion to what is known about the project; nothing is saved automatically.
+    """Save an agent's suggestion to the project's knowledge; nothing is saved automatically.
 
     Args:
         number: the number of a suggestion; all are listed if left out
     """
-    current = call.cast
     if number is not None:
-        current.edit.remember(number)
-    return _suggested(current.now.suggestions)
-
-
-def _suggested(suggestions: Sequence[Suggestion]) -> Table:
+        call.cast.edit.remember(number)
     rows = []
-    for one in suggestions:
-        title = one.fields.get("description") or one.fields.get("text", "")
-        body = one.fields.get("body", "")
-        kept = "kept" if one.kept else ""
-        rows.append((str(one.number), str(one.step), one.kind, shorten(title, 120), shorten(body, 200), kept))
-    return Table(("", "step", "kind", "what", "in full", "kept"), rows, "no suggestions")
+    for suggestion in call.cast.now.suggestions:
+        title = shorten(suggestion.fields.get("description") or suggestion.fields.get("text", ""), 120)
+        body = shorten(suggestion.fields.get("body", ""), 200)
+        saved = "saved" if suggestion.kept else ""
+        rows.append((str(suggestion.number), str(suggestion.step), suggestion.kind, title, body, saved))
+    return Table(("", "step", "kind", "suggestion", "details", "saved"), rows, "no suggestions")
 
 
 from_method("back", Cast.back, status_after, example="%materia back 3\n%materia back --change workItems.0.title")
@@ -470,7 +429,7 @@ def _list_casts(
         loadout: only those of the loadout with this name
         status: only those with this status, such as failed
     """
-    tags = [one for one in str(tag).split(",") if one]
+    tags = list(filter(None, str(tag).split(",")))
     if not tags and not any((name, verdict, loadout, status)):
         return call.bench.casts
     return casts_view(call.bench.casts(tag=tags, name=name, verdict=verdict, loadout=loadout, status=status))
@@ -478,7 +437,7 @@ def _list_casts(
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
 def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
-    """List the casts of this project that wait for a person, and whether each could continue with its current loadout; with a number, open one; with an answer, reply to it.
+    """List the casts of this project that wait for a person, and tell if each can continue with its current loadout; with a number, open a cast; with an answer, reply to it.
 
     Args:
         number: the cast to open, by its number in the list
@@ -489,10 +448,12 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
     if number is None:
         return listed
     if not 0 < number <= len(listed):
-        raise MateriaError(f"There is no number {number} in the inbox.", hint=listed.verdict or "inbox lists them")
+        raise MateriaError(
+            f"The inbox has no cast number {number}.", hint=listed.verdict or "list the numbers with inbox"
+        )
     cast = call.bench.resume(listed[number - 1].entry.id)
-    if (given := call.body_or(answer)) is not None:
-        cast.reply(given)
+    if (answer := call.body_or(answer)) is not None:
+        cast.reply(answer)
     return status_view(cast.now)
 
 
@@ -514,26 +475,26 @@ def _label(
     by: str = "person",
     undo: bool = False,
 ) -> Any:
-    """Name, tag, judge or annotate the cast or one of its steps; a cast's name works wherever its id does.
+    """Name, tag, judge or annotate the cast or one of its steps; a cast's name can be used like its id.
 
     Args:
         name: the new name of the cast or step
         tag: tags to add, separated by commas
         untag: tags to remove
         note: any text, in quotes
-        verdict: what you think of it
+        verdict: your verdict
         step: label this step, not the cast
         cast: label this cast, not the current one
-        by: who says it
+        by: the author of the label
         undo: undo the last change of names, tags, notes and verdicts
     """
     if undo:
         call.cast.labels.undo()
-        return Text(f"Taken back. The cast: {call.cast.labels.of().words or 'nothing is said of it'}.")
+        return Text(f"The last label was undone. The cast has {call.cast.labels.of().words or 'no labels'}.")
     add = call.cast.labels.add if cast is None else partial(call.bench.casts.label, cast)
     label = add(step, name=name, tag=tag, untag=untag, note=note, verdict=verdict, by=by)
     about = "The cast" if step is None else f"Step {step}"
-    return Text(f"{about}: {label.words or 'nothing is said of it any more'}.")
+    return Text(f"{about}: {label.words}." if label.words else f"{about} has no labels.")
 
 
 from_method("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
@@ -552,25 +513,25 @@ def _page(call: Call, file: Rest = None) -> Any:
     """Save the cast as one HTML page.
 
     Args:
-        file: where to; cast.html in the run directory if left out
+        file: the file to write; cast.html in the run directory if left out
     """
-    return _wrote(call, file, "cast.html", call.cast.export.page)
+    return _export(call, file, "cast.html", call.cast.export.page)
 
 
 @verb("export recording", example="%materia export recording recordings/demo.json")
 def _record(call: Call, file: Rest = None) -> Any:
-    """Save the answers of the cast to a file, to answer other casts from (agent * recorded:FILE).
+    """Save the answers of the cast to a file, which can answer other casts (agent * recorded:FILE).
 
     Args:
-        file: where to; recording.json in the run directory if left out
+        file: the file to write; recording.json in the run directory if left out
     """
-    return _wrote(call, file, "recording.json", call.cast.export.recording)
+    return _export(call, file, "recording.json", call.cast.export.recording)
 
 
-def _wrote(call: Call, target: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file of the current cast to a target, else under its name in the run directory."""
+def _export(call: Call, file: Any, name: str, write: Callable[[Path], object]) -> Text:
+    """Write a file of the current cast; without ``file``, under ``name`` in the run directory."""
     project = call.bench.project
-    path = project / str(target) if target else call.cast.run_dir / name
+    path = project / str(file) if file else call.cast.run_dir / name
     write(path)
     return Text(f"Wrote {path.relative_to(project) if path.is_relative_to(project) else path}.")
 
@@ -587,7 +548,7 @@ def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are giv
 
 @verb("quest")
 def _quest(call: Call) -> Any:
-    """Show the board of requests of this project, which are cast one after another, with buttons."""
+    """Show the quest board of this project: requests that are cast one after another, with buttons."""
     return lookup("panel of quests").show_quests(call.bench.quests)
 
 
@@ -603,11 +564,11 @@ def _list_quests(call: Call) -> Any:
 
 @verb("quest add", cell="may", example="%materia quest add ship the widget")
 def _add_quest(call: Call, request: Rest = "", *, loadout: str | None = None) -> Any:
-    """Put a request at the end of the board.
+    """Add a request at the end of the board.
 
     Args:
-        request: what is asked for
-        loadout: its loadout; if left out, the one chosen when it is run
+        request: the request
+        loadout: its loadout; if left out, the loadout that is chosen when the quest runs
     """
     call.bench.quests.add(call.request(request), loadout=loadout)
     return _board(call)
@@ -618,11 +579,11 @@ def _run_quests(call: Call, count: int | None = None) -> Any:
     """Cast the quests one after another, with the agents of the workbench.
 
     Args:
-        count: the most quests to run; all if left out
+        count: the maximum number of quests to run; all if left out
     """
     board = call.bench.quests
-    words = board.words_of(board.run(count))
-    return Text("\n\n".join(filter(None, [repr(_board(call)), words])))
+    message = board.words_of(board.run(count))
+    return Text("\n\n".join(filter(None, [repr(_board(call)), message])))
 
 
 @verb("quest move", example="%materia quest move 2 top")
@@ -630,7 +591,7 @@ def _move_quest(call: Call, quest: str, to: str) -> Any:
     """Move a quest on the board.
 
     Args:
-        to: top, up, down, bottom, or a place counted from 1
+        to: top, up, down, bottom, or a position counted from 1
     """
     call.bench.quests.move(quest, to)
     return _board(call)
@@ -645,6 +606,6 @@ def _remove_quest(call: Call, quest: str) -> Any:
 
 @verb("quest requeue", example="%materia quest requeue 2")
 def _requeue_quest(call: Call, quest: str) -> Any:
-    """Make a quest pending again, in its place; it will be cast again, and the earlier cast stays."""
+    """Make a quest pending again, at its position; it will be cast again, and the earlier cast stays."""
     call.bench.quests.requeue(quest)
     return _board(call)
