@@ -432,7 +432,7 @@ class Workbench(DryBench):
     def quests(self) -> Any:
         """The board of requests of this project, which are cast one after another."""
         if self._quests is None:
-            self._quests = lookup("quests").QuestBoard(self, self.casts.open_here, lambda: self.casts.root)
+            self._quests = lookup("quests").QuestBoard(self)
         return self._quests
 
     def close(self) -> None:

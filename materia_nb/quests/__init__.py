@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from materia_nb.cast import Cast
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.cast.workbench import Workbench
+from materia_nb.errors import MateriaError, needs_one_of, one_of_words
 from materia_nb.platform import Stop
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
@@ -32,20 +33,6 @@ QuestRef: TypeAlias = str | int | Quest
 _ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
 
-class Bench(Protocol):
-    """The part of a workbench that the board uses."""
-
-    @property
-    def loadouts(self) -> Mapping[str, str]:
-        """The known loadouts."""
-
-    def cast(self, request: str, *, loadout: str | None = None) -> Cast:
-        """Start a cast and make it the current one."""
-
-    def resume(self, reference: str) -> Cast:
-        """Continue a cast and make it the current one."""
-
-
 class QuestBoard:
     """The quests of a project, in their order; available as ``Workbench.quests``.
 
@@ -54,16 +41,9 @@ class QuestBoard:
     (``outdated``).
     """
 
-    def __init__(self, bench: Bench, open_here: Callable[[Path], Cast | None], root: Callable[[], Path]) -> None:
-        """Create the board of a workbench.
-
-        Args:
-            bench: the workbench.
-            open_here: returns the cast in a directory, if it is open for writing in this kernel.
-            root: returns the directory of the casts, which contains the board too.
-        """
-        self._bench, self._root = bench, root
-        self._open_here = open_here
+    def __init__(self, bench: Workbench) -> None:
+        """Create the board of a workbench; its file is in the directory of the casts."""
+        self._bench = bench
         self._writer = threading.Lock()  # held while quests are run here
         self._stop = Stop()
         self._active: str | None = None
@@ -75,7 +55,7 @@ class QuestBoard:
     @property
     def path(self) -> Path:
         """The file."""
-        return self._root() / NAME
+        return self._bench.casts.root / NAME
 
     @property
     def loadouts(self) -> tuple[str, ...]:
@@ -113,7 +93,7 @@ class QuestBoard:
         return _find(read_board(self.path), reference)
 
     def add(self, request: str, *, loadout: str | None = None) -> Quest:
-        """Put a request at the end of the board.
+        """Add a request at the end of the board.
 
         Args:
             request: the request.
@@ -144,13 +124,14 @@ class QuestBoard:
 
     def remove(self, quest: QuestRef) -> None:
         """Remove a quest from the board; its cast stays. A running quest is refused."""
-        self._change(lambda board: board.having(_without(board, _find_idle(board, quest))))
+        self._change(lambda board: _replace(board, _find_idle(board, quest)))
 
     def requeue(self, quest: QuestRef) -> Quest:
-        """Make a quest pending again, at its position; it will be cast again, and the earlier cast stays."""
+        """Make a quest pending again at its position. It will be cast again; the earlier cast stays."""
 
         def requeued(board: Board) -> Board:
-            return _replace(board, _find_idle(board, quest).having(status="pending", cast=None, note=None))
+            idle = _find_idle(board, quest)
+            return _replace(board, idle, idle.having(status="pending", cast=None, note=None))
 
         id_ = quest.id if isinstance(quest, Quest) else quest
         return _find(self._change(requeued), id_)
@@ -196,7 +177,7 @@ class QuestBoard:
     def stop(self) -> None:
         """Stop running the board, within the current step if possible, else after it."""
         self._stop.set()
-        cast = self._here(self._active)
+        cast = self._opened(self._active)
         if cast is not None:
             cast.stop()
 
@@ -224,7 +205,7 @@ class QuestBoard:
                 cast = self._bench.cast(quest.request, loadout=quest.loadout)
             casts.append(cast)
             self._active = cast.id
-            return _replace(board, quest.having(status="running", cast=cast.id, note=None))
+            return _replace(board, quest, quest.having(status="running", cast=cast.id, note=None))
 
         try:
             self._change(start)
@@ -253,12 +234,12 @@ class QuestBoard:
     def _update(self, quest: Quest) -> Quest:
         if quest.status in ("pending", "done") or quest.cast is None or quest.cast == self._active:
             return quest
-        cast = self._here(quest.cast)
+        cast = self._opened(quest.cast)
         if cast is not None:
             status, failure = cast.status, cast.failure
             note = failure.message if failure else _waiting_note(cast)
         else:
-            entry = cast_entry(self._root() / quest.cast)
+            entry = cast_entry(self._bench.casts.root / quest.cast)
             if entry.locked_by is not None:
                 return quest  # another kernel has it
             if entry.status == "broken":
@@ -269,8 +250,9 @@ class QuestBoard:
         quest_status = _ENDED.get(status, "waiting")
         return quest.having(status=quest_status, note=None if quest_status == "done" else note)
 
-    def _here(self, cast_id: str | None) -> Cast | None:
-        return None if cast_id is None else self._open_here(self._root() / cast_id)
+    def _opened(self, cast_id: str | None) -> Cast | None:
+        """Return a cast that is open for writing in this kernel."""
+        return None if cast_id is None else self._bench.casts.open_here(self._bench.casts.root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
         board = change_board(self.path, change)
@@ -305,13 +287,17 @@ def _find(board: Board, quest: QuestRef) -> Quest:
         return current
     reference = str(quest).strip()
     id_ = f"Q-{reference}" if reference.isdecimal() else reference.upper()
-    needs_one_of(id_, known, f"There is no quest {quest!r}.", "unknown_quest")
+    needs_one_of(id_, known, f"The board has no quest {quest!r}.", "unknown_quest")
     return known[id_]
 
 
-def _is_unchanged(quest: Quest | None, shown: Quest) -> bool:
-    """Return True if a quest is the one that was shown, with the same status and cast."""
-    return quest is not None and (quest.id, quest.status, quest.cast) == (shown.id, shown.status, shown.cast)
+def _is_unchanged(quest: Quest | None, displayed: Quest) -> bool:
+    """Return True if a quest has the id, status and cast with which it was shown."""
+    return quest is not None and (quest.id, quest.status, quest.cast) == (
+        displayed.id,
+        displayed.status,
+        displayed.cast,
+    )
 
 
 def _outdated(quest: Quest) -> MateriaError:
@@ -329,12 +315,10 @@ def _find_idle(board: Board, reference: QuestRef) -> Quest:
     return quest
 
 
-def _without(board: Board, quest: Quest) -> tuple[Quest, ...]:
-    return tuple(other for other in board.quests if other.id != quest.id)
-
-
-def _replace(board: Board, quest: Quest) -> Board:
-    return board.having(tuple(quest if other.id == quest.id else other for other in board.quests))
+def _replace(board: Board, quest: Quest, *new: Quest) -> Board:
+    """Return the board with another quest, or none, in place of one."""
+    index = board.quests.index(quest)
+    return board.having((*board.quests[:index], *new, *board.quests[index + 1 :]))
 
 
 def _position(to: str | int, index: int, last: int) -> int:
@@ -346,6 +330,6 @@ def _position(to: str | int, index: int, last: int) -> int:
         return min(int(word) - 1, last)
     raise MateriaError(
         f"A quest cannot be moved to {word!r}.",
-        hint=f"write one of {', '.join(POSITIONS)}, or a position counted from 1",
+        hint=f"use {one_of_words(POSITIONS)}, or a position from 1",
         kind="bad_place",
     )
