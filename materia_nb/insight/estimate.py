@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, partial, reduce
 from random import Random
 from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -34,6 +34,7 @@ from materia_nb.insight.odds import (
 from materia_nb.insight.scripted_answers import (
     PossibleAnswers,
     ScriptedResult,
+    ScriptedTurn,
     check_list_lengths,
     end_kind,
     scripted_turns,
@@ -50,14 +51,14 @@ _FILLER: Final = " and more of the same"
 """Text that makes a made-up answer longer."""
 
 
-def _valid(context: JSON) -> JSON:
-    """Return a ``castContext``; raise MateriaError (``usage``) if it is not valid."""
+def _check_context(context: JSON) -> None:
+    """Raise MateriaError (``usage``) unless a value is a ``castContext``."""
     from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
     hint = f"it is {CONTEXT_SHAPE}"
     try:
         if is_context(context):
-            return context
+            return
     except Fault as fault:
         hint = fault.hint or hint
     raise usage_error(f"{context!r:.80} is not a castContext.", hint)
@@ -124,27 +125,26 @@ class Prompts:
         max_visits: int = _MAX_VISITS,
     ) -> None:
         if context is not None:
-            parsed = cast_context(_valid(context))
+            _check_context(context)
+            parsed = cast_context(context)
             sockets = {id_: replace(socket, cast_context=parsed) for id_, socket in graph.sockets.items()}
             graph = replace(graph, sockets=sockets)
         self.graph, self.context = graph, context
         self.prompts: list[VisitPrompt] = []
         self.end = "unfinished"
         self._rework, self._later, self._max_visits = rework, later, max_visits
-        work_items = None if isinstance(items, int) else [frozen(item) for item in items]
-        length = items if isinstance(items, int) else len(items)
+        length, work_items = _parse_items(items)
         previous: dict[str, str] = {}
         for state, prompt in self._cast(Rules(graph), request, length, work_items):
             assert state.at is not None  # noqa: S101 - it waits
             socket_id, item, text = state.at.socket, state.at.item, prompt.text
-            same = common_prefix_length(previous.get(socket_id, ""), text) if prompt.begins else 0
-            turn = "" if prompt.begins else prompt.parts[0].heading
-            if prompt.begins and prompt.reasons:
-                turn = HEADINGS["reasons"]
+            same, turn = 0, prompt.parts[0].heading
+            if prompt.begins:
+                same = common_prefix_length(previous.get(socket_id, ""), text)
+                turn = HEADINGS["reasons"] if prompt.reasons else ""
+                previous[socket_id] = text
             key = item.key if item else None
             self.prompts.append(VisitPrompt(state.steps, socket_id, key, turn, prompt, len(text), same))
-            if prompt.begins:
-                previous[socket_id] = text
 
     @property
     def characters(self) -> int:
@@ -169,18 +169,17 @@ class Prompts:
         self, rules: Rules, request: str, length: int, work_items: list[JSON] | None
     ) -> Iterator[tuple[CastState, Prompt]]:
         answers = PossibleAnswers(rules, (length,))
-        state = entering.enter(rules, entering.begin(rules, request)).state
-        for _ in range(self._max_visits):
-            if state.status != "waiting" or state.at is None:
-                self.end = end_kind(state) or self.end
+        visits = _play(rules, request, answers.lists, work_items, partial(self._answer, answers), self._max_visits)
+        for first_state, socket_rules, turns in visits:
+            if socket_rules is None:
+                self.end = end_kind(first_state) or self.end
                 return
-            socket_rules, is_first = rules.sockets[state.at.socket], state.at.visit == 1
-            is_agent = not socket_rules.socket.is_utility
-            if is_agent:
-                yield state, entering.prompt_for(rules, state)
-            answer = self._answer(socket_rules, answers, is_first=is_first)
-            for turn in scripted_turns(rules, socket_rules, state, answer):
-                if is_agent and self._later:
+            if socket_rules.socket.is_utility:
+                continue
+            state, is_first = first_state, first_state.at is not None and first_state.at.visit == 1
+            yield state, entering.prompt_for(rules, state)
+            for turn in turns:
+                if self._later:
                     repair = _repair_prompt(rules, socket_rules, state) if is_first else None
                     for prompt in filter(None, (turn.prompt, repair)):
                         yield state, prompt
@@ -188,23 +187,47 @@ class Prompts:
                     self.end = "no_answer"
                     return
                 state = turn.step.state
-            if work_items is not None:
-                state = state._replace(data=_with_items(state.data, answers.lists, work_items))
-            if state.status == "ready":
-                state = entering.enter(rules, state).state
-        self.end = end_kind(state) or self.end
 
-    def _answer(self, socket_rules: SocketRules, answers: PossibleAnswers, *, is_first: bool) -> ScriptedResult:
+    def _answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
         """Return the shortest satisfied answer, or an unsatisfied one if work is to be sent back."""
         possible = answers.of(socket_rules)
         sends_back = any(edge.when in SENDING_BACK for edge in socket_rules.socket.edges)
-        if self._rework and is_first and sends_back:
+        if self._rework and sends_back and state.at is not None and state.at.visit == 1:
             return next((answer for answer in possible if answer.result is Result.NO), possible[0])
         return possible[0]
 
 
+def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
+    """Return the length of every list, and the work items if they are given."""
+    return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
+
+
+def _play(
+    rules: Rules,
+    request: str,
+    lists: Iterable[tuple[str, ...]],
+    work_items: list[JSON] | None,
+    choose: Callable[[CastState, SocketRules], ScriptedResult],
+    max_visits: int,
+) -> Iterator[tuple[CastState, SocketRules | None, list[ScriptedTurn]]]:
+    """Play a cast in memory: yield each visit with its first state and its turns, and at the end the last state alone."""
+    state = entering.enter(rules, entering.begin(rules, request)).state
+    for _ in range(max_visits):
+        if state.status != "waiting" or state.at is None:
+            break
+        socket_rules = rules.sockets[state.at.socket]
+        turns = list(scripted_turns(rules, socket_rules, state, choose(state, socket_rules)))
+        yield state, socket_rules, turns
+        state = turns[-1].step.state
+        if work_items is not None:
+            state = state._replace(data=_with_items(state.data, lists, work_items))
+        if state.status == "ready":
+            state = entering.enter(rules, state).state
+    yield state, None, []
+
+
 def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
-    """Return the prompt after an answer that cannot be read; None if any text is accepted."""
+    """Return the prompt that follows an unreadable answer; None if any text is accepted."""
     if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
         return None
     step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
@@ -215,7 +238,7 @@ def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) ->
 def _with_items(
     data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], work_items: list[JSON]
 ) -> Mapping[str, JSON]:
-    """Replace lists of as many made-up items by the given ones."""
+    """Return the state with the given work items in place of lists of as many made-up ones."""
     changed: JSON = dict(data)
     for path in lists:
         items = get_path(changed, path)
@@ -323,117 +346,100 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
     """
     if casts < 1:
         raise MateriaError("An estimate needs casts.", hint="give casts from 1")
-    length = len(items) if isinstance(items, Sequence) else items
+    length, work_items = _parse_items(items)
     check_list_lengths(length)
     check_per_socket(graph, satisfied, failed, answer)
     chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, {Result.FAILED: failed})
-    work_items = [frozen(item) for item in items] if isinstance(items, Sequence) else None
-    caster = _Caster(graph, request, length, work_items, chances, answer=answer, price=price, pins=pins)
+    values = {id_: None if answer is None else value_for_socket(graph, id_, answer) for id_ in graph.sockets}
+    answer_tokens = {id_: round(value) for id_, value in values.items() if value is not None}
+    rules = Rules(graph)
+    caster = _Caster(rules, request, work_items, PossibleAnswers(rules, (length,)), chances, answer_tokens, price, pins)
     generators = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
     played = [list(caster.turns(rng)) for rng in generators]
     turns_by_cast = [[turn for turn in turns if turn is not None] for turns in played]
     by_socket = {
         id_: [[turn for turn in turns if turn.socket == id_] for turns in turns_by_cast] for id_ in graph.sockets
     }
-    asked = {id_: turns for id_, turns in by_socket.items() if any(turns)}
+    agents = {id_: turns for id_, turns in by_socket.items() if any(turns)}
     unpriced = {turn.socket for turns in turns_by_cast for turn in turns if turn.cost is None}
     return Estimate(
         graph,
         length,
         casts,
         _estimate_usage(turns_by_cast),
-        {id_: _estimate_usage(turns) for id_, turns in asked.items()},
-        tuple(id_ for id_ in asked if id_ in unpriced),
+        {id_: _estimate_usage(turns) for id_, turns in agents.items()},
+        tuple(id_ for id_ in agents if id_ in unpriced),
         sum(None in turns for turns in played),
-        tuple(id_ for id_ in asked if answer is None or value_for_socket(graph, id_, answer) is None),
+        tuple(id_ for id_ in agents if id_ not in answer_tokens),
     )
 
 
+@dataclass
 class _Caster:
-    """Plays casts of a loadout, each with other random numbers."""
+    """Plays casts of a loadout; ``answer_tokens`` are the given numbers of tokens of answers, by socket."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        request: str,
-        length: int,
-        work_items: list[JSON] | None,
-        chances: Mapping[str, Chance],
-        *,
-        answer: PerSocket | None,
-        price: PriceOfTurn,
-        pins: Mapping[str, Pin],
-    ) -> None:
-        self._rules, self._request, self._work_items = Rules(graph), request, work_items
-        self._answers, self._chances = PossibleAnswers(self._rules, (length,)), chances
-        self._answer_tokens, self._price, self._pins = answer, price, pins
-        self._lengthened: dict[str, tuple[ScriptedResult, ...]] = {}
+    rules: Rules
+    request: str
+    work_items: list[JSON] | None
+    answers: PossibleAnswers
+    chances: Mapping[str, Chance]
+    answer_tokens: Mapping[str, int]
+    price: PriceOfTurn
+    pins: Mapping[str, Pin]
 
-    def _answers_of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
-        """Return the possible answers of a socket with the given length, since later prompts contain them."""
-        id_ = socket_rules.socket.id
-        possible, tokens = self._answers.of(socket_rules), self._tokens_of_answer(id_)
+    def __post_init__(self) -> None:
+        self._answers_of = cache(self._possible_answers)
+
+    def _possible_answers(self, id_: str) -> tuple[ScriptedResult, ...]:
+        """Return the possible answers of a socket with their given length, since later prompts contain them."""
+        socket_rules, tokens = self.rules.sockets[id_], self.answer_tokens.get(id_)
+        answers = self.answers.of(socket_rules)
         if tokens is None or socket_rules.socket.is_utility:
-            return possible
-        if id_ not in self._lengthened:
-            self._lengthened[id_] = tuple(
-                answer._replace(text=_lengthened(answer.text, tokens, socket_rules)) if answer.text else answer
-                for answer in possible
-            )
-        return self._lengthened[id_]
+            return answers
+        return tuple(answer._replace(text=_lengthened(answer.text, tokens, socket_rules)) for answer in answers)
+
+    def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
+        """Return True if a pin answers, and its answer; None for the answer of a function, which is not called."""
+        socket = socket_rules.socket
+        pin = self.pins.get(socket.id, self.pins.get(socket.materia.id))
+        if pin is None or state.at is None:
+            return False, None
+        text = pin.answer(socket.id, state.at.visit)
+        return text is not None or pin.kind == "function", text
 
     def turns(self, rng: Random) -> Iterator[_Turn | None]:
         """Play one cast and yield each turn of an agent; None at the end of a cast that was cut off."""
-        rules = self._rules
-        state = entering.enter(rules, entering.begin(rules, self._request)).state
-        for _ in range(_MAX_VISITS):
-            if state.status != "waiting" or state.at is None:
-                return
-            socket_rules = rules.sockets[state.at.socket]
+
+        def choose(state: CastState, socket_rules: SocketRules) -> ScriptedResult:
             id_ = socket_rules.socket.id
-            result, pinned = draw_answer(self._answers_of(socket_rules), self._chances.get(id_), rng), False
-            if (pin := self._pin_of(socket_rules)) is not None:
-                text = pin.answer(id_, state.at.visit)
-                pinned = text is not None or pin.kind == "function"
-                result = result if text is None else ScriptedResult(text, Result.NOTHING, None)
-            conversation = 0
-            has_agent = not pinned and not socket_rules.socket.is_utility
-            first_prompt = entering.prompt_for(rules, state) if has_agent else None
-            for turn in scripted_turns(rules, socket_rules, state, result):
-                if turn.refused and not pinned:
+            result = draw_answer(self._answers_of(id_), self.chances.get(id_), rng)
+            _, text = self._pinned_text(state, socket_rules)
+            return result if text is None else ScriptedResult(text, Result.NOTHING, None)
+
+        visits = _play(self.rules, self.request, self.answers.lists, self.work_items, choose, _MAX_VISITS)
+        for state, socket_rules, turns in visits:
+            if socket_rules is None:
+                if state.status == "waiting":
+                    yield None
+                return
+            id_ = socket_rules.socket.id
+            if socket_rules.socket.is_utility or self._pinned_text(state, socket_rules)[0]:
+                continue
+            first_prompt, conversation = entering.prompt_for(self.rules, state), 0
+            for turn in turns:
+                if turn.refused:
                     raise _no_answer(id_)
-                state = turn.step.state
-                if has_agent and (prompt := turn.prompt or first_prompt) is not None:
-                    sent = conversation + tokens_of(len(prompt.text))
-                    received = self._received_tokens(id_, turn.text)
-                    conversation = sent + received
-                    yield _Turn(id_, sent, received, self._price(id_, sent, received))
-            if self._work_items is not None:
-                data = _with_items(state.data, self._answers.lists, self._work_items)
-                state = state._replace(data=data)
-            if state.status == "ready":
-                state = entering.enter(rules, state).state
-        yield None
-
-    def _pin_of(self, socket_rules: SocketRules) -> Pin | None:
-        return self._pins.get(socket_rules.socket.id, self._pins.get(socket_rules.socket.materia.id))
-
-    def _tokens_of_answer(self, socket: str) -> int | None:
-        if self._answer_tokens is None:
-            return None
-        tokens = value_for_socket(self._rules.graph, socket, self._answer_tokens)
-        return None if tokens is None else round(tokens)
-
-    def _received_tokens(self, socket: str, text: str) -> int:
-        """Return the tokens of an answer: the given number, else those of the made-up one."""
-        given_tokens = self._tokens_of_answer(socket)
-        return tokens_of(len(text)) if given_tokens is None or not text else given_tokens
+                sent = conversation + tokens_of(len((turn.prompt or first_prompt).text))
+                given_tokens = self.answer_tokens.get(id_) if turn.text else None
+                received = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
+                conversation = sent + received
+                yield _Turn(id_, sent, received, self.price(id_, sent, received))
 
 
 def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
     """Return a made-up answer with this number of tokens: with longer items, else a longer context, else a longer text."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
-    if missing <= 0:
+    if missing <= 0 or not text:
         return text
     if socket_rules.wanted.parse == "text":
         return text + _filler(missing)
