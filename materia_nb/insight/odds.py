@@ -6,8 +6,9 @@ For loadouts with too many states there are simulations: many casts in memory wi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import ceil
 from numbers import Real
 from random import Random
@@ -19,7 +20,7 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.reachable_states import COMPLETE, HELD, Move, StateSpace
+from materia_nb.insight.reachable_states import COMPLETE, HELD, StateSpace
 from materia_nb.insight.scripted_answers import (
     EdgeRef,
     PossibleAnswers,
@@ -35,91 +36,64 @@ from materia_nb.insight.scripted_answers import (
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.topology import strong_components
-from materia_nb.loadout.vocabulary import (
-    DEFAULT_HANDOFF,
-    SENDING_BACK,
-    TAKEN,
-    WITHOUT_OUTPUT,
-    YES_OR_NO,
-    Result,
-)
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, WITHOUT_OUTPUT, YES_OR_NO, Result
 from materia_nb.platform import Progress, ProgressBar
 
-MAX_DENSE_STATES: Final = 200
-"""Number of states of one component that are solved without scipy."""
-_ZERO: Final = 1e-12
+_MIN_PIVOT: Final = 1e-12
+"""A smaller chance to leave a group of states is a rounding error."""
 
 
 def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
     """Return the x of ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
 
     Raises:
-        MateriaError: there is no solution (``endless``), or it needs scipy, which is not installed (``no_scipy``).
+        MateriaError: there is no solution (``endless``).
     """
     solution = [0.0] * len(rows)
     for component in strong_components(dict(enumerate(rows))):
-        positions = {state: position for position, state in enumerate(component)}
-        known = [
-            constants[state] + sum(weight * solution[to] for to, weight in rows[state].items() if to not in positions)
-            for state in component
-        ]
-        matrix = [
-            {positions[to]: weight for to, weight in rows[state].items() if to in positions and weight}
-            for state in component
-        ]
-        for state, value in zip(component, _solve_component(matrix, known), strict=True):
-            solution[state] = value
+        members = set(component)
+        inner = {i: {j: weight for j, weight in rows[i].items() if j in members and weight} for i in component}
+        known = {
+            i: constants[i] + sum(weight * solution[j] for j, weight in rows[i].items() if j not in members)
+            for i in component
+        }
+        for i, weights in reversed(_eliminate(inner, known)):
+            solution[i] = known[i] + sum(weight * solution[j] for j, weight in weights.items())
     return solution
 
 
-def _solve_component(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
-    if not any(matrix):
-        return known
-    return _eliminate(matrix, known) if len(known) <= MAX_DENSE_STATES else _solve_sparse(matrix, known)
+def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
+    """Replace each unknown in the equations of the others, those in few equations first.
 
-
-def _eliminate(matrix: Sequence[Mapping[int, float]], known: list[float]) -> list[float]:
-    """Solve by Gaussian elimination with partial pivoting."""
-    size = len(known)
-    lines = [
-        [float(row == column) - matrix[row].get(column, 0.0) for column in range(size)] + [known[row]]
-        for row in range(size)
-    ]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(lines[row][column]))
-        if abs(lines[pivot][column]) < _ZERO:
+    Return the unknowns in this order, each with the weights of later ones; ``known`` is updated.
+    """
+    columns: dict[int, set[int]] = {i: set() for i in rows}
+    for i, weights in rows.items():
+        for j in weights:
+            columns[j].add(i)
+    queue = [(len(columns[i]) * len(rows[i]), i) for i in rows]
+    heapify(queue)
+    order: list[tuple[int, dict[int, float]]] = []
+    while queue:
+        cost, i = heappop(queue)
+        if cost != (new_cost := len(columns[i]) * len(rows[i])):
+            heappush(queue, (new_cost, i))
+            continue
+        pivot = 1 - rows[i].pop(i, 0.0)
+        if pivot < _MIN_PIVOT:
             raise _endless()
-        lines[column], lines[pivot] = lines[pivot], lines[column]
-        head = lines[column]
-        for row in range(column + 1, size):
-            if factor := lines[row][column] / head[column]:
-                lines[row] = [a - factor * b for a, b in zip(lines[row], head, strict=True)]
-    solution = [0.0] * size
-    for row in range(size - 1, -1, -1):
-        rest = sum(lines[row][column] * solution[column] for column in range(row + 1, size))
-        solution[row] = (lines[row][size] - rest) / lines[row][row]
-    return solution
-
-
-def _solve_sparse(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
-    try:
-        from numpy import array
-        from scipy.sparse import csc_array, eye_array
-        from scipy.sparse.linalg import splu
-    except ImportError:
-        raise MateriaError(
-            f"{len(known):,} states lead to one another, and scipy, which solves that, is not installed.",
-            hint='pip install "materia-nb[insight]", or simulate instead',
-            kind="no_scipy",
-        ) from None
-    entries = [(row, column, weight) for row, line in enumerate(matrix) for column, weight in line.items()]
-    rows, columns, weights = zip(*entries, strict=True)
-    size = len(known)
-    try:
-        factors = splu(csc_array(eye_array(size) - csc_array((weights, (rows, columns)), shape=(size, size))))
-    except RuntimeError:  # SuperLU found a singular matrix
-        raise _endless() from None
-    return [float(value) for value in factors.solve(array(known))]
+        weights = {j: weight / pivot for j, weight in rows.pop(i).items()}
+        known[i] /= pivot
+        for j in weights:
+            columns[j].discard(i)
+        for user in columns.pop(i) - {i}:
+            factor = rows[user].pop(i)
+            known[user] += factor * known[i]
+            for j, weight in weights.items():
+                rows[user][j] = rows[user].get(j, 0.0) + factor * weight
+                columns[j].add(user)
+        order.append((i, weights))
+    return order
 
 
 def _endless() -> MateriaError:
@@ -177,19 +151,14 @@ class Chance(NamedTuple):
 
     @property
     def failed(self) -> float:
-        """The chance that there is no output, where an edge waits for that."""
+        """The chance that there is no output."""
         return sum(self.failures.values())
 
-    def of(self, result: Result) -> float:
-        """Return the chance of a result."""
-        if result in WITHOUT_OUTPUT:
-            return self.failures.get(result, 0.0)
-        verdicts = {
-            Result.YES: self.yes,
-            Result.NO: 1 - self.yes - self.nothing,
-            Result.NOTHING: self.nothing,
-        }
-        return (1 - self.failed) * verdicts.get(result, 0.0)
+    @property
+    def by_result(self) -> dict[Result, float]:
+        """The chance of every result."""
+        verdicts = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
+        return {**self.failures, **{result: (1 - self.failed) * chance for result, chance in verdicts.items()}}
 
 
 def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _Value]) -> _Value | None:
@@ -244,10 +213,8 @@ def chances_by_socket(
 
 def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
     """Return True if there is a value for a socket by its own name, or by that of its materia."""
-    return isinstance(values, Mapping) and not {
-        socket_rules.socket.id,
-        socket_rules.socket.materia.id,
-    }.isdisjoint(values)
+    socket = socket_rules.socket
+    return isinstance(values, Mapping) and (socket.id in values or socket.materia.id in values)
 
 
 def _failure_chances(
@@ -303,6 +270,10 @@ def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | Non
 
 
 # -- odds ------------------------------------------------------------------------------------
+
+
+_CERTAIN: Final = dict.fromkeys(TAKEN, 1.0)
+"""Chances of the results of a socket whose result decides nothing; a move that holds the cast for a person has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,15 +333,18 @@ def compute_odds(
     tokens, cost, seconds = assumed.get("tokens"), assumed.get("cost"), assumed.get("seconds")
     check_per_socket(graph, satisfied, *failures.values(), tokens, cost, seconds)
     chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, failures)
+    weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
     size = len(space.nodes)
     onward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     backward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     turns = [0.0] * size
     for number, node in enumerate(space.nodes):
-        for weight, move in weighted_moves(space.moves[number], chances.get(node.socket or "")):
-            onward[number][move.to] += weight
-            backward[move.to][number] += weight
-            turns[number] += weight * move.turns
+        weights = weight_by_result.get(node.socket or "", _CERTAIN)
+        for move in space.moves[number]:
+            if (weight := weights.get(move.answer.result, 0.0)) > 0:
+                onward[number][move.to] += weight
+                backward[move.to][number] += weight
+                turns[number] += weight * move.turns
     frequencies = solve(backward, [1.0] + [0.0] * (size - 1))
     ends: dict[str, float] = defaultdict(float)
     visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
@@ -381,6 +355,8 @@ def compute_odds(
             visits[node.socket] += frequency
     success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
     turns_left = solve(onward, turns)
+    total_tokens, uncounted = _total(graph, visits, tokens)
+    total_cost, unpriced = _total(graph, visits, cost)
     return Odds(
         graph,
         items,
@@ -391,21 +367,12 @@ def compute_odds(
         turns_left[0],
         visits,
         _sensitivity(space, chances, frequencies, success, turns_left),
-        _total(graph, visits, tokens),
-        _total(graph, visits, cost),
-        _agents_without_value(graph, visits, tokens),
-        _agents_without_value(graph, visits, cost),
+        total_tokens,
+        total_cost,
+        uncounted,
+        unpriced,
         _seconds_by_lanes(graph, visits, items, seconds),
     )
-
-
-def weighted_moves(moves: list[Move], chance: Chance | None) -> Iterator[tuple[float, Move]]:
-    """Yield each move with its chance; one that holds the cast for a person has none."""
-    for move in moves:
-        result = move.answer.result
-        weight = float(result in TAKEN) if chance is None else chance.of(result)
-        if weight > 0:
-            yield weight, move
 
 
 def _sensitivity(
@@ -432,23 +399,17 @@ def _sensitivity(
     return derivatives
 
 
-def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> float | None:
-    if values is None:
-        return None
-    by_visit = [(count, value_for_socket(graph, socket, values)) for socket, count in visits.items()]
-    totals = [count * value for count, value in by_visit if value is not None]
-    return sum(totals) if totals else None
+def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
+    """Return the mean sum of values of visits, None if none is given; and the visited agents without a value.
 
-
-def _agents_without_value(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[str, ...]:
-    """Return the agents that are visited and have no value; a process uses no tokens unless some are given."""
+    A process has no usage unless a value is given for it.
+    """
     if values is None:
-        return ()
-    return tuple(
-        socket
-        for socket, count in visits.items()
-        if count and not graph.sockets[socket].is_utility and value_for_socket(graph, socket, values) is None
-    )
+        return None, ()
+    value_by_socket = {id_: value_for_socket(graph, id_, values) for id_, count in visits.items() if count}
+    totals = [visits[id_] * value for id_, value in value_by_socket.items() if value is not None]
+    missing = (id_ for id_, value in value_by_socket.items() if value is None and not graph.sockets[id_].is_utility)
+    return sum(totals) if totals else None, tuple(missing)
 
 
 def _seconds_by_lanes(
@@ -458,8 +419,8 @@ def _seconds_by_lanes(
     if seconds is None:
         return None
     members = {socket for region in graph.regions.values() for socket in region.members}
-    total = _total(graph, visits, seconds) or 0.0
-    in_lanes = _total(graph, {id_: visits[id_] for id_ in members}, seconds) or 0.0
+    total = _total(graph, visits, seconds)[0] or 0.0
+    in_lanes = _total(graph, {id_: visits[id_] for id_ in members}, seconds)[0] or 0.0
     max_lanes = max(items, 1) if members else 1
     return {
         lanes: total - in_lanes + in_lanes * ceil(items / lanes) / max(items, 1) for lanes in range(1, max_lanes + 1)
@@ -603,19 +564,10 @@ def _play_cast(
 
 
 def draw_answer(answers: tuple[ScriptedResult, ...], chance: Chance | None, rng: Random) -> ScriptedResult:
-    """Draw the result of a visit; the first possible one if there are no chances."""
+    """Return a random result of a visit, or the first possible one if its result decides nothing."""
     if chance is None:
         return answers[0]
-    number = rng.random()
-    for failure, probability in chance.failures.items():
-        if number < probability:
-            return next(answer for answer in answers if answer.result is failure)
-        number -= probability
-    if chance.failures:
-        number /= 1 - chance.failed
-    result = Result.NOTHING if number >= 1 - chance.nothing else Result.NO
-    if number < chance.yes:
-        result = Result.YES
+    (result,) = rng.choices([*chance.by_result], [*chance.by_result.values()])
     return next((answer for answer in answers if answer.result is result), answers[0])
 
 

@@ -22,7 +22,6 @@ WITH_OTHERS = {"test", "bench", "local-model"}
 EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - WITH_OTHERS)
 PROMISES = {
     "docs": "import furo, myst_parser, sphinx",
-    "insight": "from scipy.sparse.linalg import spsolve",
     "lab": "from materia_nb.display.blocks import png_of; "
     'assert png_of(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\')',
     "mcp": "import httpx2; from mcp import Client; from pathlib import Path; "
