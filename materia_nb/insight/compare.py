@@ -18,16 +18,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import (
-    Edit,
-    Session,
-    StepRecord,
-    Streams,
-    TurnRecord,
-    all_steps,
-    parts_of,
-    pending,
-)
+from materia_nb.engine.session import Edit, Session, StepRecord, Streams, TurnRecord, all_steps, parts_of, pending
 from materia_nb.engine.state import Status, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.diff import (
@@ -405,11 +396,7 @@ class Replay:
         casts = (self.original, self.replayed)
         before, after = (cast.rules.sockets[step.socket].socket.materia for cast in casts)
         if before.kind == "utility" or after.kind == "utility":
-            return (before.command, before.script, before.params) != (
-                after.command,
-                after.script,
-                after.params,
-            )
+            return (before.command, before.script, before.params) != (after.command, after.script, after.params)
         names = self.original.name, self.replayed.name
         return before.model != after.model or bool(differing_prompt_parts(source.prompt, step.prompt, names))
 

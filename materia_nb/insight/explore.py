@@ -187,11 +187,7 @@ _UNEXPLORED_FAILURES: Final = frozenset(
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
 """Kinds of failures that need a malformed answer, a process or a budget, which exploring does not try."""
-_FAILURES: Final = _UNEXPLORED_FAILURES | {
-    "edge_traversals_exhausted",
-    "no_advance_cycles_exhausted",
-    "assignment",
-}
+_FAILURES: Final = _UNEXPLORED_FAILURES | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 
 
 class Exploration:
@@ -389,9 +385,7 @@ class Exploration:
             if not self.complete_search:
                 problem = f"The search stopped {self._space.stopped} and saw no route"
             raise MateriaError(
-                f"{problem} to {_describe(event)}.",
-                hint="see not_taken and not_visited",
-                kind="no_witness",
+                f"{problem} to {_describe(event)}.", hint="see not_taken and not_visited", kind="no_witness"
             )
         state = path[-1][1].to if path else 0
         return _witness(self.graph, self._space, _describe(event), [*path, *_path_to_an_end(self._space, state)])

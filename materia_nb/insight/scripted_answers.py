@@ -31,11 +31,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Res
 
 _MAX_LIST_DEPTH: Final = 4
 _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
-_OUTCOMES: Final[Mapping[Result, Outcome]] = {
-    Result.YES: "done",
-    Result.NO: "again",
-    Result.NOTHING: "open",
-}
+_OUTCOMES: Final[Mapping[Result, Outcome]] = {Result.YES: "done", Result.NO: "again", Result.NOTHING: "open"}
 
 _StatePath: TypeAlias = tuple[str, ...]
 EdgeRef: TypeAlias = tuple[str, int] | str

@@ -8,15 +8,7 @@ from typing import Final, NamedTuple
 
 from materia_nb.engine.entering import enter
 from materia_nb.engine.followup import cut_to
-from materia_nb.engine.routing import (
-    AdvanceFact,
-    Choice,
-    Decision,
-    Look,
-    Passed,
-    awaited_failures,
-    choose_edge,
-)
+from materia_nb.engine.routing import AdvanceFact, Choice, Decision, Look, Passed, awaited_failures, choose_edge
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import CastState, Failure
@@ -310,9 +302,7 @@ def resolve_target(graph: Graph, word: str) -> str:
     matches = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == folded]
     if len(matches) > 1:
         raise MateriaError(
-            f"{word.strip()} is the materia of {' and '.join(matches)}.",
-            hint="name the socket",
-            kind="ambiguous",
+            f"{word.strip()} is the materia of {' and '.join(matches)}.", hint="name the socket", kind="ambiguous"
         )
     return matches[0] if matches else word
 

@@ -112,12 +112,7 @@ class Sweep(Shown, Sequence[SweepRow]):
     """
 
     def __init__(
-        self,
-        rows: Sequence[SweepRow],
-        checks: Sequence[str],
-        folder: Path,
-        fresh: int,
-        notes: Sequence[str] = (),
+        self, rows: Sequence[SweepRow], checks: Sequence[str], folder: Path, fresh: int, notes: Sequence[str] = ()
     ) -> None:
         self._rows, self.checks = tuple(rows), tuple(checks)
         self.folder, self.fresh, self.notes = folder, fresh, tuple(notes)
