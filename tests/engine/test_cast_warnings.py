@@ -34,14 +34,14 @@ def codes(cast):
     return [(one.code, one.socket, one.step, one.item) for one in cast.now.warnings]
 
 
-def test_r45_a_cast_that_went_well_has_none(tmp_path):
+def test_r45_clean_cast_has_no_warnings(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": h.items("a")}, "b", h.YES, "told"]))
     assert (cast.run(), cast.now.warnings) == ("complete", ())
     assert "warnings" not in h.lines_of(cast)[-1]["data"]
     assert status_lines(cast.now)[0].startswith("T: complete after 4 steps")
 
 
-def test_r45_an_empty_plan_is_told_with_the_sockets_that_never_ran(tmp_path):
+def test_r45_empty_plan_warning_names_the_sockets_that_never_ran(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": []}]))
     assert cast.run() == "complete"
     assert codes(cast) == [("empty-loop", "Socket-2", 1, None)]
@@ -49,7 +49,7 @@ def test_r45_an_empty_plan_is_told_with_the_sockets_that_never_ran(tmp_path):
     assert cast.status == "complete"
 
 
-def test_r45_an_empty_loop_names_no_socket_that_ran(tmp_path):
+def test_r45_empty_loop_warning_names_only_sockets_that_never_ran(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, scripted([{"workItems": []}, "told"]))
@@ -57,7 +57,7 @@ def test_r45_an_empty_loop_names_no_socket_that_ran(tmp_path):
     assert [(one.code, one.step, one.sockets) for one in cast.now.warnings] == [("empty-loop", 2, ())]
 
 
-def test_r45_a_list_that_was_worked_off_before_is_no_empty_loop(tmp_path):
+def test_r45_finished_list_is_not_an_empty_loop(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-4"] = h.at("Tell", ("always", "Socket-2"))
     cast = h.start(tmp_path, document, scripted([{"workItems": h.items("a")}, "b", h.YES, "t"]))
@@ -84,7 +84,7 @@ AGAIN = ("always", "Socket-2")
 PLAN = {"workItems": h.items("a", "b")}
 
 
-def test_r45_a_refused_last_item_is_unanswered_and_no_exit_matches(tmp_path):
+def test_r45_refused_last_item_without_a_matching_exit_gives_two_warnings(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("satisfied", "Socket-3")])
     cast = odd(tmp_path, sockets, [PLAN, h.YES, h.NO], loops)
     about = ("Socket-2", 3, "WI-2")
@@ -107,13 +107,13 @@ def test_a_member_without_an_edge_ends_the_cast_with_items_left(tmp_path):
     assert odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.warnings == ()
 
 
-def test_r45_an_item_that_was_left_unsatisfied_is_told_although_others_went_well(tmp_path):
+def test_r45_unsatisfied_item_is_reported_even_if_others_succeed(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
     cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
     assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
 
 
-def test_r45_an_exit_for_it_answers(tmp_path):
+def test_r45_exit_for_not_satisfied_answers_the_verdict(tmp_path):
     exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
     sockets, loops = walk(AGAIN, advance="always", exits=exits)
     assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
@@ -132,7 +132,7 @@ def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
     assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.warnings == ()
 
 
-def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
+def test_r45_item_left_by_an_ordinary_edge_is_reported(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-4"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
@@ -142,26 +142,26 @@ def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
     ]
 
 
-def test_r45_a_new_plan_makes_the_verdicts_on_the_old_items_moot(tmp_path):
+def test_r45_new_plan_discards_verdicts_on_old_items(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-1"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
     assert codes(cast) == [("same-again", "Socket-1", 3, None)]
 
 
-def test_r45_one_socket_with_a_guarded_edge_that_does_not_match(tmp_path):
+def test_r45_unmatched_guarded_edge_of_a_single_socket_is_reported(tmp_path):
     sockets = {"Socket-1": h.at("M", ("satisfied", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
     cast = odd(tmp_path, sockets, [h.NO])
     about = ("Socket-1", 1, None)
     assert codes(cast) == [("unanswered-verdict", *about), ("no-edge-matched", *about)]
 
 
-def test_r45_a_verdict_that_others_followed_is_not_the_last_of_the_cast(tmp_path):
+def test_r45_verdict_followed_by_other_outputs_is_not_reported(tmp_path):
     sockets = {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
     assert odd(tmp_path, sockets, [h.NO, "x"]).now.warnings == ()
 
 
-def test_r45_a_foreach_outside_loops_that_is_worked_off_has_none(tmp_path):
+def test_r45_finished_foreach_outside_loops_has_no_warning(tmp_path):
     sockets = {
         "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at("M", AGAIN, foreach={"items": "state.workItems"}, advance={"when": "always"}),
@@ -176,7 +176,7 @@ def empty(tmp_path):
     return cast
 
 
-def test_r45_every_view_says_so_and_names_them(empty):
+def test_r45_every_view_shows_the_warnings(empty):
     lines = status_lines(empty.now)
     assert lines[0].startswith("T: complete, with warnings, after 1 step")
     assert lines[1].startswith("warning: empty-loop: loop L was skipped")
@@ -186,7 +186,7 @@ def test_r45_every_view_says_so_and_names_them(empty):
     assert all(word in page for word in ("complete, with warnings", "empty-loop", "Socket-4 never ran"))
 
 
-def test_r45_the_journal_and_the_list_of_casts_have_them(empty):
+def test_r45_journal_and_cast_list_contain_the_warnings(empty):
     end = h.lines_of(empty)[-1]["data"]
     assert end["ok"] is True
     assert [(one["code"], one["socket"], one["sockets"]) for one in end["warnings"]] == [
@@ -198,18 +198,18 @@ def test_r45_the_journal_and_the_list_of_casts_have_them(empty):
     assert all(words in shown for words in ("complete, with warnings:", "empty-loop"))
 
 
-def test_r45_opened_again_they_are_the_same(empty):
+def test_r45_reopened_cast_has_the_same_warnings(empty):
     opened = open_cast(empty.run_dir)
     assert opened.now.warnings == empty.now.warnings
     assert opened.now.differences == ()
 
 
-def test_r45_they_go_when_the_cast_goes_on_from_an_earlier_step(empty):
+def test_r45_going_back_removes_the_warnings(empty):
     empty.back(0)
     assert empty.now.warnings == ()
 
 
-def test_r45_why_tells_of_the_loop_that_was_skipped_sockets_behind_a_step(empty):
+def test_r45_why_reports_the_loop_skipped_after_a_step(empty):
     told = str(empty.why())
     assert "Edge 1 to Socket-2 was taken" in told
     assert "Socket-2 of loop L was skipped: its list is empty; there is no always exit" in told
@@ -223,7 +223,7 @@ def reworked(tmp_path, *answers):
     return h.start(tmp_path, document, scripted([{"workItems": h.items("a", "b")}, *answers]))
 
 
-def test_r64_an_output_that_is_the_same_again_for_the_same_item(tmp_path):
+def test_r64_repeated_output_for_the_same_item_is_reported(tmp_path):
     no = '{"satisfied": false, "context": "once  more"}'
     cast = reworked(tmp_path, "b ", h.NO, " b", no, "other", h.YES, "b", h.YES, "told")
     assert cast.run() == "complete"
@@ -233,14 +233,14 @@ def test_r64_an_output_that_is_the_same_again_for_the_same_item(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r64_what_is_pinned_or_about_other_items_does_not_count(tmp_path):
+def test_r64_pinned_outputs_and_other_items_are_not_repetitions(tmp_path):
     cast = reworked(tmp_path, h.NO, h.YES, h.YES.replace("well", "very well"), "told")
     cast.pins.add("Build", "pinned")
     assert cast.run() == "complete"
     assert codes(cast) == []
 
 
-def test_r64_an_answer_that_was_emptied_to_be_taken(tmp_path):
+def test_r64_answer_emptied_to_pass_the_check_is_reported(tmp_path):
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()
@@ -250,7 +250,7 @@ def test_r64_an_answer_that_was_emptied_to_be_taken(tmp_path):
     assert codes(cast) == []
 
 
-def test_r64_breakpoints_wait_for_both(tmp_path):
+def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
     cast = reworked(tmp_path, "b", h.NO, "b", h.NO, "b", h.YES, "c", h.YES, "told")
     cast.breakpoints.add(same_again=True)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 4)
@@ -285,19 +285,19 @@ def entered_twice(tmp_path, first, second):
     return odd(tmp_path, sockets, answers, loops)
 
 
-def test_r67_a_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
+def test_r67_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
     cast = entered_twice(tmp_path, ["a"], [])
     assert [(one.code, one.socket) for one in cast.now.warnings] == [("empty-loop", "Socket-2")]
 
 
-def test_r67_entries_that_came_in_behind_the_cursor_are_never_worked_on(tmp_path):
+def test_r67_entries_inserted_before_the_cursor_are_never_worked_on(tmp_path):
     cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
     assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [("never-worked-on", "Socket-2", "1")]
     assert "c (1) was never worked on: the list was replaced behind its cursor" in str(cast.now.warnings[0])
 
 
 @pytest.mark.parametrize("second", [["a", "b"], ["a"]])
-def test_r67_a_list_whose_entries_were_worked_on_has_no_such_warning(tmp_path, second):
+def test_r67_fully_processed_list_has_no_warning(tmp_path, second):
     warnings = entered_twice(tmp_path, ["a", "b"], second).now.warnings
     assert {one.code for one in warnings} <= {"same-again"}  # which is about the agent that gives the list again
 

@@ -47,7 +47,7 @@ def test_every_event_of_a_command_has_its_time(asking):
     assert [(one.ts, one.worked) for one in ended] == [(43, 3)]
 
 
-def test_calls_that_are_approved_wait_to_be_run_and_those_that_are_denied_are_answered(asking):
+def test_approved_calls_wait_to_run_and_denied_calls_are_answered(asking):
     approved = asking.do(approvals.decide_calls, "once", "", (FIRST, SECOND))
     assert [call.decided for call in approved.session.asking] == ["once", "once"]
     assert approved.session.allowed == frozenset()
@@ -58,32 +58,32 @@ def test_calls_that_are_approved_wait_to_be_run_and_those_that_are_denied_are_an
     assert (call.ok, call.result) == (False, "The person did not allow this call. The reason: too slow")
 
 
-def test_a_tool_that_is_always_allowed_is_so_from_then_on(asking):
+def test_always_allowing_a_tool_allows_its_later_calls(asking):
     asking.do(approvals.decide_calls, "always", "", None)
     assert asking.session.allowed == {"bash", "write"}
     assert asking.types[-1] == "tools_allowed"
 
 
-def test_calls_that_a_person_did_not_look_at_are_not_decided(asking):
+def test_unseen_calls_are_not_decided(asking):
     assert refused(asking, approvals.decide_calls, "once", "", (FIRST,)) == "not_asked"
     assert refused(Folded(CHAIN).do(decide.enter), approvals.decide_calls, "once", "", None) == "not_asked"
     assert refused(asking, decide.finalize) == "asking"
 
 
-def test_allowed_tools_and_decided_calls_are_taken_back_elsewhere(asking):
+def test_allowed_tools_and_decided_calls_are_reset_elsewhere(asking):
     asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_anew)
     assert asking.session.allowed == frozenset()
     assert [call.decided for call in asking.session.asking] == [None, None]
     assert approvals.ask_anew(asking.rules, Folded(CHAIN).session, 0) == ()
 
 
-def test_unknown_tools_are_named():
+def test_error_names_unknown_tools():
     assert approvals.known_tools(Folded(CHAIN).rules, ["all"]) == set(approvals.ASKING)
     with pytest.raises(MateriaError, match="did you mean 'bash'"):
         approvals.known_tools(Folded(CHAIN).rules, ["bsh"])
 
 
-def test_only_a_draft_is_refined_and_with_words():
+def test_only_drafts_can_be_refined_and_only_with_a_message():
     draft = Folded(config({"A": asks(materia="M")})).do(decide.enter)
     assert refused(draft, decide.refine, "shorter") == "no_draft"
     draft.answers("a draft").do(decide.refine, "shorter")
@@ -106,7 +106,7 @@ def test_an_agent_that_asks_is_answered_and_a_blank_answer_is_refused():
     assert "the second one" in resumed
 
 
-def test_an_agent_that_is_still_at_work_is_told_what_it_said_it_waits_for():
+def test_resumed_agent_is_reminded_of_what_it_waits_for():
     cast = held(agent_status__plan_status="IN_PROGRESS", agent_status__next_action="WAIT FOR THE BUILD")
     (part,) = [one for one in cast.session.prompt.parts if one.name == "resume"]
     assert cast.types[-1] == "socket_continued"
@@ -121,7 +121,7 @@ def test_a_person_decides_in_the_agents_place():
 
 
 @pytest.mark.parametrize("granted", [True, False])
-def test_consent_is_to_one_exact_command_for_an_hour(granted):
+def test_approval_covers_one_exact_command_for_an_hour(granted):
     cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     if granted:
@@ -134,14 +134,14 @@ def test_consent_is_to_one_exact_command_for_an_hour(granted):
     assert (cast.events[-1].granted, cast.events[-1].fingerprint) == (granted, approval.fingerprint)
 
 
-def test_consent_that_nobody_gave_in_time_is_none():
+def test_approval_request_expires():
     cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     with pytest.raises(MateriaError, match="expired"):
         cast.do(approvals.approve, approval, ts=25 * 3600 * 1000)
 
 
-def test_the_end_tells_what_is_odd_about_the_cast():
+def test_cast_end_event_lists_the_warnings():
     document = config({"A": asks(edge("B", "not_satisfied")), "B": at("P")})
     cast = Folded(document).answers(say(satisfied=True)).do(decide.enter)
     end = cast.events[-1]
@@ -149,7 +149,7 @@ def test_the_end_tells_what_is_odd_about_the_cast():
     assert [one["code"] for one in end.warnings] == ["no-edge-matched"]
 
 
-def test_a_file_that_an_output_names_and_is_not_there_is_told_behind_it():
+def test_missing_file_named_by_an_output_is_recorded_after_it():
     cast = Folded(CHAIN).do(decide.enter)
     made = decide.answer(cast.rules, cast.session, decide.Answer("done"), 7)
     output, lacking = decide.with_missing_evidence(made, ("a.py",))
@@ -161,14 +161,14 @@ def test_a_file_that_an_output_names_and_is_not_there_is_told_behind_it():
     )
 
 
-def test_a_skipped_visit_wants_a_note_and_says_where_it_goes_on():
+def test_skipping_a_visit_requires_a_note_and_reports_the_next_socket():
     cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "x", "A"), 0)
     assert refused(cast, decide.skip, " ") == "usage"
     cast.do(decide.skip, "not now")
     assert (cast.events[-1].next, cast.session.steps[-1].skipped) == ("B", "not now")
 
 
-def test_an_item_is_skipped_where_the_cast_stopped_at_one():
+def test_item_can_be_skipped_where_the_cast_stopped_in_it():
     cast = Folded(retry_loop()).answers(items("a", "b")).do(decide.enter)
     cast.do(decide.fail, Failure("agent_error", "x", "Build"), 0).do(decide.skip_item, "too hard")
     assert [one.type for one in cast.events[-2:]] == [ev.StateEdited.type, ev.SocketSkipped.type]
@@ -182,7 +182,7 @@ def test_an_item_is_skipped_where_the_cast_stopped_at_one():
     assert refused(behind, decide.skip_item, "too hard") == "no_item"
 
 
-def test_a_prompt_is_reworded_and_one_that_was_cut_short_waits_again():
+def test_edited_prompt_of_an_interrupted_turn_waits_again():
     cast = Folded(CHAIN).do(decide.enter)
     cast.do(decide.edit_prompt, "task", "do it well")
     assert cast.session.prompt.instruction == "do it well"
@@ -204,7 +204,7 @@ def test_an_edit_is_undone_as_long_as_nothing_came_after_it():
     assert decide.edit_state(cast.rules, cast.session, cast.state.data, {}, 0) == ()
 
 
-def test_r71_a_correction_keeps_the_edits_made_since_and_is_only_of_the_last_step():
+def test_r71_only_the_last_output_can_be_corrected_and_later_edits_stay():
     cast = Folded(CHAIN)
     assert refused(cast, decide.recommit, "x") == "recommit"
     cast.answers("a")
@@ -225,15 +225,15 @@ def test_r71_a_correction_keeps_the_edits_made_since_and_is_only_of_the_last_ste
         *({"max_turns": most} for most in (-1, 2.5)),
     ],
 )
-def test_a_budget_is_a_number_from_nought(most):
+def test_budget_must_not_be_negative(most):
     assert refused(Folded(CHAIN), decide.set_budget, Budget(**most)) == "bad_budget"
 
 
-def test_a_complete_cast_is_not_edited():
+def test_complete_cast_cannot_be_edited():
     assert refused(Folded(CHAIN).answers("a", "b").do(decide.enter), decide.edit_state, {}, {}) == "over"
 
 
-def test_what_a_person_chooses_is_kept_with_its_time():
+def test_choice_of_a_person_is_recorded_with_its_time():
     cast = Folded(CHAIN).answers("a")
     cast.do(decide.pin, "B", Pin("text", "a text", "b"), ts=5)
     assert cast.session.pins == {"B": Pin("text", "a text", "b")}
@@ -244,7 +244,7 @@ def test_what_a_person_chooses_is_kept_with_its_time():
     assert (cast.events[-1].step, cast.events[-1].previous) == (1, {"prompt": "p"})
 
 
-def test_labels_are_kept_taken_back_and_not_repeated():
+def test_labels_can_be_added_and_removed_but_not_repeated():
     cast = Folded(CHAIN).answers("a")
     assert refused(cast, decide.unlabel, "Ana") == "undo"
     cast.do(decide.label, (0, 1), Label(note="good", by="Ana"))
@@ -253,7 +253,7 @@ def test_labels_are_kept_taken_back_and_not_repeated():
     assert cast.session.labels == {}
 
 
-def test_an_answer_by_hand_that_breaks_the_rules_is_refused_before_it_is_told():
+def test_invalid_answer_by_hand_is_refused_before_it_is_recorded():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     with pytest.raises(MateriaError, match="still waits"):
         decide.check_reply(cast.rules, cast.session, "not json")

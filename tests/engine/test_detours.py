@@ -27,7 +27,7 @@ def route(cast):
     return [(step.socket, step.decision.by, step.decision.target) for step in cast.session.steps]
 
 
-def test_from_a_detour_of_finished_work_the_cast_goes_on_where_it_would_have_gone():
+def test_detour_after_finished_work_continues_at_the_original_target():
     cast = Folded(config(SOCKETS)).answers(asks_for("Fix", "VERIFIED"))
     assert (cast.state.next, cast.state.detours) == ("Fix", ("B",))
     cast.answers("fixed")
@@ -36,7 +36,7 @@ def test_from_a_detour_of_finished_work_the_cast_goes_on_where_it_would_have_gon
     assert cast.session.steps[0].decision.result.satisfied is True
 
 
-def test_from_a_detour_of_unfinished_work_the_cast_comes_back_and_nothing_was_decided():
+def test_detour_of_unfinished_work_returns_without_a_decision():
     cast = Folded(config(SOCKETS)).answers(asks_for("Fix", "UNVERIFIED"))
     assert (cast.state.next, cast.state.detours) == ("Fix", ("A",))
     assert cast.session.steps[-1].decision.result.satisfied is None
@@ -49,7 +49,7 @@ def test_from_a_detour_of_unfinished_work_the_cast_comes_back_and_nothing_was_de
     assert again.state.next == "B"
 
 
-def test_where_a_detour_fails_its_edge_for_that_is_taken_and_the_way_back_stays():
+def test_failed_detour_takes_its_failed_edge_and_still_returns():
     sockets = {**SOCKETS, "Fix": at("P", edge("Help", "failed")), "Help": at("P")}
     cast = Folded(config(sockets)).answers(asks_for("Fix", "VERIFIED")).do(decide.enter)
     cast.do(decide.fail, Failure("agent_error", "gone", "Fix"), 1)
@@ -59,7 +59,7 @@ def test_where_a_detour_fails_its_edge_for_that_is_taken_and_the_way_back_stays(
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_detours_are_bounded_as_edges_outside_items_are(most):
+def test_detours_count_against_the_limit_of_edges_outside_items(most):
     document = config(SOCKETS, limits={"maxEdgeTraversals": most})
     cast = Folded(document)
     for _ in range(most):

@@ -17,7 +17,7 @@ from protocol_helpers import json_values
 CHAIN = config({"A": asks(edge("B", "satisfied"), edge("end")), "B": at("T"), "C": at("P")})
 
 
-def test_the_first_turn_is_asked_anew_and_a_later_one_stays_as_it_was():
+def test_edit_asks_a_first_turn_again_and_leaves_a_later_turn():
     play = Play(CHAIN)
     changed = play.state._replace(data={"x": "EDITED"})
     assert "EDITED" in edit.prompt_after(play.rules, changed).text
@@ -26,14 +26,14 @@ def test_the_first_turn_is_asked_anew_and_a_later_one_stays_as_it_was():
     assert edit.prompt_after(play.rules, play.state) is None
 
 
-def test_nothing_is_asked_anew_of_a_utility_or_where_nothing_waits():
+def test_edit_asks_nothing_again_for_a_utility_or_an_idle_cast():
     play = Play(CHAIN, say(satisfied=True))
     assert play.visit.socket == "B"
     assert edit.prompt_after(play.rules, play.state) is None
     assert edit.prompt_after(play.rules, play.state._replace(status="ready")) is None
 
 
-def test_a_correction_is_decided_as_the_answer_would_be_and_tokens_stay_used():
+def test_correction_is_routed_like_an_answer_and_keeps_token_counts():
     cast = Folded(CHAIN).answers(say(satisfied=True))
     used, before = cast.state.usage, cast.session.steps[-1].before
     step = edit.recommit(cast.rules, before, cast.state, say(satisfied=False), "corrected.md")
@@ -43,7 +43,7 @@ def test_a_correction_is_decided_as_the_answer_would_be_and_tokens_stay_used():
         edit.recommit(cast.rules, before, cast.state, "not json")
 
 
-def test_going_back_keeps_what_was_used_and_is_refused_inside_a_visit():
+def test_going_back_keeps_usage_and_is_refused_inside_a_visit():
     cast = Folded(CHAIN).answers(say(satisfied=True)).do(decide.enter)
     earlier = cast.session.steps[0].after
     assert edit.back_to(earlier, cast.state).usage == cast.state.usage
@@ -51,7 +51,7 @@ def test_going_back_keeps_what_was_used_and_is_refused_inside_a_visit():
         edit.back_to(cast.state, cast.state)
 
 
-def test_what_was_changed_is_said_in_words():
+def test_edit_describes_its_changes_in_words():
     paths = ["/workItems/0/title", "/context", "/a~1b~0c/d", "/a~1b~0c"]
     patch = [{"op": "replace", "path": path, "value": 1} for path in paths]
     assert edit.changes_in_words(patch) == ["the work items", "the handoffs", "state.a/b~c"]
@@ -61,18 +61,18 @@ def test_what_was_changed_is_said_in_words():
     before=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
     after=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
 )
-def test_a_patch_leads_from_one_state_to_the_other_and_back(before, after):
+def test_patch_and_its_inverse_transform_states_both_ways(before, after):
     assert same(edit.patched(before, edit.patch_between(before, after)), after)
     assert same(edit.patched(after, edit.patch_between(after, before)), before)
 
 
 @given(before=json_values, after=json_values)
-def test_a_patch_is_applied_as_the_library_that_makes_it_does(before, after):
+def test_patch_is_applied_as_by_the_jsonpatch_library(before, after):
     patch = jsonpatch.make_patch({"a": before}, {"a": after}).patch
     assert edit.patched({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
 
 
-def test_a_patch_shares_what_it_leaves_alone():
+def test_patch_shares_unchanged_values():
     before = frozen({"list": [{"deep": 1}, {"deep": 2}], "note": {}})
     after = edit.patched(before, [{"op": "replace", "path": "/list/1/deep", "value": 3}])
     assert after == {"list": [{"deep": 1}, {"deep": 3}], "note": {}}
@@ -101,7 +101,7 @@ def test_a_patch_shares_what_it_leaves_alone():
         {"op": "move", "from": 5, "path": "/b"},
     ],
 )
-def test_a_patch_that_does_not_fit_is_one_error(change):
+def test_patch_that_does_not_fit_raises_one_error(change):
     with pytest.raises(MateriaError) as caught:
         edit.patched({"list": [0]}, [change])
     assert caught.value.kind == "damaged_journal"

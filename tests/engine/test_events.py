@@ -70,7 +70,7 @@ def full(kind):
 
 
 @pytest.mark.parametrize("kind", EVENTS.values(), ids=list(EVENTS))
-def test_an_event_is_read_as_it_was_written(kind):
+def test_event_survives_a_round_trip(kind):
     event = full(kind)
     data = json.loads(json.dumps(to_json(event)))
     assert {field.key for field in fields(kind)} <= data.keys()
@@ -79,7 +79,7 @@ def test_an_event_is_read_as_it_was_written(kind):
 
 
 @pytest.mark.parametrize("kind, name, form", [one for one in ONE_OF_EACH if one[2] in WRONG])
-def test_a_field_of_another_kind_is_damage_and_leniently_not_said(kind, name, form):
+def test_field_of_the_wrong_type_is_an_error_or_leniently_missing(kind, name, form):
     event = full(kind)
     field = next(one for one in fields(kind) if one.name == name)
     data = {**to_json(event), field.key: WRONG[form]}
@@ -93,7 +93,7 @@ def test_a_field_of_another_kind_is_damage_and_leniently_not_said(kind, name, fo
     "kind, field",
     [(kind, one) for kind in EVENTS.values() for one in fields(kind) if one.default is NEEDED],
 )
-def test_a_field_that_must_be_there_is_missed(kind, field):
+def test_missing_required_field_is_an_error(kind, field):
     data = to_json(full(kind))
     del data[field.key]
     for lenient in (False, True):
@@ -101,16 +101,16 @@ def test_a_field_that_must_be_there_is_missed(kind, field):
             from_json(kind.type, data, lenient=lenient)
 
 
-def test_a_type_that_nobody_knows_is_no_event():
+def test_unknown_event_type_is_refused():
     assert from_json("of_a_later_form", {}) is None
 
 
-def test_what_is_empty_is_left_out_and_false_and_zero_are_not():
+def test_empty_fields_are_omitted_but_false_and_zero_are_not():
     data = to_json(SocketComplete(about={"socket": "S"}, visit=0, parsed=False, text="", meta={}, worked=0))
     assert data == {"socket": "S", "visit": 0, "parsed": False, "text": "", "worked": 0}
 
 
-def test_only_what_says_which_visit_is_meant_is_about_it():
+def test_only_identifying_fields_belong_to_about():
     event = from_json("socket_complete", {"socket": "S", "itemKey": "WI-1", "text": "t"}, 1)
     assert event.about == {"socket": "S", "itemKey": "WI-1"}
 
@@ -123,22 +123,22 @@ def test_only_what_says_which_visit_is_meant_is_about_it():
         ({"input": 1.9}, Usage(1, None, None)),
     ],
 )
-def test_what_is_no_number_is_not_known(given, usage):
+def test_non_numeric_usage_is_unknown(given, usage):
     assert Usage.read(given) == usage
 
 
-def test_a_usage_that_is_not_finite_is_none():
+def test_non_finite_usage_is_unknown():
     with pytest.raises(ValueError, match="inf"):
         Usage.read({"input": float("inf")})
 
 
-def test_calls_are_read_one_by_one():
+def test_damaged_tool_calls_are_skipped_individually():
     asked = from_json("tool_asked", {"calls": [CALL.as_json()], "worked": 0})
     assert asked == ToolAsked(calls=(CALL,), worked=0)
     assert ToolCalled.type in EVENTS
 
 
-def test_an_event_takes_its_fields_and_no_others_and_does_not_change():
+def test_events_are_frozen_and_refuse_unknown_fields():
     with pytest.raises(TypeError, match="needs \\['call'\\]"):
         ToolCalled()
     with pytest.raises(TypeError, match="has no \\['wage'\\]"):

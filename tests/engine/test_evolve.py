@@ -47,7 +47,7 @@ def only_the_fold(monkeypatch):
     return made
 
 
-def test_nothing_but_the_fold_makes_a_session(tmp_path, only_the_fold):
+def test_only_evolve_makes_sessions(tmp_path, only_the_fold):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run(steps=3)
     cast.edit.set("plan.n", 1)
@@ -69,13 +69,13 @@ def test_nothing_but_the_fold_makes_a_session(tmp_path, only_the_fold):
     assert len(only_the_fold) > 100
 
 
-def test_what_travels_with_an_event_is_what_the_fold_finds_by_itself():
+def test_carried_transition_equals_the_computed_one():
     cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=False), "again", say(satisfied=True))
     assert again(cast) == cast.session
     assert cast.events[-1].transition is not None
 
 
-def test_what_travels_with_an_event_counts_only_in_the_state_that_it_was_told_in():
+def test_carried_transition_is_used_only_for_its_own_state():
     cast = Folded(CHAIN)
     (entered,) = decide.enter(cast.rules, cast.session, 0)
     other = Folded(CHAIN, request="another")
@@ -103,7 +103,7 @@ def test_what_travels_with_an_event_counts_only_in_the_state_that_it_was_told_in
         (ev.Pinned(name="A", kind="nothing", to="x"), "not a pin"),
     ],
 )
-def test_an_event_that_cannot_follow_is_refused(event, why):
+def test_event_that_cannot_follow_is_refused(event, why):
     cast = Folded(CHAIN)
     with pytest.raises(Unfit, match=why) as caught:
         evolve.evolve(cast.rules, cast.session, event)
@@ -127,7 +127,7 @@ def test_an_event_that_does_not_fit_what_waits_is_refused(event, why):
         evolve.evolve(cast.rules, cast.session, event)
 
 
-def test_an_output_that_leads_elsewhere_than_its_event_says_is_refused():
+def test_output_routed_differently_from_its_event_is_refused():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     about = {"socket": "A"}
     with pytest.raises(Unfit, match="leads to same_socket_recovery_start"):
@@ -136,7 +136,7 @@ def test_an_output_that_leads_elsewhere_than_its_event_says_is_refused():
         evolve.evolve(cast.rules, cast.session, ev.SocketHeld(about=about, text=say(satisfied=True)))
 
 
-def test_an_end_that_is_told_of_a_cast_that_goes_on_is_refused():
+def test_end_event_of_a_running_cast_is_refused():
     cast = Folded(CHAIN).do(decide.enter)
     for event in (ev.CastEnd(ok=True), ev.CastEnd(ok=False)):
         with pytest.raises(Unfit, match="the cast is waiting"):
@@ -146,7 +146,7 @@ def test_an_end_that_is_told_of_a_cast_that_goes_on_is_refused():
         evolve.evolve(over.rules, over.session, ev.CastEnd(ok=False, kind="budget"))
 
 
-def test_a_cast_as_it_was_knows_nothing_of_what_came_later():
+def test_past_session_contains_nothing_of_later_steps():
     cast = Folded(CHAIN)
     fresh = evolve.session_after(cast.rules, cast.session, cast.session.steps)
     assert (fresh.state, fresh.pins) == (cast.session.start, {})
@@ -162,7 +162,7 @@ def test_a_cast_as_it_was_knows_nothing_of_what_came_later():
     assert then[0].state == cast.session.start
 
 
-def test_a_refused_output_stays_refused_whatever_would_be_made_of_it_now():
+def test_refused_output_stays_refused_when_rules_change():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     event = ev.RecoveryStart(about={"socket": "A"}, text=say(satisfied=True), error="it was too long")
     turn = evolve.evolve(cast.rules, cast.session, event).steps[-1].turns[-1]
@@ -170,7 +170,7 @@ def test_a_refused_output_stays_refused_whatever_would_be_made_of_it_now():
     assert [issue.message for issue in turn.reading.issues] == ["it was too long"]
 
 
-def test_time_at_work_is_unknown_as_soon_as_that_of_one_turn_is():
+def test_work_time_is_unknown_if_that_of_one_turn_is():
     cast = Folded(config({"A": asks(materia="M")})).do(decide.enter)
     cast.do(decide.answer, decide.Answer("a draft", worked=40)).do(decide.refine, "again")
     cast.do(decide.answer, decide.Answer("another", worked=2))
@@ -179,7 +179,7 @@ def test_time_at_work_is_unknown_as_soon_as_that_of_one_turn_is():
     assert cast.session.steps[-1].worked is None
 
 
-def test_a_result_takes_the_place_of_the_call_that_was_told_when_it_began():
+def test_tool_result_replaces_its_pending_call():
     from materia_nb.agents.interface import ToolCall
 
     call = ToolCall(id="1", tool="bash", args={"command": "make"})
@@ -192,7 +192,7 @@ def test_a_result_takes_the_place_of_the_call_that_was_told_when_it_began():
     assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
-def test_a_recast_leaves_its_turns_behind_and_a_revival_does_not():
+def test_retry_from_the_start_drops_turns_and_retry_of_a_limit_keeps_them():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
     cast.answers("bad").do(decide.revive)
     assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)
@@ -201,7 +201,7 @@ def test_a_recast_leaves_its_turns_behind_and_a_revival_does_not():
     assert cast.session.spoken == (), "the conversation begins anew"
 
 
-def test_a_failure_that_a_person_answers_for_is_that_of_the_visit():
+def test_failure_answered_by_hand_belongs_to_the_visit():
     cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "gone", "A", "try"), 7)
     assert (cast.state.status, cast.state.failure.hint) == ("failed", "try")
     cast.do(decide.by_hand).answers("by hand")

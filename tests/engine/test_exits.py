@@ -29,7 +29,7 @@ TARGETS = {name: at("P") for name in TARGET.values()}
         ([N, S, S], YES, 1),
     ],
 )
-def test_r3_the_first_matching_edge_else_the_end(conditions, answer, taken):
+def test_r3_first_matching_edge_is_taken_or_the_cast_ends(conditions, answer, taken):
     edges = [edge(f"To{n}", when) for n, when in enumerate(conditions)]
     others = {e["to"]: at("P") for e in edges}
     play = Play(config({"Ask": asks(*edges), **others}), answer)
@@ -39,14 +39,14 @@ def test_r3_the_first_matching_edge_else_the_end(conditions, answer, taken):
     assert [look.matched for look in play.decision.looks] == [n == taken for n in range(seen)]
 
 
-def test_r3_only_booleans_match_and_a_utility_may_say_nothing():
+def test_r3_only_booleans_match_guarded_edges():
     sockets = {"Ask": at("U", edge("Good", S), edge("Bad", N), edge("Any")), **TARGETS}
     assert Play(config(sockets), "{}").at == "Any"
     for odd in (1, "true", None, []):
         assert Play(config(sockets), say(satisfied=odd)).at == "invalid_output"
 
 
-def test_r3_guards_of_a_text_socket_never_match():
+def test_r3_guarded_edges_of_a_text_socket_never_match():
     sockets = {"Ask": at("P", edge("Good", S), edge("Any")), **TARGETS}
     assert Play(config(sockets), YES).at == "Any"
 
@@ -64,7 +64,7 @@ def exiting(conditions, answer, *, text=False, advance=None):
 
 @pytest.mark.parametrize("conditions", [[A, S, N], [N, S, A], [S, A], [A, N], [S], [N], [A], []])
 @pytest.mark.parametrize("answer, guarded", [(YES, S), (NO, N), ("{}", None)])
-def test_r16_the_guarded_route_that_fits_then_always_then_the_end(conditions, answer, guarded):
+def test_r16_matching_guarded_exit_precedes_always_and_the_end(conditions, answer, guarded):
     play = exiting(conditions, answer)
     route = guarded if guarded in conditions else A if A in conditions else None
     assert play.at == (TARGET[route] if route else "complete")
@@ -72,12 +72,12 @@ def test_r16_the_guarded_route_that_fits_then_always_then_the_end(conditions, an
     assert [look.when for look in play.decision.looks if look.matched] == ([route] if route else [])
 
 
-def test_r16_a_text_socket_leaves_by_always_only():
+def test_r16_text_socket_takes_only_an_always_exit():
     assert exiting([S, N], YES, text=True).at == "complete"
     assert exiting([S, N, A], YES, text=True).at == "Any"
 
 
-def test_r16_routes_of_another_member_do_not_count():
+def test_r16_exits_of_another_member_are_ignored():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),
@@ -88,7 +88,7 @@ def test_r16_routes_of_another_member_do_not_count():
     assert play.at == "complete"
 
 
-def test_r16_every_loop_that_lists_the_socket_in_order():
+def test_r16_exits_of_all_loops_that_list_the_socket_are_tried_in_order():
     sockets = {"Rows": at("U", edge("Do")), "Do": asks(edge("Do"), advance={}), **TARGETS}
     loops = {
         "One": {
@@ -104,7 +104,7 @@ def test_r16_every_loop_that_lists_the_socket_in_order():
     assert Play(config(sockets, dict(reversed(loops.items()))), rows, NO).at == "Bad"
 
 
-def test_r16_an_own_foreach_outside_loops_ends_the_cast():
+def test_r16_exhausted_foreach_outside_loops_ends_the_cast():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", edge("Any"), foreach={"items": "rows"}, advance={}),
@@ -144,13 +144,13 @@ def empty(routes, entry="Build"):
         ([], "complete"),
     ],
 )
-def test_r16_an_empty_list_leaves_by_the_always_route(routes, end):
+def test_r16_empty_list_takes_the_always_exit(routes, end):
     play = empty([exit_route(*route) for route in routes])
     assert play.at == end
     assert play.sockets == (["Plan"] if end == "complete" else ["Plan", end])
 
 
-def test_r16_an_empty_entry_is_no_visit_and_no_event():
+def test_r16_entering_an_empty_loop_is_not_a_visit():
     play = empty([exit_route("Check", A, "Any")])
     assert dict(play.state.visits) == {"Plan": 1, "Any": 1}
     assert dict(play.state.traversals) == {"Plan->Build": 1}
@@ -166,7 +166,7 @@ def walk(to, name):
     }
 
 
-def test_r16_empty_entries_follow_one_another():
+def test_r16_empty_loops_can_follow_one_another():
     names = ["W1", "W2", "W3", "W4"]
     built = {name: walk(to, name) for name, to in zip(names, [*names[1:], "Any"], strict=True)}
     document = config(
@@ -179,7 +179,7 @@ def test_r16_empty_entries_follow_one_another():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_r16_a_ring_of_empty_loops_is_gone_round_once_and_ends(size):
+def test_r16_ring_of_empty_loops_is_passed_once_and_ends(size):
     names = [f"W{n}" for n in range(size)]
     built = {name: walk(to, name) for name, to in zip(names, [*names[1:], names[0]], strict=True)}
     document = config(
@@ -227,7 +227,7 @@ def derived(exits=None, answer=YES, legacy=None, **check):
 
 
 @pytest.mark.parametrize("conditions, when", [([S], S), ([N], N), ([A], A), ([S, A], A), ([S, N], A), ([S, N, A], A)])
-def test_r15_exits_give_their_source_an_advance(conditions, when):
+def test_r15_advance_is_derived_from_exits(conditions, when):
     play = derived([exit_route("Check", condition, TARGET[condition]) for condition in conditions], NO)
     fact = play.decision.advance
     assert (fact.when, fact.cursor, fact.derived, fact.moved) == (when, "workItemIndex", True, when != S)

@@ -27,7 +27,7 @@ def told(play):
 
 
 @pytest.mark.parametrize("edges", [("always", "failed"), ("failed", "always")])
-def test_a_failure_takes_the_edge_that_waits_for_it_wherever_it_stands(edges):
+def test_failure_takes_the_failed_edge_in_any_position(edges):
     places = {"always": "Tell", "failed": "Mend"}
     document = tried(*(edge(places[when], when) for when in edges))
     play = Play(document)
@@ -37,7 +37,7 @@ def test_a_failure_takes_the_edge_that_waits_for_it_wherever_it_stands(edges):
     assert Play(document, "{}").at == "Tell"
 
 
-def test_a_failure_that_no_edge_waits_for_stops_the_cast_and_can_be_recast():
+def test_failure_without_a_failed_edge_stops_the_cast_and_can_be_retried():
     play = Play(tried(edge("Tell")))
     fails(play)
     assert play.failure == "utility_exit"
@@ -45,7 +45,7 @@ def test_a_failure_that_no_edge_waits_for_stops_the_cast_and_can_be_recast():
     assert play.at == "Try"
 
 
-def test_an_output_that_is_refused_for_good_is_a_failure_of_its_socket():
+def test_finally_refused_output_is_a_failure_of_its_socket():
     for materia, answers in (("U", ["no"]), ("P", ["no", "no"])):
         play = Play(
             tried(edge("Tell"), edge("Mend", "failed"), materia=materia, limits={"repairAttempts": 1}),
@@ -56,7 +56,7 @@ def test_an_output_that_is_refused_for_good_is_a_failure_of_its_socket():
         assert "the output was refused; failed needs a refused output or a failure" in told(play)
 
 
-def test_what_failed_is_handed_on_and_the_state_is_as_it_was():
+def test_failure_reason_is_passed_on_and_the_state_is_unchanged():
     play = Play(tried(edge("Tell"), edge("Mend", "failed")))
     before = play.state
     fails(play)
@@ -65,7 +65,7 @@ def test_what_failed_is_handed_on_and_the_state_is_as_it_was():
     assert "it ended with 1" in play.prompt.text
 
 
-def test_why_an_earlier_visit_failed_is_forgotten_once_there_is_an_output():
+def test_reason_of_an_earlier_failure_is_dropped_after_an_output():
     play = Play(tried(edge("Try", "failed"), edge("Tell")))
     fails(play)
     assert [one.text for one in play.state.handoffs.entries] == ["it ended with 1"]
@@ -73,7 +73,7 @@ def test_why_an_earlier_visit_failed_is_forgotten_once_there_is_an_output():
     assert play.state.handoffs.entries == ()
 
 
-def test_why_tells_the_failure_and_where_an_output_would_have_led():
+def test_why_shows_the_failure_and_the_targets_of_other_results():
     play = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed")))
     fails(play)
     words = told(play)
@@ -143,7 +143,7 @@ def test_advances_and_exits_follow_an_output_so_they_cannot_wait_for_a_failure()
     assert found == [("Do.advance.when", advice), ("loops.L.exits[0].condition", advice)]
 
 
-def test_an_edge_for_failures_leaves_open_what_outputs_must_say():
+def test_failed_edge_requires_nothing_of_outputs():
     """R7: a socket whose edges for outputs are all guarded must be told which it is."""
     guarded = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
     assert guarded.wanted.only_guarded

@@ -46,7 +46,7 @@ def inside(count=1, most=50):
 # -- capturing ----------------------------------------------------------------------------
 
 
-def test_r22_the_reason_is_shown_to_the_target_with_its_source():
+def test_r22_reason_is_shown_to_the_target_with_its_source():
     play = inside().go(no("tests fail"))
     assert play.prompt.reasons == ("tests fail",)
     told = next(part.text for part in play.prompt.parts if part.name == "reasons")
@@ -55,14 +55,14 @@ def test_r22_the_reason_is_shown_to_the_target_with_its_source():
     assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0, ()), "a")
 
 
-def test_r22_the_label_of_the_source_is_its_materias():
+def test_r22_source_is_labelled_by_its_materia():
     sockets = {"Check": asks(edge("Make", "not_satisfied"), materia="C"), "Make": at("P")}
     play = Play(config(sockets, materia={"C": agent(label="The judge")}), no("x"))
     assert "Check (The judge):\n```\nx\n```" in play.prompt.text
 
 
 @pytest.mark.parametrize("answer, edges", [(NO, [("always", "Make")]), (YES, [("satisfied", "Make")])])
-def test_r22_other_edges_capture_nothing_whatever_satisfied_says(answer, edges):
+def test_r22_only_not_satisfied_edges_capture_a_reason(answer, edges):
     sockets = {"Check": asks(*[edge(to, when) for when, to in edges]), "Make": at("P")}
     play = Play(config(sockets), say(satisfied=answer == YES, context="no reason"))
     assert (play.at, play.prompt.reasons, play.state.follow_up) == ("Make", (), ())
@@ -80,7 +80,7 @@ def test_r22_a_reason_has_at_most_900_characters(size, expected):
 
 
 @pytest.mark.parametrize("context", [None, "", "  \n"])
-def test_r22_without_context_an_excerpt_of_the_output_marked_so(context):
+def test_r22_missing_context_is_replaced_by_a_marked_excerpt(context):
     answer = say(satisfied=False) if context is None else no(context)
     (reason,) = inside().go(answer).prompt.reasons
     assert "no context" in reason
@@ -108,17 +108,17 @@ def test_r22_captured_also_when_the_edge_is_refused_and_shown_after_reviving():
 # -- who is told --------------------------------------------------------------------------
 
 
-def test_r22_only_the_target_is_told():
+def test_r22_reason_is_shown_only_to_the_target():
     play = inside().go(no("why"), "built")
     assert (play.at, play.prompt.reasons) == ("Eval", ())
 
 
-def test_r22_another_item_is_not_told():
+def test_r22_reason_is_not_shown_for_another_item():
     play = inside(2).go(no("why"), "built", YES)
     assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
 
 
-def test_r22_a_target_outside_items_is_told_about_an_item():
+def test_r22_target_outside_items_sees_reasons_of_items():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Do", "satisfied"), edge("Fix", "not_satisfied")),
@@ -129,7 +129,7 @@ def test_r22_a_target_outside_items_is_told_about_an_item():
     assert "about a" in play.prompt.text
 
 
-def test_r22_a_target_inside_an_item_is_told_what_has_no_item():
+def test_r22_target_inside_an_item_sees_reasons_without_an_item():
     sockets = {
         "Plan": asks(edge("Gate"), materia="G"),
         "Gate": asks(edge("Do", "not_satisfied")),
@@ -178,7 +178,7 @@ def test_r22_the_last_five_are_kept_per_item_and_target():
     assert [entry.reason for entry in many.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
 
 
-def test_r22_five_without_an_item_leave_those_of_an_item_alone():
+def test_r22_reasons_without_an_item_do_not_displace_those_of_items():
     play = inside().go(no("of the item"))
     (old,) = play.state.follow_up
     here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
@@ -189,7 +189,7 @@ def test_r22_five_without_an_item_leave_those_of_an_item_alone():
     assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]
 
 
-def test_r22_five_of_one_target_leave_those_of_another_alone():
+def test_r22_reasons_of_one_target_do_not_displace_those_of_another():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),
         "A": asks(edge("B", "satisfied"), edge("B", "not_satisfied", 20)),
@@ -203,14 +203,14 @@ def test_r22_five_of_one_target_leave_those_of_another_alone():
     assert play.prompt.reasons == tuple(f"to A {n}" for n in range(1, 6))
 
 
-def test_r22_item_less_entries_go_when_their_target_is_left_otherwise():
+def test_r22_reasons_without_an_item_are_dropped_when_the_target_is_left():
     play = back_and_forth().go(no("why"))
     assert play.prompt.reasons == ("why",)
     play.go("made")
     assert (play.at, play.state.follow_up) == ("Check", ())
 
 
-def test_r22_item_less_entries_stay_while_their_target_sends_work_back():
+def test_r22_reasons_without_an_item_stay_while_the_target_sends_work_back():
     sockets = {
         "Make": asks(edge("Ask", "not_satisfied"), edge("Check", "satisfied")),
         "Ask": at("P", edge("Make")),
@@ -227,7 +227,7 @@ def test_r22_item_less_entries_stay_while_their_target_sends_work_back():
 
 
 @pytest.mark.parametrize("ending", ["exit", "implied"])
-def test_r22_item_less_entries_also_go_when_the_target_is_left_by_an_exit_or_the_end(ending):
+def test_r22_reasons_without_an_item_are_dropped_at_an_exit_or_the_end(ending):
     sockets = {
         "Rows": at("U", edge("Check")),
         "Check": asks(edge("Walk", "not_satisfied")),
@@ -256,7 +256,7 @@ def test_r22_item_less_entries_also_go_when_the_target_is_left_by_an_exit_or_the
         ([900, 799, 800, 800], [1, 799, 800, 800]),
     ],
 )
-def test_r22_at_most_2400_characters_the_newest_whole_the_oldest_cut(sizes, shown):
+def test_r22_reasons_are_cut_to_2400_characters_oldest_first(sizes, shown):
     play = inside()
     reasons = [str(n) * size for n, size in enumerate(sizes)]
     for reason in reasons[:-1]:
@@ -271,7 +271,7 @@ def test_r22_at_most_2400_characters_the_newest_whole_the_oldest_cut(sizes, show
     assert rendered[1:] == tuple(kept[1:])
 
 
-def test_r22_what_is_kept_is_not_what_was_cut_to_be_shown():
+def test_r22_stored_reasons_are_not_cut():
     play = inside()
     for n in range(2):
         play.go(no(str(n) * 900), "built")
@@ -280,7 +280,7 @@ def test_r22_what_is_kept_is_not_what_was_cut_to_be_shown():
 
 
 @pytest.mark.parametrize("origins, kept", [((1,), []), ((0, 1), [0]), ((None, 0, 1), [0])])
-def test_what_was_handed_on_for_an_item_goes_with_it_and_is_gone_with_it(origins, kept):
+def test_follow_up_of_an_item_moves_and_disappears_with_it(origins, kept):
     cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=True, context="a is good"))
     (entry,) = [one for one in cast.state.handoffs.entries if one.item is not None]
     assert (entry.item[1], entry.text) == (0, "a is good")

@@ -45,7 +45,7 @@ def random_command(rng: Random, rules, session: Session):
 
 @settings(max_examples=8, deadline=None)
 @given(loadouts(), st.integers())
-def test_after_going_back_a_session_equals_that_of_then(document, seed):
+def test_session_after_going_back_equals_the_earlier_session(document, seed):
     rules, rng = rules_of(document), Random(seed)
     session = begin_session(rules, CastStart(request="x"))
     after_step, entered = {0: session}, {}

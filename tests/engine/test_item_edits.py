@@ -308,7 +308,7 @@ def play(kind, seed):
 @given(st.sampled_from(list(KINDS)), st.integers(0, 2**32))
 @example("two loops", 345)  # renamed by the edit that lets another loop begin it anew
 @settings(max_examples=max(1, EXAMPLES // 2), deadline=None)
-def test_r46_after_any_edits_every_open_item_left_is_entered_once_or_named(kind, seed):
+def test_r46_after_edits_each_open_item_is_entered_once_or_reported(kind, seed):
     play(kind, seed)
 
 
@@ -340,7 +340,7 @@ def at_c(tmp_path):
     ],
 )
 @pytest.mark.parametrize("guess", [True, False])
-def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(at_c, given, worked_on, laid_out, guess):
+def test_r46_each_open_item_is_worked_on_once_in_any_order(at_c, given, worked_on, laid_out, guess):
     before = len(at_c.route)
     places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
     said = at_c.edit.items(h.items(*given), None if guess else places)
@@ -354,7 +354,7 @@ def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(at_c, g
     assert at_c.now.warnings == ()
 
 
-def test_r46_between_two_of_its_sockets_an_item_stays_the_one_being_worked_on(tmp_path):
+def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(steps=2)
@@ -400,14 +400,14 @@ def test_r46_an_abandoned_item_stays_skipped_sockets_and_can_be_asked_for_again(
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r46_a_done_item_is_worked_on_again_from_the_start(at_c):
+def test_r46_reopened_item_starts_over(at_c):
     assert at_c.edit.again(1, "B") == ("'A', 'B' are worked on again, first of the open items.",)
     assert at_c.now.standings == ["open"] * 3
     at_c.run()
     assert built(at_c) == ["A", "B", "A", "B", "C"]
 
 
-def test_r45_r46_items_that_a_person_adds_too_late_are_named(tmp_path):
+def test_r45_r46_items_added_too_late_are_reported(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ab")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(until="Socket-4")
@@ -418,7 +418,7 @@ def test_r45_r46_items_that_a_person_adds_too_late_are_named(tmp_path):
     assert cast.now.standings == ["done", "done", "skipped"]
 
 
-def test_r46_a_list_of_the_state_is_laid_out_too_whatever_its_items_are(tmp_path):
+def test_r46_any_list_in_the_state_can_be_reordered(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"),
          "Socket-2": h.at("M", ("always", "Socket-2"), foreach={"items": "state.rows", "as": "row"}, advance={"when": "always"})},
@@ -436,7 +436,7 @@ def test_r46_a_list_of_the_state_is_laid_out_too_whatever_its_items_are(tmp_path
     assert [step.at.item.value for step in cast.steps[1:]] == ["a", "c", "new", "b"]
 
 
-def test_r46_an_item_is_the_one_that_is_equal_else_the_one_of_its_title():
+def test_r46_item_is_identified_by_equality_then_by_title():
     a, b = h.items("a", "b")
     changed = {**a, "context": "other"}
     assert origins_of([a, b], [b, a]) == [1, 0]
@@ -472,7 +472,7 @@ def laid(cast, order, again=()):
         (range(7, -1, -1), (), "abhgfedc", "'e' is 6, not 4, and 2 more. "),
     ],
 )
-def test_r46_what_is_done_stays_first_and_what_moves_for_that_is_said(two_done, order, again, titles, said):
+def test_r46_done_items_stay_first_and_moves_are_reported(two_done, order, again, titles, said):
     found = laid(two_done, order, again)
     assert "".join(one["title"] for one in found.data["workItems"]) == titles
     assert said in "".join(found.said)

@@ -62,7 +62,7 @@ def test_r12_a_list_in_state_work_items_also_sets_work_item():
     assert data["workItem"] == data["x"] == data["item"]
 
 
-def test_r12_aliases_go_at_the_next_entry_and_at_the_end():
+def test_r12_aliases_are_removed_at_the_next_entry_and_the_end():
     document = config(
         {
             "Rows": at("U", edge("Walk")),
@@ -89,14 +89,14 @@ def test_r12_an_alias_of_another_socket_does_not_linger():
     assert ("first" in data, data["second"]) == (False, "a")
 
 
-def test_r12_what_the_state_kept_beside_a_dotted_alias_stays():
+def test_r12_values_next_to_a_dotted_alias_stay():
     rows = say(state={"rows": ["a"], "now": {"other": 1}})
     play = walking({"items": "rows", "as": "now.row"}, rows=rows)
     assert play.data["now"] == {"other": 1, "row": "a"}
     assert play.go("x").data["now"] == {"other": 1}
 
 
-def test_r12_the_next_socket_of_the_item_sees_it_whatever_was_put_in_its_place():
+def test_r12_next_socket_of_the_item_sees_it_after_an_overwrite():
     document = retry_loop()
     build = document["loadouts"]["T"]["sockets"]["Build"]
     build.update({"parse": "json", "assign": {"item": "$.context", "workItem.title": "$.context"}})
@@ -107,7 +107,7 @@ def test_r12_the_next_socket_of_the_item_sees_it_whatever_was_put_in_its_place()
 
 
 @pytest.mark.parametrize("rows", [None, "text", {"0": "a"}, 3, []])
-def test_r12_what_is_no_list_is_an_empty_one(rows):
+def test_r12_non_list_counts_as_empty(rows):
     play = walking({"items": "rows"}, rows=say(state={"rows": rows}))
     assert (play.at, play.sockets, dict(play.state.cursors)) == ("complete", ["Rows"], {"WalkIndex": 0})
 
@@ -119,7 +119,7 @@ def test_r12_null_is_an_item():
     assert item_of(play.go("x")) == (0, "1", "1", 1)
 
 
-def test_r1_an_own_foreach_goes_before_the_loop():
+def test_r1_foreach_takes_precedence_over_the_loop():
     sockets = {
         "Parts": at("U", edge("Fill")),
         "Fill": at("UG", edge("Walk")),
@@ -181,7 +181,7 @@ def test_r13_the_label_is_the_title_else_the_name_else_the_key(item, label):
         ({"items": "state.rows", "as": "workItems"}, "0"),
     ],
 )
-def test_r13_keys(foreach, key):
+def test_r13_key_is_the_index_or_the_work_item_number(foreach, key):
     assert walking(foreach).visit.item.key == key
 
 
@@ -230,7 +230,7 @@ def test_r14_advance_moves_when_its_condition_holds(when, answer, moved):
     assert play.decision.advance.moved is moved
 
 
-def test_r14_a_guard_holds_for_nothing_in_a_socket_that_says_nothing():
+def test_r14_guarded_advance_never_holds_without_a_verdict():
     walk = at("W", edge("Walk"), foreach={"items": "rows"}, advance={"when": "not_satisfied"})
     document = config(
         {"Rows": at("U", edge("Walk")), "Walk": walk},
@@ -283,7 +283,7 @@ def replanning(most=None, **top):
     return config(sockets, {"L": members}, **top)
 
 
-def test_r17_a_generator_that_completes_again_starts_its_loops_afresh():
+def test_r17_repeated_generator_resets_its_loops():
     play = Play(replanning(most=1), items("a", "b"), "x", YES, YES)
     assert item_of(play)[1] == "WI-2"
     play.go("x", NO, "x", YES, NO)  # WI-2 uses its one retry, then Gate sends it back to the plan
@@ -295,7 +295,7 @@ def test_r17_a_generator_that_completes_again_starts_its_loops_afresh():
     assert play.at == "Build"
 
 
-def test_r17_follow_up_of_the_replaced_items_is_gone():
+def test_r17_follow_up_of_replaced_items_is_dropped():
     play = Play(replanning(), items("a"), "x", say(satisfied=False, context="redo"), "x", YES, NO)
     assert play.at == "Plan"
     assert [entry.target for entry in play.state.follow_up] == ["Build", "Plan"]
@@ -331,7 +331,7 @@ def test_r17_other_loops_keep_their_cursors():
     assert dict(play.state.cursors) == {"WalkIndex": 1, "workItemIndex": 0}
 
 
-def test_what_is_of_no_item_lies_in_none():
+def test_target_without_an_item_is_outside_all_items():
     one, inner = ("rows", 0, ()), ("parts", 2, (("rows", 0),))
     assert [lies_in(item, one) for item in (None, one, inner, ("rows", 1, ()))] == [False, True, True, False]
 

@@ -25,7 +25,7 @@ def changed(before=BEFORE, **said):
         {"note": "x" * 10_001},
     ],
 )
-def test_what_cannot_be_said_is_refused_with_a_hint(said):
+def test_invalid_label_is_refused_with_a_hint(said):
     with pytest.raises(MateriaError) as caught:
         changed(**said)
     assert caught.value.kind == "bad_label"
@@ -42,14 +42,14 @@ def test_what_cannot_be_said_is_refused_with_a_hint(said):
         {"note": "x" * 10_000},
     ],
 )
-def test_what_is_just_within_the_bounds_is_kept(said):
+def test_label_at_the_limit_is_accepted(said):
     (name,) = said
     wanted = {**BEFORE._asdict(), "by": "Ana"}
     wanted["tags" if name == "tag" else name] = (*BEFORE.tags, *said[name]) if name == "tag" else said[name]
     assert changed(**said)._asdict() == wanted
 
 
-def test_an_empty_text_takes_away_and_spaces_around_count_for_nothing():
+def test_empty_text_removes_a_label_and_outer_spaces_are_ignored():
     assert changed(name=" ", note="", verdict=" ", untag="rain, short", by=" ") == Label(by="person")
     assert changed(name=" a ", note=" b ", verdict=" bad ", tag=" c,short d ", untag=[" rain "]) == Label(
         "a", ("short", "c", "d"), "b", "bad", "Ana"
@@ -57,17 +57,17 @@ def test_an_empty_text_takes_away_and_spaces_around_count_for_nothing():
 
 
 @pytest.mark.parametrize("given", [None, [], {"tags": "rain", "note": 3}, {"name": None, "tags": {}}])
-def test_a_listed_label_that_is_none_says_nothing(given):
+def test_missing_label_is_shown_as_empty(given):
     assert as_listed(given) == Label()
     assert as_listed({"tags": ["a", 1, None], "note": "b"}) == Label(tags=("a",), note="b")
 
 
-def test_a_listed_label_tells_the_beginning_of_a_long_note_and_nothing_that_was_not_said():
+def test_list_shows_the_beginning_of_a_long_note():
     assert as_listed(BEFORE.listed()) == BEFORE._replace(by="")
     assert Label(note="x" * 201).listed() == {"note": "x" * 200}
 
 
-def test_a_label_in_words_says_who_said_it_unless_that_was_just_a_person():
+def test_label_text_names_its_author_unless_a_person():
     told = "named first; judged good; tagged rain, short; note: Read it."
     assert BEFORE.words == f"{told} (by Ben)"
     assert [BEFORE._replace(by=by).words for by in ("", "person")] == [told, told]

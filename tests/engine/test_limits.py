@@ -20,7 +20,7 @@ def rounds(play, times):
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_r18_a_budget_of_n_may_be_used_n_times(most):
+def test_r18_edge_with_max_n_can_be_taken_n_times(most):
     play = rounds(Play(retry_loop(most), items("one")), most)
     assert play.at == "Build"
     play.go("built", NO)
@@ -66,14 +66,14 @@ def test_r18_outside_items_every_edge_is_counted(limit):
     assert dict(play.state.traversals)["A->B"] == (limit or 25) + 1
 
 
-def test_r18_outside_items_a_budget_goes_before_the_limit():
+def test_r18_max_traversals_takes_precedence_over_the_limit_outside_items():
     sockets = {"A": at("P", edge("B", most=4)), "B": at("P", edge("A", most=9))}
     play = Play(config(sockets, limits={"maxEdgeTraversals": 2}), *["x", "y"] * 4)
     assert play.at == "A"
     assert play.go("x").at == "edge_traversals_exhausted"
 
 
-def test_r18_inside_means_that_the_source_of_the_edge_has_an_item():
+def test_r18_edge_is_inside_an_item_if_its_source_has_one():
     """The generator's edge into the loop is outside; the loop's edge out is inside."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -107,7 +107,7 @@ def test_r18_rounds_without_advance_are_bounded(limit):
     assert play.state.visits["Build"] == (limit or 3) + 1
 
 
-def test_r18_advance_starts_afresh():
+def test_r18_advance_resets_the_cycle_count():
     play = rounds(Play(retry_loop(), items("one", "two")), 3).go("built", YES)
     assert rounds(play, 3).at == "Build"
     assert rounds(play, 1).at == "no_advance_cycles_exhausted"
@@ -117,7 +117,7 @@ def test_r18_a_cycle_with_a_bounded_edge_does_not_count():
     assert rounds(Play(retry_loop(40), items("one")), 40).at == "Build"
 
 
-def test_r18_one_round_is_one_cycle_however_long_and_nested():
+def test_r18_round_of_any_length_is_one_cycle():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),
         "A": at("P", edge("B")),
@@ -162,7 +162,7 @@ def test_r18_a_bounded_inner_edge_excuses_the_cycle_that_it_lies_in():
     assert (play.at, cycles()) == ("A", 1)
 
 
-def test_r18_the_path_is_that_of_the_item_also_when_it_is_left_between():
+def test_r18_cycle_path_belongs_to_the_item_even_if_it_is_left():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Do", "satisfied"), edge("Aside", "not_satisfied")),
@@ -176,7 +176,7 @@ def test_r18_the_path_is_that_of_the_item_also_when_it_is_left_between():
 # -- revive -------------------------------------------------------------------------------
 
 
-def test_r18_reviving_an_edge_goes_to_the_blocked_target_with_a_fresh_allowance():
+def test_r18_retry_of_an_edge_limit_goes_to_the_blocked_target():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     assert play.at == "edge_traversals_exhausted"
     visits = dict(play.state.visits)
@@ -187,7 +187,7 @@ def test_r18_reviving_an_edge_goes_to_the_blocked_target_with_a_fresh_allowance(
     assert rounds(play, 1).at == "edge_traversals_exhausted"
 
 
-def test_r18_every_revival_grants_the_same():
+def test_r18_each_retry_grants_the_same_allowance():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     for _ in range(3):
         play.revive()
@@ -200,14 +200,14 @@ def test_r18_every_revival_grants_the_same():
         assert rounds(cycling, 1).at == "no_advance_cycles_exhausted"
 
 
-def test_r18_reviving_outside_items():
+def test_r18_retry_of_an_edge_limit_works_outside_items():
     sockets = {"A": at("P", edge("B")), "B": at("P", edge("A"))}
     play = Play(config(sockets, limits={"maxEdgeTraversals": 1}), "x", "y", "x")
     play.revive()
     assert (play.at, play.sockets) == ("B", ["A", "B", "A", "B"])
 
 
-def test_r18_a_revived_allowance_belongs_to_its_item_only():
+def test_r18_retry_allowance_belongs_to_its_item():
     play = rounds(Play(retry_loop(1), items("one", "two")), 2)
     play.revive()
     play.go("built", YES)
@@ -216,7 +216,7 @@ def test_r18_a_revived_allowance_belongs_to_its_item_only():
     assert rounds(play, 1).at == "edge_traversals_exhausted"
 
 
-def test_r18_reviving_no_advance_enters_the_socket_that_was_refused():
+def test_r18_retry_of_no_advance_cycles_enters_the_refused_socket():
     play = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one")), 2)
     assert play.at == "no_advance_cycles_exhausted"
     play.revive()
@@ -227,7 +227,7 @@ def test_r18_reviving_no_advance_enters_the_socket_that_was_refused():
 # -- R21 ----------------------------------------------------------------------------------
 
 
-def test_r21_traversals_are_counted_when_chosen_also_when_refused():
+def test_r21_refused_traversals_are_counted_too():
     play = rounds(Play(retry_loop(1), items("one")), 2)
     assert dict(play.state.traversals) == {"Plan->Build": 1, "Build->Eval": 2, "Eval->Build": 2}
     play.revive()
@@ -245,7 +245,7 @@ def test_r21_limits_on_visits_are_accepted_and_ignored():
     assert Play(document, *"xyxy").state.visits == {"A": 3, "B": 2}
 
 
-def test_r18_an_advance_from_elsewhere_clears_the_books_of_the_item_that_it_ends():
+def test_r18_advance_from_another_socket_clears_the_counts_of_its_item():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": asks(
@@ -263,7 +263,7 @@ def test_r18_an_advance_from_elsewhere_clears_the_books_of_the_item_that_it_ends
     assert play.state.follow_up == ()
 
 
-def test_an_exit_taken_outside_items_is_bounded_too():
+def test_exit_taken_outside_items_is_bounded():
     """A socket without an item could otherwise leave by its exit and come back for ever."""
     agent = {"tools": "none", "prompt": "p"}
     document = {
@@ -315,7 +315,7 @@ def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():
     "most, limit, answers, told",
     [(None, 1, "abca", "B -> C -> A -> B"), (1, 9, "abcabc", "A -> B -> C -> A")],
 )
-def test_r18_an_edge_that_is_used_up_tells_the_round_that_it_closes(most, limit, answers, told):
+def test_r18_used_up_edge_reports_the_round_it_closes(most, limit, answers, told):
     ring = {"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P", edge("A", most=most))}
     play = Play(config(ring) | {"limits": {"maxEdgeTraversals": limit}}, *answers)
     assert play.at == "edge_traversals_exhausted"
@@ -329,7 +329,7 @@ def found(play):
     return {one.what: (one.used, one.most) for one in limits_of(play.rules, play.state)}
 
 
-def test_what_is_used_of_each_limit_and_what_reviving_adds():
+def test_limits_show_their_use_and_the_allowance_of_a_retry():
     play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
     assert edges_used(play.rules, play.state) == {("Eval", 0): (1, 2)}
     assert found(play) == {
@@ -343,6 +343,6 @@ def test_what_is_used_of_each_limit_and_what_reviving_adds():
     assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}["repairs of one visit"] == (2, 2)
 
 
-def test_rounds_of_an_item_are_counted_where_no_edge_bounds_them():
+def test_unbounded_rounds_of_an_item_are_counted():
     play = rounds(Play(retry_loop(None, limits={"maxNoAdvanceCycles": 5}), items("one")), 2)
     assert found(play)["rounds of one item without advance"] == (2, 5)

@@ -61,7 +61,7 @@ def test_r34_the_common_aliases_of_the_outer_item_lead_to_its_list_too(inner):
 
 
 @pytest.mark.parametrize("first", ["Row", "Sub"])
-def test_an_outer_list_comes_before_what_is_read_through_its_items(first):
+def test_outer_list_precedes_lists_read_through_its_items(first):
     document = nested()
     sockets = document["loadouts"][document["activeLoadout"]]["sockets"]
     given = {first: sockets.pop(first), **sockets}
@@ -126,7 +126,7 @@ def test_r34_follow_up_belongs_to_the_pair():
     assert (play.prompt.instruction, play.prompt.reasons) == ("b 3", ())
 
 
-def test_r34_three_levels_deep():
+def test_r34_lists_nest_three_levels_deep():
     rows = [{"n": "a", "subs": [{"s": [1]}, {"s": [2, 3]}]}, {"n": "b", "subs": [{"s": [4]}, {"s": [5]}]}]
     walk = {"when": "always"}
     sockets = {
@@ -150,12 +150,12 @@ def test_r34_three_levels_deep():
     assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
 
 
-def test_r34_the_books_of_earlier_pairs_are_dropped():
+def test_r34_counts_of_earlier_pairs_are_dropped():
     play, _ = play_all(nested())
     assert all(item[0] == "o" for item in play.state.items)
 
 
-def test_r12_an_object_that_somebody_wrote_stays_although_it_is_empty():
+def test_r12_empty_object_written_by_an_output_stays():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", edge("Out"), foreach={"items": "rows", "as": "a.b.c"}),
@@ -165,7 +165,7 @@ def test_r12_an_object_that_somebody_wrote_stays_although_it_is_empty():
     assert play.data == {"rows": [1], "a": {}}
 
 
-def test_r12_what_an_assignment_put_beside_a_dotted_alias_stays():
+def test_r12_values_assigned_next_to_a_dotted_alias_stay():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": asks(edge("Out"), foreach={"items": "rows", "as": "a.b"}, assign={"a.kept": "$.context"}),
@@ -211,7 +211,7 @@ def test_r46_pairs_stay_with_the_outer_item_being_worked_on_and_go_when_it_is_ab
     assert (laid.state.within, laid.state.follow_up, laid.state.next) == ({}, (), "Do")
 
 
-def test_r46_a_list_that_is_edited_through_the_item_that_holds_it_is_edited_in_its_list_too():
+def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():
     play = Play(nested(), ROWS)
     play.go("{}")
     assert (play.at, play.prompt.instruction) == ("Sub", "a 1")

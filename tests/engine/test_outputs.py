@@ -43,7 +43,7 @@ def long(tmp_path):
     return cast, had[: len(cast.steps)]
 
 
-def test_states_and_prompts_are_found_again(long):
+def test_states_and_prompts_are_recomputed_from_outputs(long):
     cast, had = long
     steps = cast.runner.session.steps
     assert len(steps) > 2 * LONGEST
@@ -67,7 +67,7 @@ def kept_of(items):
     return kept
 
 
-def test_what_is_handed_on_is_not_kept_again_with_each_state():
+def test_handoffs_are_not_stored_with_each_state():
     assert kept_of(320) < 2.5 * kept_of(160)
 
 
@@ -93,7 +93,7 @@ def read_of(tmp_path, count):
     return opened, kept
 
 
-def test_nor_where_the_states_do_not_follow_since_an_output_is_gone(tmp_path):
+def test_handoffs_are_not_stored_if_an_output_is_missing(tmp_path):
     short, kept = read_of(tmp_path / "short", 40)
     opened, kept_of_more = read_of(tmp_path / "long", 80)
     assert kept_of_more < 2.8 * kept
@@ -106,7 +106,7 @@ def test_nor_where_the_states_do_not_follow_since_an_output_is_gone(tmp_path):
         assert step.after == later.before
 
 
-def test_no_state_is_more_than_so_many_steps_away(long):
+def test_every_state_is_within_a_bounded_number_of_steps(long):
     cast, _ = long
     found = [step.states for step in cast.runner.session.steps if isinstance(step.states, PastStates)]
     runs = Counter(id(states) for states in found)
@@ -114,7 +114,7 @@ def test_no_state_is_more_than_so_many_steps_away(long):
     assert len(runs) == -(-len(found) // LONGEST)
 
 
-def test_another_answer_to_the_same_step_is_found_apart():
+def test_another_answer_to_a_step_is_looked_up_separately():
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P")})).answers("a")
     start = cast.session
     lines = []
@@ -135,7 +135,7 @@ def test_any_step_can_be_looked_at_first(long):
         assert told(steps[number]) == had[number]
 
 
-def test_another_line_goes_on_from_a_state_that_was_not_kept(long):
+def test_another_branch_continues_from_a_state_that_was_not_stored(long):
     cast, had = long
     cast.back(LONGEST + 5)
     used = cast.now.usage  # what was used stays used (R20)
@@ -155,7 +155,7 @@ def test_another_line_goes_on_from_a_state_that_was_not_kept(long):
     ],
     ids=["edit", "budget", "undo"],
 )
-def test_what_a_person_changed_while_it_waited_is_kept(tmp_path, touch):
+def test_edits_during_a_wait_are_kept(tmp_path, touch):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.step()
     cast.step(ask=False)
@@ -168,7 +168,7 @@ def test_what_a_person_changed_while_it_waited_is_kept(tmp_path, touch):
     assert kept[0] == cast.runner.session.steps[0].after
 
 
-def test_what_a_turn_used_before_its_answer_is_kept():
+def test_usage_before_an_answer_is_kept():
     chain = config({name: at("P", edge(after)) for name, after in zip("ABC", "BCA", strict=True)})
     cast = Folded(chain).do(decide.enter).do(decide.spent, Usage(7, 7, 0.5)).answers("a")
     kept = cast.state
@@ -176,7 +176,7 @@ def test_what_a_turn_used_before_its_answer_is_kept():
     assert (cast.session.steps[0].after, kept.usage.cost) == (kept, 0.6)
 
 
-def test_two_answers_to_one_question_do_not_get_into_each_others_steps(tmp_path):
+def test_two_answers_to_a_question_do_not_mix(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.run(steps=3)
     rules, session = cast.runner.rules, cast.runner.session

@@ -74,7 +74,7 @@ def filled(text, item=ITEM, state=STATE):
         ("\n s\t", "text"),
     ],
 )
-def test_r31_each_variable(name, expected):
+def test_r31_each_variable_is_expanded(name, expected):
     assert filled(f"<{{{{{name}}}}}>") == f"<{expected}>"
 
 
@@ -94,7 +94,7 @@ def test_r31_each_variable(name, expected):
         "{s",
     ],
 )
-def test_r31_missing_and_null_give_nothing(name):
+def test_r31_missing_values_and_null_expand_to_nothing(name):
     assert filled(f"<{{{{{name}}}}}>") == "<>"
 
 
@@ -116,11 +116,11 @@ def test_r31_values_are_not_expanded_again():
 
 
 @pytest.mark.parametrize("text", ["{{}}", "{{ }}", "{{\n}}", "{s}", "{{s}", "{{a}b}}", "}}{{", "no variables", ""])
-def test_r31_what_is_no_variable_stays(text):
+def test_r31_unknown_braces_stay(text):
     assert filled(text) == text
 
 
-def test_r31_variables_in_a_row_and_repeated():
+def test_r31_adjacent_and_repeated_variables_are_expanded():
     assert filled("{{s}}{{n}}{{s}} {{}} {{ s }}") == "text3text {{}} text"
 
 
@@ -132,7 +132,7 @@ def test_a_state_too_deep_to_write_is_a_clear_error():
         filled("{{stateJson}}", None, CastState(request="r", data=data))
 
 
-def test_a_state_that_grew_too_deep_is_refused_before_anybody_is_asked():
+def test_state_that_is_too_deep_is_refused_before_an_agent_is_asked():
     """A socket puts the state into itself at each round; when it can no longer be asked, it is not entered."""
     sockets = {"Go": at("A", edge("Go"), parse="json", assign={"into.it": "state"})}
     rules = Rules(build_graph(config(sockets, materia={"A": agent("{{stateJson}}")})))
@@ -145,7 +145,7 @@ def test_a_state_that_grew_too_deep_is_refused_before_anybody_is_asked():
 
 
 @given(st.lists(st.text(alphabet="ab{} .\n", max_size=6) | st.sampled_from(["{{s}}", "{{request}}", "{{}}"])))
-def test_r31_any_prompt_can_be_filled(parts):
+def test_r31_any_prompt_can_be_expanded(parts):
     text = "".join(parts)
     result = filled(text)
     if "{{" not in text:
@@ -159,7 +159,7 @@ def parts(play):
     return {part.name: part.text for part in play.prompt.parts if part.text}
 
 
-def test_parts_are_in_order_and_only_those_that_apply():
+def test_prompt_has_its_applicable_parts_in_order():
     materia = {"D": agent("Do {{item.title}} for {{request}}.")}
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -174,7 +174,7 @@ def test_parts_are_in_order_and_only_those_that_apply():
     assert list(parts(play)) == ["place", "task", "item", "reasons", "return"]
 
 
-def test_a_text_socket_is_not_told_about_json():
+def test_prompt_of_a_text_socket_does_not_mention_json():
     play = Play(config({"A": at("P")}))
     assert list(parts(play)) == ["request", "task"]
 
@@ -182,7 +182,7 @@ def test_a_text_socket_is_not_told_about_json():
 @pytest.mark.parametrize(
     "item, shown", [("plain", "plain"), ({"a": 1}, '"a": 1'), (None, "null"), ({"title": "T"}, "0: T")]
 )
-def test_any_item_can_be_told(item, shown):
+def test_prompt_can_contain_any_item(item, shown):
     sockets = {"Rows": at("U", edge("Do")), "Do": at("P", foreach={"items": "rows"})}
     play = Play(config(sockets), say(state={"rows": [item]}))
     assert shown in parts(play)["item"]
@@ -210,7 +210,7 @@ def test_r37_a_whole_float_is_written_without_a_point(value, shown):
     assert filled("{{state.f}}", state=STATE._replace(data={"f": value})) == shown
 
 
-def test_r37_in_the_layer_of_the_item_too():
+def test_r37_whole_float_in_an_item_is_written_without_a_point():
     play = Play(
         config({"A": at("U", edge("B")), "B": at("P", foreach={"items": "state.l"})}),
         say(state={"l": [{"f": 2.0}]}),
@@ -233,7 +233,7 @@ def test_r31_a_prompt_with_many_braces_takes_linear_time(piece):
     assert filled(text) == text  # a quadratic scan would take minutes
 
 
-def test_r51_a_repair_turn_is_told_the_form_alone_and_a_first_turn_what_each_field_is():
+def test_r51_repair_prompt_has_only_the_form_and_first_prompt_explains_fields():
     play = Play(retry_loop())
     assert "one object for each work item" in play.prompt.text
     play.go("no json at all")
@@ -242,7 +242,7 @@ def test_r51_a_repair_turn_is_told_the_form_alone_and_a_first_turn_what_each_fie
     assert "one object for each work item" not in asked
 
 
-def test_a_preview_is_the_prompt_of_entering_now_or_says_why_there_is_none():
+def test_preview_is_the_next_prompt_or_the_reason_for_its_absence():
     cast = Folded(retry_loop())
     found, why_not = entering.preview(cast.rules, cast.state, "Plan")
     assert (found, why_not) == (cast.do(decide.enter).session.prompt, "")

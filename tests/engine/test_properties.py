@@ -83,7 +83,7 @@ def casts(rules, seed, revivals=0):
 
 
 @given(loadouts(), seeds)
-def test_a_transition_changes_nothing_and_gives_the_same_again(document, seed):
+def test_transitions_are_pure(document, seed):
     for _ in run(rules_of(document), seed, revivals=2, twice=True):
         pass
 
@@ -99,7 +99,7 @@ def test_r18_every_cast_ends(document, seed):
 
 
 @given(loadouts(), seeds)
-def test_counts_and_routes_are_what_the_decisions_say(document, seed):
+def test_counts_and_routes_follow_from_the_decisions(document, seed):
     rules = rules_of(document)
     for cast in casts(rules, seed, revivals=3):
         counts_agree(cast)
@@ -131,7 +131,7 @@ def counts_agree(cast):
 
 
 @given(loadouts(), seeds)
-def test_everything_can_be_explained(document, seed):
+def test_every_step_can_be_explained(document, seed):
     rules = rules_of(document)
     entry = None
     for before, step in run(rules, seed, revivals=2):
@@ -147,7 +147,7 @@ def test_everything_can_be_explained(document, seed):
 
 
 @given(loadouts(), seeds)
-def test_nothing_lingers_that_grows_with_the_cast(document, seed):
+def test_session_has_no_leftovers_that_grow_with_the_cast(document, seed):
     """The books hold the current items only, and follow-up is bounded by items and targets."""
     rules = rules_of(document)
     for _, step in chain(*casts(rules, seed)):
@@ -162,7 +162,7 @@ def test_nothing_lingers_that_grows_with_the_cast(document, seed):
 
 
 @given(loadouts(), seeds, st.integers(0, 40))
-def test_aborting_anywhere_can_be_taken_back(document, seed, when):
+def test_abort_can_be_undone_anywhere(document, seed, when):
     rules = rules_of(document)
     for number, (before, _) in enumerate(run(rules, seed)):
         if number == when and before.status in {"ready", "waiting"}:
@@ -173,7 +173,7 @@ def test_aborting_anywhere_can_be_taken_back(document, seed, when):
 
 
 @given(loadouts(), st.sampled_from(["complete", "failed", "aborted", "waiting", "ready"]))
-def test_a_transition_that_does_not_fit_is_one_clear_error(document, status):
+def test_transition_that_does_not_fit_raises_one_clear_error(document, status):
     rules = rules_of(document)
     state = entering.begin(rules, "r")._replace(status=status)
     fitting = {"ready": {"enter"}, "failed": {"recast", "revive"}, "aborted": {"recast", "revive"}}.get(status, set())

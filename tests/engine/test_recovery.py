@@ -17,7 +17,7 @@ def stopped(play, kind="agent_error"):
     return recovery.fail(play.rules, play.state, Failure(kind, "it broke", play.visit.socket, "mend it")).state
 
 
-def test_a_turn_that_was_cut_short_waits_again_as_it_was():
+def test_interrupted_turn_waits_again_unchanged():
     play = Play(CHAIN, "not json")
     state = stopped(play)
     step = recovery.resend(play.rules, state)
@@ -27,7 +27,7 @@ def test_a_turn_that_was_cut_short_waits_again_as_it_was():
 
 
 @pytest.mark.parametrize("how", ["never entered", "limit", "utility", "goes on"])
-def test_where_no_turn_of_an_agent_was_cut_short_there_is_nothing_to_send(how):
+def test_retry_of_a_turn_requires_an_interrupted_turn(how):
     play = Play(CHAIN)
     if how == "utility":
         play.go(say(satisfied=True))
@@ -42,7 +42,7 @@ def test_where_no_turn_of_an_agent_was_cut_short_there_is_nothing_to_send(how):
     assert caught.value.kind == ("not_stopped" if how == "goes on" else "nothing_to_send")
 
 
-def test_a_person_answers_for_the_visit_in_its_handoff_and_the_failure_is_gone():
+def test_answer_by_hand_replaces_the_failure_of_the_visit():
     play = Play(config({"A": asks(materia="M")}), "a draft")
     step = recovery.by_hand(play.rules, stopped(play))
     assert (step.state.status, step.state.at.mode, step.state.failure) == ("waiting", "final", None)
@@ -50,7 +50,7 @@ def test_a_person_answers_for_the_visit_in_its_handoff_and_the_failure_is_gone()
 
 
 @pytest.mark.parametrize("over", [recovery.by_hand, recovery.skip])
-def test_where_the_cast_stopped_behind_a_visit_no_answer_is_owed(over):
+def test_cast_stopped_after_a_visit_accepts_no_answer_by_hand(over):
     play = Play(config({"A": at("P", edge("A"))}, limits={"maxEdgeTraversals": 1}), "x", "x")
     assert play.failure == "edge_traversals_exhausted"
     with pytest.raises(MateriaError, match="no answer is owed"):
@@ -59,14 +59,14 @@ def test_where_the_cast_stopped_behind_a_visit_no_answer_is_owed(over):
         over(play.rules, Play(CHAIN).state)
 
 
-def test_skipping_goes_the_way_of_an_output_that_says_nothing():
+def test_skipping_routes_like_an_output_without_a_verdict():
     sockets = {"A": asks(edge("B", "satisfied"), edge("C")), "B": at("P"), "C": at("P")}
     play = Play(config(sockets))
     step = recovery.skip(play.rules, stopped(play))
     assert (step.state.status, step.state.next, step.state.last_output) == ("ready", "C", None)
 
 
-def test_a_recast_begins_the_visit_anew_and_takes_back_a_consent():
+def test_retry_restarts_the_visit_and_revokes_an_approval():
     play = Play(CHAIN, "not json")
     step = recovery.recast(play.rules, recovery.abort(play.state, "enough").state)
     visit = step.state.at
@@ -75,7 +75,7 @@ def test_a_recast_begins_the_visit_anew_and_takes_back_a_consent():
     assert isinstance(step.events[0], ev.CastRecast)
 
 
-def test_a_revival_after_the_last_repair_asks_for_another_with_what_was_wrong():
+def test_retry_after_the_last_repair_asks_again_with_the_issues():
     play = Play(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad")
     step = recovery.revive(play.rules, play.state)
     assert (step.state.status, step.state.at.mode, step.state.at.repairs) == ("waiting", "repair", 1)
@@ -83,7 +83,7 @@ def test_a_revival_after_the_last_repair_asks_for_another_with_what_was_wrong():
     assert step.prompt.begins, "whoever answers may not have seen the first turn"
 
 
-def test_an_aborted_visit_can_be_asked_again_and_an_abort_between_two_cannot():
+def test_aborted_visit_can_be_asked_again_but_not_between_visits():
     play = Play(CHAIN)
     inside = recovery.abort(play.state, "enough")
     assert inside.state.failure.again
@@ -92,7 +92,7 @@ def test_an_aborted_visit_can_be_asked_again_and_an_abort_between_two_cannot():
     assert not between.state.failure.again
 
 
-def test_a_budget_that_is_set_may_warn_again():
+def test_raised_budget_warns_again():
     play = Play(config({"A": at("Q")}, materia={"Q": agent()}))
     state = recovery.set_budget(play.state._replace(warned=True), max_tokens=10)
     assert (state.budget.max_tokens, state.warned) == (10, False)

@@ -22,7 +22,7 @@ def of_type(cast, kind):
 
 
 @pytest.mark.parametrize("attempts", [0, 1, 3])
-def test_a_sparse_answer_is_repaired_as_often_as_the_limit_says_and_then_the_cast_fails(attempts):
+def test_sparse_answer_is_repaired_up_to_the_limit_then_the_cast_fails(attempts):
     cast = cast_of(attempts=attempts).answers(*["not json"] * (attempts + 1))
     starts, retries = of_type(cast, ev.RecoveryStart), of_type(cast, ev.RecoveryRetry)
     assert [(one.attempt, one.max_attempts) for one in starts] == [(n + 1, attempts) for n in range(attempts)]
@@ -37,7 +37,7 @@ def test_a_sparse_answer_is_repaired_as_often_as_the_limit_says_and_then_the_cas
 
 
 @pytest.mark.parametrize("handoff", ph.OTHERS)
-def test_other_protocols_count_for_themselves_and_call_a_person_after_two_repairs(handoff):
+def test_other_protocols_call_a_person_after_two_repairs(handoff):
     cast = cast_of(handoff, attempts=0).answers("nothing", "nothing")
     assert [(one.attempt, one.max_attempts) for one in of_type(cast, ev.RecoveryStart)] == [(1, 2), (2, 2)]
     assert cast.state.status == "waiting"
@@ -46,7 +46,7 @@ def test_other_protocols_count_for_themselves_and_call_a_person_after_two_repair
     assert not of_type(cast, ev.RecoveryExhausted)
 
 
-def test_what_is_wrong_with_the_form_is_told_from_what_is_wrong_with_the_fields():
+def test_issues_of_form_and_of_fields_are_distinguished():
     cast = cast_of(attempts=2).answers("not json", say(other=1))
     assert [one.validation_kind for one in of_type(cast, ev.RecoveryStart)] == [
         "json_parse",
@@ -63,7 +63,7 @@ def test_what_is_wrong_with_the_form_is_told_from_what_is_wrong_with_the_fields(
         ('{"context": "not all', "waiting", "answer_cut"),
     ],
 )
-def test_an_answer_that_was_cut_off_is_taken_where_it_is_whole_all_the_same(text, status, first):
+def test_truncated_answer_is_accepted_if_it_is_complete(text, status, first):
     cast = cast_of().do(decide.enter)
     cast.do(decide.answer, decide.Answer(text, Usage(1, 1), cut="max_tokens (100)"))
     assert cast.state.status == status
@@ -76,7 +76,7 @@ def test_an_answer_that_was_cut_off_is_taken_where_it_is_whole_all_the_same(text
         assert [one.code for one in reading.warnings] == ["answer_cut"]
 
 
-def test_cut_off_twice_the_failure_says_to_allow_more():
+def test_second_truncation_suggests_a_higher_limit():
     cast = cast_of(attempts=0).do(decide.enter)
     cast.do(decide.answer, decide.Answer("", Usage(1, 1), cut="max_tokens (100)"))
     assert cast.state.failure.kind == "repair_exhausted"
@@ -85,7 +85,7 @@ def test_cut_off_twice_the_failure_says_to_allow_more():
     assert "max_tokens" not in other.state.failure.hint
 
 
-def test_an_answer_can_be_checked_before_it_is_given():
+def test_answer_can_be_checked_before_it_is_sent():
     cast = cast_of().do(decide.enter)
     assert check_answer(cast.rules, cast.state, say(context="fine")) == ()
     assert [one.path for one in check_answer(cast.rules, cast.state, say(other=1))] == ["$.other"]

@@ -189,7 +189,7 @@ def assert_found_again(sessions):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_can_do_something(name, tmp_path):
+def test_each_command_has_an_effect_in_some_session(name, tmp_path):
     """The property must not hold because a command is always refused."""
     begun_item = [("step", 0, OUTPUTS[2], "answer"), ("enter", 0, "", "answer")]
     ways = {
@@ -232,7 +232,7 @@ def test_each_command_can_do_something(name, tmp_path):
 # -- what was kept in more than one place before ----------------------------------------------
 
 
-def test_a_script_answers_after_going_back_as_a_resumed_one_does(tmp_path):
+def test_script_answers_after_going_back_like_a_resumed_script(tmp_path):
     script = {"Socket-1": ["one", "two"], "Socket-2": "x"}
     cast = h.start(tmp_path, h.chain_config(2))
     cast.agents.default = script
@@ -245,7 +245,7 @@ def test_a_script_answers_after_going_back_as_a_resumed_one_does(tmp_path):
     assert resumed.step().output == "one"
 
 
-def test_consent_stands_after_a_restart_until_it_is_used(tmp_path):
+def test_approval_survives_a_restart_until_it_is_used(tmp_path):
     config = document("agent-contract")
     config["loadouts"]["T"]["entry"] = "Socket-5"
     cast = h.start(tmp_path, config, lambda: OUTPUTS[9])
@@ -274,7 +274,7 @@ def test_the_past_does_not_change(tmp_path):
 
 @pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.output("corrected")])
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_list_of_casts_knows_what_a_person_did_last(tmp_path, go_back, fails):
+def test_cast_list_shows_the_latest_act_of_a_person(tmp_path, go_back, fails):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run(steps=2)
     if fails:

@@ -16,7 +16,7 @@ CHAIN = config({"A": at("P", edge("B")), "B": at("T")})
 DRAFTS = config({"A": asks(materia="M")})
 
 
-def test_a_cast_is_entered_then_its_agent_asked_then_its_utility_run():
+def test_pending_work_is_enter_then_agent_then_utility():
     cast = Folded(CHAIN)
     assert cast.due == ["enter"]
     assert cast.do(decide.enter).due == ["agent"]
@@ -26,7 +26,7 @@ def test_a_cast_is_entered_then_its_agent_asked_then_its_utility_run():
     assert cast.do(decide.enter).due == []
 
 
-def test_a_draft_waits_for_a_person_who_judges_it_and_not_before_it_came():
+def test_draft_waits_for_a_person():
     cast = Folded(DRAFTS).do(decide.enter)
     assert cast.due == ["agent"], "nothing has been drafted"
     cast.answers("a draft")
@@ -36,7 +36,7 @@ def test_a_draft_waits_for_a_person_who_judges_it_and_not_before_it_came():
     assert cast.do(decide.finalize).due == ["agent"]
 
 
-def test_tool_calls_that_nobody_decided_wait_for_a_person():
+def test_undecided_tool_calls_wait_for_a_person():
     cast = Folded(CHAIN).do(decide.enter)
     cast.do(decide.ask, [ToolCall(id="1", tool="bash", args={"command": "make"})], 3)
     assert cast.due == ["person"]
@@ -44,12 +44,12 @@ def test_tool_calls_that_nobody_decided_wait_for_a_person():
     assert cast.do(approvals.decide_calls, "once", "", None).due == ["agent"]
 
 
-def test_a_held_cast_waits_for_a_person_and_a_stopped_one_for_nothing():
+def test_held_cast_waits_for_a_person_and_stopped_cast_for_nothing():
     cast = Folded(CHAIN).do(decide.enter).do(decide.abort, "enough")
     assert cast.due == []
 
 
-def test_an_output_is_named_by_its_visit_and_what_became_of_it():
+def test_artifact_is_named_by_visit_and_outcome():
     cast = Folded(CHAIN).do(decide.enter)
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.md"
     assert name_of_output(cast.session, SocketHeld) == "sockets/A/1.held-1.md"
@@ -60,7 +60,7 @@ def test_an_output_is_named_by_its_visit_and_what_became_of_it():
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.branch-1.md"
 
 
-def test_an_output_that_was_accepted_and_yet_failed_the_cast_is_not_written_over():
+def test_accepted_output_of_a_failed_step_is_not_overwritten():
     document = config({"A": asks(edge("B", "satisfied"), assign={"..": "$"}), "B": at("P")})
     cast = Folded(document).answers(say(satisfied=True))
     assert cast.state.failure.kind == "assignment"
@@ -68,7 +68,7 @@ def test_an_output_that_was_accepted_and_yet_failed_the_cast_is_not_written_over
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.again-2.md"
 
 
-def test_steps_grow_without_being_seen_by_those_who_had_them_before():
+def test_earlier_readers_of_steps_do_not_see_new_steps():
     cast = Folded(CHAIN).answers("a")
     before = cast.session.steps
     cast.answers("b")
@@ -82,7 +82,7 @@ def test_steps_grow_without_being_seen_by_those_who_had_them_before():
         before.latest = after.latest
 
 
-def test_the_files_of_a_step_are_those_behind_it_and_at_the_start_those_before_the_first():
+def test_files_of_a_step_are_those_after_it():
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
@@ -94,7 +94,7 @@ def test_the_files_of_a_step_are_those_behind_it_and_at_the_start_those_before_t
     ]
 
 
-def test_two_lines_that_go_on_from_the_same_steps_do_not_meet():
+def test_two_branches_of_the_same_steps_stay_separate():
     cast = Folded(CHAIN).answers("a")
     start = cast.session
     one = cast.answers("b").session.steps
@@ -104,7 +104,7 @@ def test_two_lines_that_go_on_from_the_same_steps_do_not_meet():
     assert one[0] is other[0]
 
 
-def test_a_step_says_where_it_led():
+def test_step_names_its_target():
     cast = Folded(config({"A": at("Q")}, materia={"Q": agent()})).do(decide.enter)
     assert repr(cast.session.steps[-1]) == "<step 1: A, visit 1>"
     failed = cast.do(decide.fail, Failure("agent_error", "gone", "A"), 5)
@@ -115,7 +115,7 @@ def test_a_step_says_where_it_led():
     "assign, shown",
     [({"said": "$.text"}, "as prose"), ({"why": "$.context"}, None), ({"said": "$.gone"}, None), ({}, None)],
 )
-def test_r62_prose_is_shown_where_it_was_assigned_and_nowhere_else(assign, shown):
+def test_r62_prose_is_shown_only_where_it_is_assigned(assign, shown):
     made = utility(assign={key: value for key, value in assign.items() if value != "$.gone"})
     cast = Folded(config({"A": at("V")}, materia={"V": made})).answers(say(text="as prose", context="why"))
     step = cast.session.steps[-1]
@@ -127,7 +127,7 @@ def test_r62_prose_is_shown_where_it_was_assigned_and_nowhere_else(assign, shown
     "status, hint",
     [("ready", "step or run goes on with it"), ("waiting", "step, or reply to the socket that waits")],
 )
-def test_what_is_not_held_is_neither_decided_nor_answered(status, hint):
+def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
     cast = Folded(CHAIN)
     if status == "waiting":
         cast.do(decide.enter)

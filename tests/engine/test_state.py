@@ -37,7 +37,7 @@ def test_r10_a_utilitys_state_is_merged_shallowly():
 
 
 @pytest.mark.parametrize("state", [None, [], ["a"], "text", 3, True])
-def test_r10_a_state_that_is_no_object_is_no_patch(state):
+def test_r10_non_object_state_is_not_a_patch(state):
     assert after([say(state=state)], at("U")).data == {}
 
 
@@ -61,13 +61,13 @@ def test_r10_a_generator_replaces_the_work_items():
         (items("a"), "a"),
     ],
 )
-def test_r10_other_sockets_items_are_adopted_only_where_there_are_none(first, expected):
+def test_r10_items_of_other_sockets_are_adopted_only_without_a_list(first, expected):
     for other in (at("U"), asks()):
         data = after([first, items("b")], at("U"), other).data
         assert [item["title"] for item in data["workItems"]] == [expected]
 
 
-def test_r10_null_counts_as_none_and_what_is_no_list_is_not_adopted():
+def test_r10_null_counts_as_missing_and_non_lists_are_not_adopted():
     null = utility(assign={"workItems": "$.x"})
     play = after([say(x=None), items("b")], at("X"), at("U"), materia={"X": null})
     assert play.data["workItems"][0]["title"] == "b"
@@ -92,11 +92,11 @@ def test_r10_a_blank_context_adds_nothing(context):
 
 
 @pytest.mark.parametrize("before", [None, 3, ["x"], "", "  "])
-def test_r10_a_context_that_is_no_text_is_replaced(before):
+def test_r10_non_text_context_is_replaced(before):
     assert after([say(state={"context": before}), say(context="c")], at("U"), asks()).data == {"context": "[S1 P] c"}
 
 
-def test_r10_the_patch_comes_before_the_context():
+def test_r10_patch_is_applied_before_the_context():
     play = after([say(state={"context": "patched"}, context="said")], at("U"))
     assert play.data == {"context": "patched\n\n[S0 U] said"}
 
@@ -130,7 +130,7 @@ def test_r10_agents_patch_nothing():
         ("lastJson", {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}),
     ],
 )
-def test_r11_each_form_of_source(source, expected):
+def test_r11_each_form_of_source_is_read(source, expected):
     output = {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}
     assert assigned(output, ("v", source), before={"s": {"x": 1, "l": [5, 6]}})["v"] == expected
 
@@ -146,7 +146,7 @@ def test_r11_last_output_is_the_text_of_this_socket():
     assert play.data == {"v": "b"}
 
 
-def test_r6_a_text_utilitys_output_is_kept_as_it_is():
+def test_r6_output_of_a_text_utility_is_kept_verbatim():
     play = Play(config({"A": at("T", edge("B")), "B": at("P", assign={"v": "lastOutput"})}), " a \n")
     assert play.state.last_output == " a \n"
 
@@ -205,7 +205,7 @@ def test_r11_targets_are_dotted_and_empty_segments_are_skipped():
 
 
 @pytest.mark.parametrize("between", [3, "text", None, True, [1, 2]])
-def test_r11_what_is_no_object_on_the_way_becomes_one(between):
+def test_r11_non_objects_on_a_target_path_are_replaced(between):
     assert assigned({"s": 1}, ("p.0.q", "$.s"), before={"p": between}) == {"p": {"0": {"q": 1}}}
     assert assigned({"s": 1}, ("p.x", "$.s"), before={"p": {"y": 2}}) == {"p": {"y": 2, "x": 1}}
 
@@ -247,7 +247,7 @@ def test_r4_a_generators_items_stay_the_items_whatever_it_assigns():
 # -- purity of a single step --------------------------------------------------------------
 
 
-def test_a_step_leaves_the_state_before_it_alone():
+def test_step_does_not_change_the_previous_state():
     play = after([say(state={"deep": {"list": [1]}})], at("U"), at("P", assign={"deep.list": "lastOutput"}))
     before = play.state
     step = outputs.output(play.rules, before, "new")
@@ -255,7 +255,7 @@ def test_a_step_leaves_the_state_before_it_alone():
     assert step.state.data == {"deep": {"list": "new"}}
 
 
-def test_transitions_refuse_a_state_that_they_are_not_for():
+def test_transitions_refuse_a_wrong_state():
     play = Play(config({"A": at("P")}))
     with pytest.raises(MateriaError, match="waiting"):
         entering.enter(play.rules, play.state)
@@ -271,7 +271,7 @@ def test_transitions_refuse_a_state_that_they_are_not_for():
             transition()
 
 
-def test_r56_what_a_turn_did_not_report_is_counted_apart():
+def test_r56_unreported_usage_is_counted_separately():
     total = Usage().plus(Usage(3, 2, None)).plus(Usage(None, None, 0.5)).plus(Usage(1, None, 0.5))
     assert (total.input, total.output, total.cost) == (4, 2, 1.0)
     assert (total.uncounted, total.unpriced) == (1, 1)

@@ -126,7 +126,7 @@ def test_every_interleaving_gives_the_same_session(fails, data):
 
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_whichever_lane_is_faster_the_cast_goes_on_from_the_same_state(data):
+def test_cast_continues_from_the_same_state_in_any_order_of_lanes(data):
     class AnyOrder(InOrder):
         def __call__(self, due):
             return data.draw(st.sampled_from(due))
@@ -141,7 +141,7 @@ def test_whichever_lane_is_faster_the_cast_goes_on_from_the_same_state(data):
         ]
 
 
-def test_nothing_of_a_lane_goes_into_the_state_unless_all_are_accepted():
+def test_lane_results_are_joined_only_if_all_are_accepted():
     cast = forked()
     before = cast.session.state
     cast.lane("ui", decide.enter)
@@ -153,7 +153,7 @@ def test_nothing_of_a_lane_goes_into_the_state_unless_all_are_accepted():
         cast.lane("nobody", decide.enter)
 
 
-def test_an_event_of_a_lane_that_is_not_there_does_not_fit():
+def test_event_of_an_unknown_lane_is_refused():
     cast = forked()
     with pytest.raises(Unfit):
         evolve(cast.rules, cast.session, ev.LaneStarted(lane="nobody"))
@@ -163,7 +163,7 @@ def test_an_event_of_a_lane_that_is_not_there_does_not_fit():
         evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="accepted"))
 
 
-def test_lanes_begin_at_the_way_into_their_own_loop_alone():
+def test_lanes_begin_at_the_entry_of_their_own_loop():
     cast = Folded(Rules(build_graph(streams_config(3))))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer(plan_of(STREAMS)))
@@ -171,7 +171,7 @@ def test_lanes_begin_at_the_way_into_their_own_loop_alone():
         evolve(cast.rules, cast.session, ev.StreamsStarted(loop="elsewhere", streams=(), limit=1))
 
 
-def test_what_a_person_says_of_a_cast_holds_in_its_lanes_and_what_lanes_began_from_stays():
+def test_decisions_of_a_person_apply_in_lanes():
     cast = forked()
     pin = Pin("text", "a text", "x")
     cast.do(decide.pin, "Build", pin)
@@ -193,14 +193,14 @@ def test_what_a_person_says_of_a_cast_holds_in_its_lanes_and_what_lanes_began_fr
             cast.do(command, *values)
 
 
-def test_nothing_more_is_due_in_the_lanes_of_a_cast_that_was_aborted():
+def test_lanes_of_an_aborted_cast_have_no_pending_work():
     cast = forked()
     assert [one.lane for one in pending(cast.rules, cast.session)] == list(cast.session.streams[0].lanes)
     cast.do(decide.abort, "enough")
     assert pending(cast.rules, cast.session) == ()
 
 
-def test_folders_are_plain_and_each_lane_has_its_own():
+def test_each_lane_has_a_plain_folder_of_its_own():
     names = ["API", "api", "../../etc", "two words", "stream-3"]
     made = lane_folders("L", 1, tuple(Stream(name, (0,)) for name in names))
     assert len({one.casefold() for one in made}) == len(names)
@@ -225,7 +225,7 @@ def since(cast, command):
 
 
 @pytest.mark.parametrize("command", [decide.recast, decide.revive, decide.resend])
-def test_a_lane_that_failed_fails_the_cast_and_it_alone_goes_on(command):
+def test_failed_lane_fails_the_cast_and_is_retried_alone(command):
     cast = worked(InOrder("api"))
     failure = cast.session.state.failure
     assert (failure.kind, failure.socket, failure.hint) == ("stream_failed", "Socket-1", GO_ON)
@@ -238,7 +238,7 @@ def test_a_lane_that_failed_fails_the_cast_and_it_alone_goes_on(command):
     assert {one.lane for one in pending(cast.rules, cast.session)} == {"api"}
 
 
-def test_a_budget_that_lanes_use_up_stops_all_of_them_until_it_is_raised():
+def test_exhausted_budget_stops_all_lanes_until_it_is_raised():
     cast = worked(InOrder(), budget={"maxTokens": 12})
     assert set(lanes(cast).values()) == {"interrupted"}
     failure = cast.session.state.failure
@@ -272,7 +272,7 @@ def test_aborting_interrupts_the_lanes_and_retry_lets_them_wait():
     assert caught.value.kind == "not_stopped"
 
 
-def test_a_lane_that_is_over_takes_no_command_but_one_that_failed_goes_on():
+def test_finished_lane_accepts_no_command_but_a_failed_one_does():
     cast = worked(InOrder("api"))
     with pytest.raises(MateriaError) as caught:
         cast.lane("ui", decide.enter)
@@ -280,7 +280,7 @@ def test_a_lane_that_is_over_takes_no_command_but_one_that_failed_goes_on():
     assert caught.value.what == "The lane 'ui' is accepted."
 
 
-def test_all_steps_are_those_of_the_cast_with_each_lane_behind_the_step_that_handed_out():
+def test_all_steps_lists_lanes_after_their_generator_step():
     cast = worked(InOrder())
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer("told"))
@@ -294,7 +294,7 @@ def test_all_steps_are_those_of_the_cast_with_each_lane_behind_the_step_that_han
     assert all_steps(Folded(cast.rules).session) == ()
 
 
-def test_an_end_that_leaves_items_of_a_lane_fails_it():
+def test_lane_that_ends_with_open_items_fails():
     document = streams_config(3)
     document["loadouts"]["T"]["sockets"]["Socket-4"]["edges"][0]["to"] = "end"
     cast = Folded(Rules(build_graph(document)))

@@ -24,7 +24,7 @@ def event_types(step):
 
 
 @pytest.mark.parametrize("attempts", [None, 0, 1, 3])
-def test_r19_repair_turns_then_the_cast_fails(attempts):
+def test_r19_cast_fails_after_the_last_repair_turn(attempts):
     top = {} if attempts is None else {"limits": {"repairAttempts": attempts}}
     play = Play(config(CHAIN, **top))
     for turn in range(1 if attempts is None else attempts):
@@ -43,12 +43,12 @@ def test_r19_repair_turns_then_the_cast_fails(attempts):
     assert dict(play.state.visits) == {"Ask": 1}
 
 
-def test_r19_a_mended_answer_completes_the_same_visit():
+def test_r19_repaired_answer_completes_the_same_visit():
     play = Play(config(CHAIN), "no json", say(context="c"))
     assert (play.at, play.state.visits["Ask"], play.data["context"]) == ("Next", 1, "[Ask P] c")
 
 
-def test_r19_the_next_visit_has_its_repairs_again():
+def test_r19_next_visit_has_its_own_repairs():
     sockets = {"Ask": asks(edge("Ask"))}
     assert Play(config(sockets), "bad", "{}", "bad", "{}", "bad").at == "Ask"
 
@@ -83,7 +83,7 @@ def test_r19_utilities_are_never_repaired():
     assert dict(play.state.visits) == {"Run": 1}
 
 
-def test_r19_the_events_of_a_repair():
+def test_r19_repair_is_recorded_in_order():
     play = Play(config(CHAIN))
     step = play.answer("bad")
     assert event_types(step) == ["same_socket_recovery_start", "same_socket_recovery_retry"]
@@ -93,7 +93,7 @@ def test_r19_the_events_of_a_repair():
     assert step.events[1].kind == "repair_exhausted"
 
 
-def test_r19_reviving_grants_one_more_repair_turn_that_says_what_was_wrong():
+def test_r19_retry_grants_one_more_repair_turn_with_the_issues():
     play = Play(config(CHAIN), "bad", say(odd="the last answer"))
     assert play.at == "repair_exhausted"
     step = play.revive()
@@ -106,14 +106,14 @@ def test_r19_reviving_grants_one_more_repair_turn_that_says_what_was_wrong():
     assert play.go("{}").at == "Next"
 
 
-def test_r19_reviving_when_no_repairs_are_allowed_at_all():
+def test_r19_retry_works_without_allowed_repairs():
     play = Play(config(CHAIN, limits={"repairAttempts": 0}), "bad")
     play.revive()
     assert play.visit.mode == "repair"
     assert play.go("bad").at == "repair_exhausted"
 
 
-def test_r19_recasting_asks_again_from_the_first_prompt_with_fresh_repairs():
+def test_r19_retry_from_the_start_has_the_first_prompt_and_all_repairs():
     play = Play(config(CHAIN), "bad", "bad")
     step = play.recast()
     assert (play.at, play.visit.mode, play.visit.repairs, play.visit.visit) == ("Ask", "work", 0, 1)
@@ -134,14 +134,14 @@ def budgeted(*turns, warn=None, most=100, sockets=None):
     return play, warned
 
 
-def test_r20_one_warning_then_the_stop_at_the_maximum():
+def test_r20_budget_warns_once_then_stops_at_the_maximum():
     play, warned = budgeted(("x", 74), ("x", 1), ("x", 10), ("x", 14))
     assert (warned, play.at) == ([False, True, False, False], "A")
     step = play.answer("x", 1)
     assert (play.at, event_types(step)) == ("budget", ["socket_complete", "budget_limit", "cast_end"])
 
 
-def test_r20_warn_at_percent_may_be_set_and_may_be_jumped_over():
+def test_r20_warning_percentage_can_be_set_and_passed_over():
     assert budgeted(("x", 10), warn=10)[1] == [True]
     play, warned = budgeted(("x", 100))
     assert (play.at, warned) == ("budget", [False])
@@ -169,7 +169,7 @@ def test_r20_the_state_of_the_stopped_step_is_applied():
     assert dict(play.state.traversals) == {"Rows->Walk": 1}
 
 
-def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
+def test_r20_retry_needs_a_higher_budget_and_then_routes():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Good", "satisfied"), edge("end")), "Good": at("P")})
     with pytest.raises(MateriaError, match="100 tokens"):
         play.revive()
@@ -180,7 +180,7 @@ def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
     assert "budget_warning" in event_types(play.answer("x", 20))
 
 
-def test_r20_a_stop_that_was_revived_is_over():
+def test_r20_retried_budget_stop_is_over():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Next", "satisfied")), "Next": asks()})
     play.state = recovery.set_budget(play.state, max_tokens=None)
     play.revive()
@@ -190,7 +190,7 @@ def test_r20_a_stop_that_was_revived_is_over():
     assert (play.at, play.visit.mode) == ("Next", "repair")
 
 
-def test_r20_reviving_after_the_budget_keeps_exhaustion_and_follow_up():
+def test_r20_retry_after_the_budget_keeps_exhaustion_and_follow_up():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)
     play.state = recovery.set_budget(play.state, max_tokens=None)
@@ -252,7 +252,7 @@ def test_only_a_draft_can_be_finalized():
         assert error.value.kind == kind
 
 
-def test_recasting_a_multi_turn_socket_begins_with_a_draft():
+def test_retry_of_a_multi_turn_socket_begins_with_a_draft():
     play = Play(config(TALK), "draft")
     play.take(recovery.abort(play.state, "enough"))
     play.recast()
@@ -262,7 +262,7 @@ def test_recasting_a_multi_turn_socket_begins_with_a_draft():
 # -- failing and aborting -----------------------------------------------------------------
 
 
-def test_a_failure_from_outside_stops_and_recast_or_revive_ask_again():
+def test_outside_failure_stops_the_cast_and_a_retry_asks_again():
     for again in (Play.recast, Play.revive):
         play = Play(config({"Run": at("U", edge("Next")), "Next": at("P")}))
         play.take(recovery.fail(play.rules, play.state, Failure("utility_timeout", "too slow", "Run")))
@@ -273,7 +273,7 @@ def test_a_failure_from_outside_stops_and_recast_or_revive_ask_again():
         assert play.state.visits["Run"] == 1
 
 
-def test_aborting_while_waiting_and_between_steps():
+def test_cast_can_be_aborted_while_waiting_and_between_steps():
     play = Play(config(CHAIN))
     step = play.take(recovery.abort(play.state, "enough"))
     assert (play.at, event_types(step)) == ("aborted", ["cast_end"])
@@ -286,14 +286,14 @@ def test_aborting_while_waiting_and_between_steps():
         assert (step.state.status, step.state.next) == ("ready", "Next")
 
 
-def test_aborting_before_the_first_step_goes_on_at_the_entry():
+def test_cast_aborted_before_its_first_step_continues_at_the_entry():
     play = Play(config(CHAIN))
     start = entering.begin(play.rules, "r")
     revived = recovery.revive(play.rules, recovery.abort(start, "wait").state)
     assert (revived.state.status, revived.state.next) == ("ready", "Ask")
 
 
-def test_a_failed_assignment_can_be_recast():
+def test_failed_assignment_can_be_retried():
     play = Play(config({"Ask": asks(assign={"": "$.context"})}), say(context="c"))
     assert play.at == "assignment"
     play.recast()

@@ -21,21 +21,21 @@ USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
         ("turns", "3", "3"),
     ],
 )
-def test_how_much_is_used_is_said_with_the_turns_of_which_it_is_unknown(of, words, unknown):
+def test_usage_text_counts_turns_with_unknown_usage(of, words, unknown):
     (bound,) = [one for one in BOUNDS if one.of == of]
     partly = USED._replace(uncounted=2, unpriced=1, untimed=4)
     assert (bound.so_far(USED), bound.so_far(partly)) == (words, unknown)
     assert bound.whole == (of in {"tokens", "turns"})
 
 
-def test_how_much_of_a_maximum_is_used_is_said_with_the_unit_behind_both():
+def test_usage_of_a_maximum_is_shown_with_its_unit():
     cost = next(one for one in BOUNDS if one.of == "cost")
     assert cost.so_far(USED, 2.0) == "0.5000 of 2.0000 USD"
     assert cost.so_far(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
     assert (cost.so_far(UNREPORTED, 2.0), cost.so_far(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")
 
 
-def test_what_nobody_reported_is_unknown_in_words_and_not_zero():
+def test_unreported_usage_is_shown_as_unknown_not_zero():
     assert (UNREPORTED.tokens_words, UNREPORTED.cost_words) == ("unknown", "unknown")
     assert (USED.tokens_words, USED.cost_words) == ("1,234", "0.5000 USD")
     both = USED.plus(UNREPORTED)
@@ -47,7 +47,7 @@ def test_what_nobody_reported_is_unknown_in_words_and_not_zero():
     assert at_work(None).plus(at_work(250)).seconds == 0.25
 
 
-def test_what_is_told_apart_is_told_as_far_as_anybody_reported_it():
+def test_usage_details_are_shown_where_reported():
     assert USED.apart_words == "800 cached, 120 reasoning"
     assert USED.as_json() == {"input": 1200, "output": 34, "cost": 0.5, "cached": 800, "reasoning": 120}
     assert Usage(1, 2, 0.0).as_json() == {"input": 1, "output": 2, "cost": 0.0}
@@ -55,14 +55,14 @@ def test_what_is_told_apart_is_told_as_far_as_anybody_reported_it():
     assert Usage(1, 2).apart_words == ""
 
 
-def test_what_was_used_since_is_the_difference():
+def test_usage_since_a_moment_is_the_difference():
     more = USED.plus(Usage(5, 6, 0.25, 0, 0, 1, None, turns=1, worked=10))
     assert more.less(USED) == Usage(5, 6, 0.25, 0, 0, 1, 0, turns=1, worked=10)
     assert UNREPORTED.less(UNREPORTED)[:3] == (None, None, None)
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
-def test_each_maximum_stops_the_cast_when_it_is_reached_and_says_so(bound):
+def test_each_maximum_stops_the_cast_with_its_name(bound):
     used = bound.used(USED)
     for most, over in ((used, True), (used + 1, False)):
         budget = Budget(**{bound.field: most})
@@ -74,7 +74,7 @@ def test_each_maximum_stops_the_cast_when_it_is_reached_and_says_so(bound):
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
-def test_the_end_says_of_which_maximum_how_much_was_used(bound):
+def test_end_reports_the_use_of_each_maximum(bound):
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P")}, budget={bound.key: 1}))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer("a", Usage(500, 1, 1.5), worked=2000))
@@ -95,11 +95,11 @@ def test_the_end_says_of_which_maximum_how_much_was_used(bound):
     ],
     ids=lambda pin: pin.kind,
 )
-def test_a_pin_is_read_back_as_it_was_kept(pin):
+def test_pin_survives_a_round_trip(pin):
     assert Pin.read(pin.as_json()) == pin
 
 
-def test_a_pin_answers_the_visits_that_it_has_an_answer_for():
+def test_pin_answers_only_the_visits_it_covers():
     visits = Pin("visits", "cast 1", visits={"A": {"1": "first", "3": ""}})
     assert [visits.answer("A", visit) for visit in (1, 2, 3)] == ["first", None, ""]
     assert visits.answer("B", 1) is None
@@ -119,5 +119,5 @@ def test_a_pin_answers_the_visits_that_it_has_an_answer_for():
         {"kind": "visits", "to": "w", "visits": {"A": {"1": 2}}},
     ],
 )
-def test_what_is_no_pin_is_none(kept):
+def test_invalid_pin_is_refused(kept):
     assert Pin.read(kept) is None

@@ -7,5 +7,5 @@ from vectors import each_vector
 
 
 @each_vector("cast.jsonl")
-def test_vector(vector):
+def test_engine_passes_the_conformance_vector(vector):
     assert run_vector(vector) == []

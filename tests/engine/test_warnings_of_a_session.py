@@ -14,14 +14,14 @@ def said(cast):
     return {one.code: (one.socket, one.step, one.item, one.message) for one in find_warnings(cast.rules, cast.session)}
 
 
-def test_nothing_is_odd_about_a_cast_that_is_under_way():
+def test_running_cast_has_no_warnings():
     cast = Folded(config({"A": asks(edge("B", "not_satisfied")), "B": at("P")})).answers(say(satisfied=True))
     assert said(cast) == {}
     cast.do(decide.enter)
     assert list(said(cast)) == ["no-edge-matched"]
 
 
-def test_a_verdict_that_nothing_answered_names_its_item():
+def test_unanswered_verdict_names_its_item():
     cast = Folded(config({"A": asks(edge("end"))})).answers(say(satisfied=False)).do(decide.enter)
     assert said(cast)["unanswered-verdict"][:3] == ("A", 1, None)
     assert " about item " not in said(cast)["unanswered-verdict"][3]
@@ -29,7 +29,7 @@ def test_a_verdict_that_nothing_answered_names_its_item():
     assert "unanswered-verdict" not in said(loop)
 
 
-def test_what_is_said_again_of_the_same_item_is_a_repetition_and_of_another_is_none():
+def test_equal_output_is_a_repetition_only_for_the_same_item():
     cast = Folded(retry_loop())
     cast.answers(items("a", "b"), "built", say(satisfied=False, context="too long"), "built")
     assert [step.number for step in repeats(cast.rules, cast.session)] == [4]
@@ -37,7 +37,7 @@ def test_what_is_said_again_of_the_same_item_is_a_repetition_and_of_another_is_n
     assert [step.number for step in repeats(cast.rules, cast.session)] == [4], "of the other item it is the first time"
 
 
-def test_the_latest_step_repeats_where_it_is_among_those_that_do():
+def test_latest_step_repeats_if_listed_as_a_repetition():
     cast = Folded(retry_loop())
     said = (items("a", "b"), "built", say(satisfied=False, context="too long"), "built", say(satisfied=True))
     told = []
@@ -49,12 +49,12 @@ def test_the_latest_step_repeats_where_it_is_among_those_that_do():
     assert told == [False, False, False, True, False, False, False]
 
 
-def test_a_step_without_an_item_is_compared_with_those_without_one():
+def test_step_without_an_item_is_compared_with_others_without_an_item():
     cast = Folded(config({"A": at("P", edge("A"))})).answers("the same", "the  same\n", "another")
     assert [step.number for step in repeats(cast.rules, cast.session)] == [2]
 
 
-def test_an_answer_is_hollow_with_less_than_a_tenth_of_what_a_refused_one_said():
+def test_answer_under_a_tenth_of_the_refused_one_is_empty():
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     document = config(sockets, materia={"Q": agent()})
     for length, hollow in ((FEWER, []), (FEWER * 2, ["plan"])):
@@ -76,7 +76,7 @@ def test_an_answer_is_hollow_with_less_than_a_tenth_of_what_a_refused_one_said()
         ({"a": "x" * 10}, {}, []),
     ],
 )
-def test_how_much_an_answer_says_is_counted_without_white_space_around_it(refused, accepted, hollow):
+def test_length_of_an_answer_ignores_outer_white_space(refused, accepted, hollow):
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     cast = Folded(config(sockets, materia={"Q": agent()}))
     cast.answers(say(plan=refused), say(satisfied=True, plan=accepted))
@@ -84,7 +84,7 @@ def test_how_much_an_answer_says_is_counted_without_white_space_around_it(refuse
 
 
 @pytest.mark.parametrize("most", [0, 1])
-def test_of_many_warnings_the_end_holds_the_first_and_says_how_many_there_are(monkeypatch, most):
+def test_end_event_has_the_first_warnings_and_their_count(monkeypatch, most):
     monkeypatch.setattr(decide, "MAX_WARNINGS", most)
     cast = Folded(config({"A": at("P", edge("B")), "B": asks(edge("A", "not_satisfied"), edge("end"))}))
     cast.answers("a", say(satisfied=False), "a", say(satisfied=True)).do(decide.enter)
@@ -93,7 +93,7 @@ def test_of_many_warnings_the_end_holds_the_first_and_says_how_many_there_are(mo
     assert end.warnings_in_all == (len(made) if len(made) > most else None)
 
 
-def test_a_decision_says_which_item_it_was_about():
+def test_decision_names_its_item():
     cast = Folded(retry_loop()).answers(items("a"), "built")
     first, second = (step.decision for step in cast.session.steps)
     assert (first.item, first.item_key, first.item_label) == (None, None, None)
