@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import hypot
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Table, lines
+from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Table, lines
 from materia_nb.display.escape import ELLIPSIS, Html, esc, part
-from materia_nb.display.geometry import Box, Point, fit_text
-from materia_nb.display.svg import CARD_FONT, INK, NOW, ON_DARK, PLATE, RIM
+from materia_nb.display.geometry import fit_text
+from materia_nb.display.svg import CARD_FONT
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.followup import PromptPart, tokens_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import plain, signs_warning, with_visible_signs
-from materia_nb.handoff.base import Issue, Section, StatusPath
+from materia_nb.handoff.base import Issue, Section
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.jsonvalue import JSON
 
@@ -28,8 +26,6 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
     blocks: list[Block] = []
     for section in sections:
         blocks.append(Heading(section.title))
-        if section.statuses:
-            blocks += [Line(path_words(section.statuses)), Picture(path_svg(section.statuses), dark=ON_DARK)]
         blocks += lines(section.lines)
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])
@@ -163,90 +159,7 @@ def _both_ends(text: str, limit: int) -> str:
     return f"{text[:half]}\n{ELLIPSIS} [{gap:,} characters are not shown] {ELLIPSIS}\n{text[half + gap :]}"
 
 
-# -- the statuses of a visit ------------------------------------------------------------------
-
-_WIDE, _HIGH = 150.0, 34.0
-_HUB: Final = Box(215, 68, _WIDE, _HIGH)
-_CORNERS: Final = tuple(Box(x, y, _WIDE, _HIGH) for x in (8, 422) for y in (16, 120))
-_SIZE: Final = (580, 170)
-_APART: Final = 6.0
-
-
-def path_words(path: StatusPath) -> str:
-    """Return the reported statuses in order, and the possible next ones."""
-    if not path.taken:
-        return "no status yet"
-    return f"{' → '.join(path.taken)} (may be followed by {' or '.join(path.may_follow)})"
-
-
-def path_svg(path: StatusPath) -> Html:
-    """Return a picture of the statuses with the transitions taken, thick and numbered in order.
-
-    Unknown statuses are ignored.
-    """
-    hub = path.hub
-    boxes = {hub: _HUB, **dict(zip(path.around, _CORNERS, strict=False))}
-    known = tuple(status for status in path.taken if status in boxes)
-    transitions = set(pairwise(known))
-    label = path_words(path._replace(taken=known))
-    width, height = _SIZE
-    root = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(label)}" width="{width}" '
-        f'height="{height}" viewBox="0 0 {width} {height}" font-family="{CARD_FONT}" font-size="12">'
-    )
-    parts = [root, f"<title>{esc(label)}</title>"]
-    for name, box in boxes.items():
-        if name != hub:
-            parts += [
-                _transition_arrow(box, _HUB, is_taken=(name, hub) in transitions),
-                _transition_arrow(_HUB, box, is_taken=(hub, name) in transitions),
-            ]
-    parts.append(_self_arrow((hub, hub) in transitions))
-    parts += [
-        _status_box(name, box, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == (name,))
-        for name, box in boxes.items()
-    ]
-    return Html("".join([*parts, "</svg>"]))
-
-
-def _transition_arrow(at: Box, to: Box, *, is_taken: bool) -> str:
-    """Return the arrow from one status to another; the two directions run in parallel."""
-    right = to.x > at.x
-    shift = _APART if right else -_APART
-    first = (at.right if right else at.x, at.y + _HIGH / 2 + shift)
-    last = (to.x if right else to.right, to.y + _HIGH / 2 + shift)
-    return _arrow_svg(f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, is_taken=is_taken)
-
-
-def _self_arrow(is_taken: bool) -> str:
-    """Return the arrow for the middle status reported twice in a row."""
-    box = _HUB
-    left, right = box.x + 50, box.right - 50
-    path = f"M{left:g} {box.y:g}C{left:g} {box.y - 36:g} {right:g} {box.y - 36:g} {right:g} {box.y:g}"
-    return _arrow_svg(path, (right, box.y - 20), (right, box.y), is_taken=is_taken)
-
-
-def _arrow_svg(path: str, before: Point, end: Point, *, is_taken: bool) -> str:
-    colour = NOW if is_taken else RIM
-    style = 'stroke-width="3"' if is_taken else 'stroke-width="1" stroke-dasharray="3 4"'
-    long = hypot(end[0] - before[0], end[1] - before[1])
-    dx, dy = (end[0] - before[0]) / long, (end[1] - before[1]) / long
-    back, half = (9.0, 5.0) if is_taken else (7.0, 3.5)
-    x, y = end[0] - dx * back, end[1] - dy * back
-    tip = f"{end[0]:.1f},{end[1]:.1f} {x - dy * half:.1f},{y + dx * half:.1f} {x + dy * half:.1f},{y - dx * half:.1f}"
-    return f'<path d="{path}" fill="none" stroke="{colour}" {style}/><polygon points="{tip}" fill="{colour}"/>'
-
-
-def _status_box(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str:
-    rim, thick = (NOW, 3) if turns else (RIM, 1)
-    number = f"{', '.join(map(str, turns))}: " if turns else ""
-    weight = ' font-weight="700"' if last else ""
-    return (
-        f'<rect x="{box.x:g}" y="{box.y:g}" width="{_WIDE:g}" height="{_HIGH:g}" rx="6" fill="{PLATE}" '
-        f'stroke="{rim}" stroke-width="{thick}"/><text x="{box.x + _WIDE / 2:g}" y="{box.y + 21:g}" '
-        f'text-anchor="middle" fill="{INK}"{weight}>{esc(number + name)}</text>'
-    )
-
+# -- the time axis ---------------------------------------------------------------------------
 
 _WIDTH: Final = 760.0
 _NAME_WIDTH: Final = 96.0

@@ -316,7 +316,6 @@ def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
 _layout_cache: Final[deque[tuple[Graph, Direction | None, float, GraphLayout]]] = deque(maxlen=4)
-INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 
 
 def _page_layout(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> GraphLayout:

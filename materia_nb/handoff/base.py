@@ -263,25 +263,9 @@ FindFile: TypeAlias = Callable[[str], str | None]
 """Returns the path, relative to the project, of a file that an output names; None if there is no such file."""
 
 
-class StatusPath(NamedTuple):
-    """The statuses that the outputs of a visit went through.
-
-    Attributes:
-        taken: as reported, in order.
-        may_follow: the possible next statuses.
-        hub: the status between any two others.
-        around: the others, at most four.
-    """
-
-    taken: tuple[str, ...]
-    may_follow: tuple[str, ...]
-    hub: str
-    around: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled table of an output's content; ``statuses`` are drawn as a diagram.
+    """A titled table of an output's content.
 
     Cells may hold hostile text: they are escaped when they are shown.
     """
@@ -290,7 +274,6 @@ class Section:
     headers: tuple[str, ...] = ()
     rows: tuple[tuple[TextOrPointer, ...], ...] = ()
     lines: tuple[str, ...] = ()
-    statuses: StatusPath | None = None
 
     @classmethod
     def of_pairs(cls, title: str, pairs: Iterable[tuple[str, TextOrPointer]]) -> Self:

@@ -42,8 +42,6 @@ from materia_nb.handoff.runtime_rules import can_be_granted, update_entries
 from materia_nb.jsonvalue import JSON, as_list, compact
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
-AROUND_IN_PROGRESS: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
-"""The other statuses, in the order in which they are drawn around IN_PROGRESS."""
 EVIDENCE: Final = (
     "patterns_checked",
     "files_checked",

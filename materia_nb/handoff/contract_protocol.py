@@ -26,7 +26,6 @@ from materia_nb.handoff.base import (
     Requirements,
     Section,
     SimpleAnswer,
-    StatusPath,
     SuggestionKind,
     TurnFacts,
 )
@@ -327,13 +326,8 @@ class ContractProtocol(HandoffProtocol):
         statuses = tuple(_accepted_statuses(readings))
         if not statuses:
             return []
-        path = StatusPath(
-            statuses,
-            contract_fields.legal_next(statuses[-1]),
-            contract_fields.PLAN_STATUSES[0],
-            contract_fields.AROUND_IN_PROGRESS,
-        )
-        return [Section("plan_status", statuses=path)]
+        may_follow = " or ".join(contract_fields.legal_next(statuses[-1]))
+        return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {may_follow})",))]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield contracts that may have an outcome."""

@@ -16,7 +16,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, runtime_rules
-from materia_nb.handoff.base import HandoffProtocol, Section, StatusPath
+from materia_nb.handoff.base import HandoffProtocol, Section
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
@@ -165,8 +165,7 @@ class Thorough(Shout):
         return [Section("shouted", rows=(("word", value["word"]),))]
 
     def status_sections(self, readings):
-        words = tuple(one.value["word"] for one in readings)
-        return [Section("way", statuses=StatusPath(words, ("DONE",), "WAIT", ("DONE",)))]
+        return [Section("way", lines=tuple(reading.value["word"] for reading in readings))]
 
     def sample_outputs(self, outcome, count):
         yield {"word": "DONE" if outcome == "done" else "not done"}
