@@ -344,7 +344,7 @@ def test_what_a_pin_is_taken_from_has_no_answer(bench):
     with pytest.raises(MateriaError, match="takes no answer"):
         magic(bench, "pin", name="Count", off=True, to="x")
     assert list(bench.agents.pins) == ["Count"]
-    with pytest.raises(MateriaError, match="Name a socket or materia"):
+    with pytest.raises(MateriaError, match="The socket or materia is missing"):
         magic(bench, "pin", off=True)
 
 

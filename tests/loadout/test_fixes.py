@@ -246,8 +246,8 @@ def test_the_verb_shows_first_and_saves_when_told(shell, project):
     assert said.splitlines()[-1].startswith("saved in")
     kept = json.loads(file.read_text())["loadouts"]["Two"]
     assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
-    assert text(line(shell, "check --fix")).startswith("no single change fixes anything")
-    assert text(line(shell, "check --fix --save")).startswith("Nothing can be fixed automatically")
+    assert text(line(shell, "check --fix")).startswith("No problem can be fixed by one change")
+    assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 
 def test_fixing_all_leaves_nothing_that_can_be_fixed_safely():

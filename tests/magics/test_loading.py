@@ -17,7 +17,7 @@ def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
     assert "Bad is kept but cannot be cast, so it is not chosen; Hello stays chosen" in text(shown)
     assert 'role="alert"' in shown._repr_mimebundle_()["text/html"]
     assert line(shell, "cast hi").graph.name == "Hello"
-    assert "Bad" in line(shell, "check Bad").name
+    assert "Bad" in text(line(shell, "check Bad"))
     cell(shell, "define loadout Bad", "entry: S\nsockets: {S: {materia: hi}}")
     assert shell.user_ns["wb"].loadouts.chosen == "Bad", "mended, it is chosen"
 

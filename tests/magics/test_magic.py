@@ -300,8 +300,9 @@ def test_a_loadout_with_problems_shows_all_of_them(shell):
     assert "invalid-edge-condition" in shown
     with pytest.raises(MateriaError):
         line(shell, "cast --loadout Bad x")
-    report = line(shell, "check Bad").report
-    assert {problem.code for problem in report.problems} >= {"unknown-endpoint", "unknown-materia"}
+    report = text(line(shell, "check Bad"))
+    assert "unknown-endpoint" in report
+    assert "unknown-materia" in report
 
 
 def test_breakpoints_until_and_steps(shell):
@@ -454,7 +455,7 @@ def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
     wb.agent("*", lambda: {"satisfied": True})
     cast = line(shell, "cast x")
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    assert [row[1] for row in line(shell, "edit items").rows] == ["done", "open"]
+    assert [row[1] for row in line(shell, "edit items").inside[0].rows] == ["done", "open"]
     shown = text(
         cell(
             shell,
@@ -465,7 +466,7 @@ def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
     assert "Moved: 'first' is 2, not 1." in shown
     cast.step()
     made = line(shell, "edit items --again 1 --abandon")
-    assert [row[1:3] for row in made.rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]
+    assert [row[1:3] for row in made.inside[0].rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]
     assert "'first' is abandoned" in text(made)
     assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
         "&#39;", "'"
@@ -507,7 +508,7 @@ def test_an_agent_for_nobody_is_no_silent_success(shell):
     assert "answered by" in text(line(shell, "agent"))
     with pytest.raises(MateriaError, match="no materia or socket 'openai:tiny'"):
         line(shell, "agent openai:tiny")
-    with pytest.raises(MateriaError, match="which materia or socket"):
+    with pytest.raises(MateriaError, match="The materia or socket is missing"):
         cell(shell, "agent", "return 'x'")
 
 

@@ -91,7 +91,7 @@ def test_without_a_command_it_says_what_there_is_and_where_to_begin(arguments, c
         (["lesons"], "did you mean 'lessons'?"),
         (["check", "--nope"], "No such option"),
         (["explore", "--items"], "requires an argument"),
-        (["explore", "Asks", "--items", "x"], "how long lists are"),
+        (["explore", "Asks", "--items", "x"], "range of lengths"),
         (["step", "many"], "not a whole number"),
         (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
         (["compare"], "Missing argument"),

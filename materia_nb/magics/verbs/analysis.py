@@ -23,34 +23,27 @@ from materia_nb.insight.blame import compile_query
 from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.odds import Chances, PerSocket, Probability
 from materia_nb.magics.cast_display import counting, running
-from materia_nb.magics.registry import (
-    Call,
-    Rest,
-    Several,
-    from_method,
-    value_of,
-    verb,
-)
+from materia_nb.magics.registry import Call, Rest, Several, from_method, value_of, verb
 from materia_nb.registry import lookup
 from materia_nb.widgets.cast_parts import alone_names
 
 
 @verb("explore", example="%materia explore Plan-Build-Eval")
 def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> Any:
-    """Show what a loadout can do: every route that its casts can take, without asking an agent.
+    """Compute every route that the casts of a loadout can take, without asking an agent.
 
     Args:
         items: the lengths of lists to try, such as 0-3 or 2,5
     """
-    with counting("states") as told:
-        return call.bench.explore(loadout, _lengths(str(items)), progress=told)
+    with counting("states") as report:
+        return call.bench.explore(loadout, _lengths(str(items)), progress=report)
 
 
 @verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7")
 def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, failed: Any = 0.0, items: int = 3) -> Any:
     """Show the exact chance of each end of a cast, and the average number of turns."""
-    with counting("states") as told:
-        explored = call.bench.explore(loadout, (items,), progress=told)
+    with counting("states") as report:
+        explored = call.bench.explore(loadout, (items,), progress=report)
     return explored.odds(_chances(satisfied), items, failed=_failing(failed))
 
 
@@ -67,10 +60,10 @@ def _estimate(
     answer: int | None = None,
     model: str | None = None,
 ) -> Any:
-    """Estimate how many turns and tokens a cast would take, and what it would cost, without asking an agent.
+    """Estimate the turns, tokens and cost of a cast, without asking an agent.
 
     Args:
-        most: fail if the mean is above this: 20000 tokens in all, 2.50 USD, 10 turns
+        most: fail if the mean is above this limit: 20000 tokens in total, 2.50 USD, 10 turns
         answer: the number of tokens of an answer; the fewest possible if left out
         model: use the prices of this model, such as openai:gpt-4o
     """
@@ -83,21 +76,18 @@ def _estimate(
 
 
 def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
-    """Raise MateriaError (``over_limit``) where the mean is above a maximum, or where that cannot be known (R56)."""
+    """Raise MateriaError (``over_limit``) if the mean is above a maximum, or if the mean is unknown (R56)."""
     total, priced = estimate.total, estimate.total.cost is not None and not estimate.unpriced
     means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
-    used = means.get(bound.of, total.cost.mean if total.cost is not None else 0.0)
+    mean = means.get(bound.of, total.cost.mean if total.cost is not None else 0.0)
     hint = None
-    if bound.of == "seconds" or (bound.of == "cost" and estimate.sockets and not priced):
-        without = "no time is estimated"
-        if bound.of == "cost":
-            without = f"there is no price for {', '.join(estimate.unpriced)}"
-            hint = '"prices" in the config set them; those of known models come with pip install "materia-nb[models]"'
-        message = f"Whether a cast takes more than {maximum:g} {bound.unit} is not known: {without}"
-    elif used > maximum:
-        message = (
-            f"A cast takes some {bound.form.format(round(used, 4))} {bound.unit} on average, more than {maximum:g}"
-        )
+    if bound.of == "seconds":
+        message = "The time of a cast is not estimated, so it cannot be limited"
+    elif bound.of == "cost" and estimate.sockets and not priced:
+        message = f"The cost of a cast is unknown, because these models have no price: {', '.join(estimate.unpriced)}"
+        hint = 'set "prices" in the config, or install the prices of known models: pip install "materia-nb[models]"'
+    elif mean > maximum:
+        message = f"A cast takes {bound.form.format(round(mean, 4))} {bound.unit} on average, more than {maximum:g}"
     else:
         return
     raise MateriaError(f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit")
@@ -117,12 +107,12 @@ def _simulate(
     """Cast a loadout many times in memory, with random answers, and show how the casts end.
 
     Args:
-        n: how many casts; 1000 if left out
+        n: the number of casts; 1000 if left out
         seed: the random seed; 1 if left out
     """
     yes, no_output = _chances(satisfied), _failing(failed)
-    with counting("casts") as told:
-        return call.bench.simulate(loadout, n, yes, items, seed, failed=no_output, progress=told)
+    with counting("casts") as report:
+        return call.bench.simulate(loadout, n, yes, items, seed, failed=no_output, progress=report)
 
 
 @verb(
@@ -139,11 +129,11 @@ def _prompts(
     rework: bool = False,
     later: bool = False,
 ) -> Any:
-    """Show every prompt that a cast would have, with its size, without asking an agent; answers are made up.
+    """Show every prompt of a cast with made-up answers, and the size of each prompt, without asking an agent.
 
     Args:
         contexts: values of castContext to compare side by side, such as full,request
-        rework: send work back once wherever possible
+        rework: send work back once where that is possible
         later: include later turns: of conversations, and one repair per socket
     """
     sides = [context.strip() for context in str(contexts).split(",") if context.strip()]
@@ -155,7 +145,7 @@ def _lengths(text: str) -> list[int]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
-            raise usage_error(f"{text!r} does not say how long lists are.", "write 0-3, or 2,5")
+            raise usage_error(f"{text!r} is not a range of lengths.", "write 0-3, or 2,5")
         lengths += range(int(first), int(last or first) + 1)
     return lengths
 
@@ -171,16 +161,16 @@ def _chances(value: object) -> Chances:
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise usage_error(
-            f"{text!r} is not a chance.", "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3"
+            f"{text!r} is not a chance.", "write 0.7, or Check=0.7,*=0.9; with 0.6/0.3, 0.3 have no verdict"
         ) from None
 
 
 def _failing(value: object) -> PerSocket:
-    """Return the chances to fail, of which each is one number."""
+    """Return the chances of failure, each of which must be one number."""
     chances = _chances(value)
     each = chances.values() if isinstance(chances, Mapping) else (chances,)
     if any(isinstance(chance, tuple) for chance in each):
-        raise usage_error("A chance to fail is one number.", "write 0.1, or Build=0.1")
+        raise usage_error("A chance of failure must be one number.", "write 0.1, or Build=0.1")
     return cast("PerSocket", chances)
 
 
@@ -197,11 +187,11 @@ def _chance(text: str) -> Probability:
     "%materia compare --visit 5",
 )
 def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: bool = False) -> Any:
-    """Show where two casts first differ and why, and how, word by word; or how two steps or two loadouts differ.
+    """Show where and why two casts first differ, word by word; or the differences of two steps or two loadouts.
 
     Args:
         a: a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout
-        b: the other; the current cast if left out
+        b: the other cast or loadout; the current cast if left out
         steps: A and B are step numbers of the current cast
         visit: A is a step number: compare it with the previous visit of its socket
     """
@@ -219,11 +209,11 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
 
 @verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")
 def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
-    """Show where the recorded answers would have led in another loadout, or in this one as it is now; nothing runs.
+    """Show the route of the recorded answers in another loadout, or in the changed one; no agent runs.
 
     Args:
         all_: every cast of the loadout with that name, not just the current cast
-        go_on: turn it into a cast, which continues where the recorded answers end
+        go_on: make a cast of it, which continues where the recorded answers end
     """
     bench = call.bench
     if all_ and go_on:
@@ -247,7 +237,7 @@ from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.t
 
 @verb("status")
 def _status(call: Call) -> Any:
-    """Show the status of the cast and what comes next."""
+    """Show the status of the cast and its next action."""
     return status_view(call.cast.now)
 
 
@@ -335,7 +325,7 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
     if record.prompt is None:
         raise MateriaError(
             f"{record.socket} is a utility and has no prompt.",
-            hint="handoff shows what it was given and what it wrote",
+            hint="show its input and output with handoff",
             kind="no_prompt",
         )
     return prompt_view(record, record.prompt, current.steps)
@@ -343,7 +333,7 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
 
 @verb("why", example="%materia why 3")
 def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: str | None = None) -> Any:
-    """Explain why a step went where it went.
+    """Explain the route that a step took.
 
     Args:
         traceback: show the traceback of the agent's function that made the cast fail
@@ -352,7 +342,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
         return call.cast.why(step, lane=lane)
     raised = call.cast.now.live.raised
     if raised is None:
-        raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
+        raise MateriaError("No agent of this cast raised an error in this kernel.", kind="no_traceback")
     return Text(outgoing_traceback(raised))
 
 
@@ -372,10 +362,10 @@ def _show(call: Call, panel: str | None = None) -> Any:
 
 @verb("doctor", example="%materia doctor\n%materia doctor -1")
 def _doctor(call: Call, cast: Rest = None) -> Any:
-    """Check what is installed and working: software, keys (names only), programs, folders, config, agents; or a recorded cast.
+    """Check the installation: software, keys (names only), programs, folders, config and agents; or a recorded cast.
 
     Args:
-        cast: a cast: check up to which step its record is unmodified, even if it cannot be opened
+        cast: a cast: find the last step up to which its record is unmodified, even if the cast cannot be opened
     """
     return lookup("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
 
@@ -391,15 +381,15 @@ def _predict(
     progress: bool = False,
     example: bool = False,
 ) -> Any:
-    """Guess where the next step leads, and see whether you are right, and why; the cast does not move. Without arguments: with buttons.
+    """Predict the target of the next step, and see if and why you are right; the cast does not continue. Without arguments, predict with buttons.
 
     Args:
-        socket: where the next step leads, and the steps after it: sockets, end, or stop; or $variables
-        sure: you are sure of it
+        socket: the targets of the next step and of the steps after it: sockets, end, or stop; or $variables
+        sure: you are sure
         unsure: you are guessing
-        as_: the name that the guess is kept under, such as 03-loops/first-item
-        progress: show what you guessed and answered in the lessons so far
-        example: an example, not your guess: it is not recorded
+        as_: the name under which the prediction is stored, such as 03-loops/first-item
+        progress: show your predictions and answers in the lessons so far
+        example: an example, which is not recorded
     """
     if progress:
         return lessons.progress()
@@ -410,7 +400,7 @@ def _predict(
 
         return show(current, name)
     certain = True if sure else False if unsure else None
-    with closing(lessons.question(current, name=name)) as asked, running(asked.twin):
+    with closing(lessons.question(current, name=name)) as question, running(question.twin):
         if len(socket) == 1:
-            return asked.guess(socket[0], sure=certain)
-        return asked.walk(socket, sure=certain)
+            return question.guess(socket[0], sure=certain)
+        return question.walk(socket, sure=certain)

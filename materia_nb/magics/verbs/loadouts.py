@@ -1,11 +1,12 @@
-"""Verbs about loadouts, and about who answers their sockets."""
+"""Verbs about loadouts, and about the agents of their sockets."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any
 
 from materia_nb.agents.command_agent import COMMAND_PREFIX
 from materia_nb.agents.interface import AGENT_CELL
@@ -30,7 +31,6 @@ from materia_nb.magics.registry import (
     Argument,
     Call,
     Rest,
-    Verb,
     from_method,
     parse,
     value_of,
@@ -66,7 +66,7 @@ def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
     """List the loadouts and the layers that they come from, or the fields of one.
 
     Args:
-        loadout: one of them: its fields, and the layer that each comes from
+        loadout: a loadout: shows its fields, each with its layer
     """
     loadouts = call.bench.loadouts
     if loadout is not None:
@@ -76,10 +76,10 @@ def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
 
 @verb("list materia", example="%materia list materia Build")
 def _list_materia(call: Call, materia: Rest = None) -> Any:
-    """List the materia, the layers that they come from, and who answers; or the fields of one.
+    """List the materia, their layers and their agents; or the fields of one.
 
     Args:
-        materia: one of them: its fields, and the layer that each comes from
+        materia: a materia: shows its fields, each with its layer
     """
     config = call.bench.loadouts.config
     if materia is not None:
@@ -92,7 +92,7 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     """Draw the graph of the cast, or of a loadout.
 
     Args:
-        to: as source for another tool: a Mermaid flowchart
+        to: the format of another tool: a Mermaid flowchart
     """
     cast = call.bench.cast_
     if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
@@ -107,37 +107,35 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
 
 @verb("check", example="%materia check\n%materia check --fix --save Report")
 def _check(call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False) -> Any:
-    """Show the problems of a loadout, and hints; with --fix, what one change fixes.
+    """Show the problems of a loadout, and hints; with --fix, the changes that fix them.
 
     Args:
-        strict: unknown fields are problems too
-        fix: show which of them one change fixes, and how
+        strict: report unknown fields as problems
+        fix: show which of them can be fixed by one change, and how
         save: with --fix: make the changes that need no choice, and save them where the loadout is defined
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
         if save:
-            raise usage_error("Only fixes are saved.", "check --fix --save")
+            raise usage_error("Only fixes can be saved.", "check --fix --save")
         report = bench.check(name)
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
     if save:
-        done = design.fix_all()
-        if done:
-            done.append(bench.loadouts.save(design, anyway=True))
-        nothing = "Nothing can be fixed automatically: check --fix shows your choices, check what is left."
-        return Text("\n".join(done or [nothing]))
+        if not (changes := design.fix_all()):
+            return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
+        return Text("\n".join([*changes, bench.loadouts.save(design, anyway=True)]))
     rows = [
-        (one.code, one.source, how.summary, "in the designer" if how.suggestion else "--save")
-        for one, how in design.fixes().items()
+        (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else "--save")
+        for problem, fix in design.fixes().items()
     ]
-    empty = "no single change fixes anything: check shows what is left"
-    return Table(("code", "where", "would be fixed like this", "by"), rows, empty)
+    empty = "No problem can be fixed by one change. List the problems with check."
+    return Table(("code", "where", "change", "by"), rows, empty)
 
 
 @verb("design", example="%materia design Plan-Build-Eval")
 def _design(call: Call, loadout: Rest = None, *, new: bool = False) -> Any:
-    """Edit a loadout on its graph: sockets, edges, loops, exits; with its problems, undo, and saving.
+    """Edit a loadout on its graph: sockets, edges, loops and exits, with its problems, undo and saving.
 
     Args:
         new: start an empty loadout of that name
@@ -192,26 +190,26 @@ def _agent(
     key_env: str | None = None,
     prompt_form: str | None = None,
 ) -> Any:
-    """Choose who answers a materia or socket: a model, a person, a command, a variable, or the Python in the cell.
+    """Choose the agent of a materia or socket: a model, a person, a command, a variable, or the Python in the cell.
 
     Args:
-        name: a materia or socket; * for all others; none to list
-        who: a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a
-            known program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell
+        name: a materia or socket; * for all others; if left out, the agents are listed
+        who: a model (provider:model, or model for the one in each materia), person, command:NAME for a known program,
+            command and its arguments, recorded:FILE (or a cast), or a $variable; left out with a cell
         base_url: the URL of the model's API, if not the provider's own
         max_tokens: the maximum length of an answer, in tokens
-        no_tools: the model cannot use tools, so the materia's are left out
+        no_tools: the model cannot use tools, so it gets none
         key_env: the environment variable with its key, if not the provider's own
-        prompt_form: how its prompts are written: md, or plain without headings and fences
+        prompt_form: the form of its prompts: md, or plain without headings and fences
     """
     if name is None:
         if call.body is not None:
-            raise usage_error("Say which materia or socket the cell answers for, or *.")
+            raise usage_error("The materia or socket is missing.", "%%materia agent NAME, or * for all others")
         return agents_view(call.bench.agents)
     if call.body is not None:
-        call.bench.agent(name, _function(name, call.body, _dict_of(call)))
+        call.bench.agent(name, _function(name, call.body, call.names))
     elif who is None:
-        call.bench.agent(name)  # nobody is set; a name that does not exist is told
+        call.bench.agent(name)  # sets no agent, but refuses an unknown name
     elif not isinstance(who, str) or who == "person" or who.startswith((COMMAND_PREFIX, "recorded:")):
         call.bench.agent(name, who)
     elif who.split()[:1] == ["command"]:
@@ -244,10 +242,10 @@ def _agent(
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
 def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None) -> Any:
-    """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process.
+    """Set a fixed answer for a socket or materia, in this cast and later ones; a pinned utility starts no process.
 
     Args:
-        name: a socket or materia, utilities too; none to list
+        name: a socket or materia, also a utility; if left out, the pins are listed
         to: the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded
             answers of a cast; if left out, its latest output in this cast
         off: remove the pin
@@ -256,67 +254,51 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
     bench, to = call.bench, call.body_or(to)
     if name is None:
         if call.body is not None or off:
-            raise usage_error("Name a socket or materia.", "pin NAME, pin --off NAME")
+            raise usage_error("The socket or materia is missing.", "pin NAME, pin --off NAME")
     elif off:
         if to is not None or visit is not None:
             raise usage_error("An unpinned socket or materia takes no answer.", "pin --off NAME")
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
-    here = {} if bench.cast_ is None else bench.cast_.pins
-    return pins_view(here, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
-
-
-_MODEL: Final = Verb(
-    "agent NAME",
-    "",
-    lambda _: None,
-    (Argument("model", "provider:model", required=True), *VERBS["agent"].options.values()),
-    "never",
-    "",
-)
+    own = {} if bench.cast_ is None else bench.cast_.pins
+    return pins_view(own, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Make the agent of a model's name and the options before or behind it; ``model`` may stand before the name."""
+    """Return the agent of a model's name with the options before and after the name; ``model`` may precede the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest
-    given = {**options, **parse(_MODEL, text, call.names)}
-    name = given["model"]
+    agent = VERBS["agent"]
+    name_and_options = (Argument("model", "provider:model", required=True), *agent.options.values())
+    options = {**options, **parse(replace(agent, name="agent NAME", arguments=name_and_options), text, call.names)}
     return ModelAgent(
-        None if name == "model" else name,
-        base_url=given["base_url"],
-        key_env=given["key_env"],
-        settings=None if given["max_tokens"] is None else {"max_tokens": given["max_tokens"]},
-        tools=not given["no_tools"],
-        prompt_form=given["prompt_form"],
+        None if options["model"] == "model" else options["model"],
+        base_url=options["base_url"],
+        key_env=options["key_env"],
+        settings=None if options["max_tokens"] is None else {"max_tokens": options["max_tokens"]},
+        tools=not options["no_tools"],
+        prompt_form=options["prompt_form"],
     )
 
 
-def _dict_of(call: Call) -> dict[str, Any]:
-    """The user's names as the dict that a function defined in a cell uses as its globals."""
-    if not isinstance(call.names, dict):
-        raise TypeError("the names of a shell are a dict")
-    return call.names
-
-
-def _function(name: str, body: str, names: dict[str, Any]) -> Any:
-    """Make a function of a cell's body; ``turn`` and ``prompt`` are its arguments."""
+def _function(name: str, body: str, names: Any) -> Any:
+    """Return the function with a cell's body; ``turn`` and ``prompt`` are its arguments, ``names`` its globals."""
     source = "def answer(turn, prompt):\n" + textwrap.indent(body.strip("\n") + "\n", "    ")
     if "await " in body:
         source = "async " + source
-    made: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     try:
-        exec(compile(source, f"{AGENT_CELL}{name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
+        exec(compile(source, f"{AGENT_CELL}{name}>", "exec"), names, definitions)  # noqa: S102 - the person's own cell
     except SyntaxError as error:
         raise MateriaError(
             f"The body of the agent is not Python: {error.msg}.",
             where=f"line {max((error.lineno or 2) - 1, 1)} of the cell",
-            hint="write the body of a function: it has turn and prompt, and returns text or a dict",
+            hint="write the body of a function of turn and prompt that returns text or a dict",
             kind="bad_agent",
         ) from None
-    function = made["answer"]
+    function = definitions["answer"]
     function.__name__ = function.__qualname__ = f"agent {name}"
     return function
 
@@ -338,7 +320,7 @@ def _utility(
         name: the name of the materia
         text: stdout is text, not JSON
         generator: it produces workItems
-        timeout_ms: how long it may run
+        timeout_ms: the time limit, in milliseconds
     """
     fields = {} if timeout_ms is None else {"timeoutMs": timeout_ms}
     parse_as = "text" if text else "json"
