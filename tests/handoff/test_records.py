@@ -51,7 +51,7 @@ def needs(name, socket):
     return wanted({**socket, "handoff": name}, generator=generator)
 
 
-def test_forms():
+def test_form_of_each_protocol_matches_its_record():
     def lines():
         for name, socket, facts in itertools.product(SAMPLES, SOCKETS, FACTS):
             one, given = protocol(name), needs(name, socket)

@@ -7,5 +7,5 @@ from vectors import each_vector
 
 
 @each_vector("agent-contract.jsonl", "envelope.jsonl", "handoff.jsonl")
-def test_vector(vector):
+def test_handoff_passes_the_conformance_vector(vector):
     assert run_vector(vector) == []

@@ -80,19 +80,19 @@ def test_every_materia_says_what_it_is_for(wb):
         assert raw["description"].endswith("."), name
 
 
-def test_what_other_things_rely_on_is_there():
+def test_names_used_by_docs_and_lessons_exist():
     assert NAMES[:3] == ["Hello-Utility", "Ask", "Plan-Build-Eval"]
     asked = {"Full-Auto", "Planning-Consult", "Hojo-Consult", "Release", "Hello-Utility"}
     assert asked <= set(NAMES)
 
 
-def test_hello_utility(wb):
+def test_hello_utility_completes(wb):
     cast, route = play(wb, "Hello-Utility", {})
     assert route == "1"
     assert cast.state["hello"]["ok"] is True
 
 
-def test_ask(wb):
+def test_ask_completes(wb):
     assert play(wb, "Ask", {"Answer": "42"})[1] == "1"
 
 
@@ -107,7 +107,7 @@ LOOP = {"Build": BUILT, "Narrate": "told"}
         ([YES, YES, YES], [NO, YES, YES], "1234 234234 5"),
     ],
 )
-def test_plan_build_eval(wb, verdicts, upkeep, route):
+def test_plan_build_eval_completes(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Plan": PLAN, "Eval": verdicts, "Maintain": upkeep}
     assert play(wb, "Plan-Build-Eval", replies)[1] == flat(route)
 
@@ -120,7 +120,7 @@ def test_plan_build_eval(wb, verdicts, upkeep, route):
         ([YES, YES, YES], [YES, NO, YES], "123 456456 456 7"),
     ],
 )
-def test_full_auto(wb, verdicts, upkeep, route):
+def test_full_auto_completes(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": verdicts, "Maintain": upkeep}
     cast, went = play(wb, "Full-Auto", replies)
     assert went == flat(route)
@@ -129,7 +129,7 @@ def test_full_auto(wb, verdicts, upkeep, route):
     assert '"branch": "main"' in cast.steps.at(3).prompt.text
 
 
-def test_full_auto_gives_up_on_an_item_and_can_be_revived(wb):
+def test_full_auto_gives_up_on_an_item_and_can_be_retried(wb):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": [NO] * 4 + [YES] * 2, "Maintain": [YES, YES]}
     cast, _ = play(wb, "Full-Auto", replies, ends="failed")
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -138,12 +138,12 @@ def test_full_auto_gives_up_on_an_item_and_can_be_revived(wb):
 
 
 @pytest.mark.parametrize("name, route", [("Plan-Build-Eval", "15"), ("Full-Auto", "1237"), ("Teach-Exits", "15")])
-def test_an_empty_plan_still_reaches_what_is_behind_the_loop_r16(wb, name, route):
+def test_empty_plan_continues_after_the_loop_r16(wb, name, route):
     replies = {**LOOP, "Plan": {"workItems": []}, "Auto-Plan": {"workItems": []}}
     assert play(wb, name, replies)[1] == route
 
 
-def test_planning_consult(wb):
+def test_planning_consult_completes(wb):
     cast = wb.cast(
         "improve it",
         loadout="Planning-Consult",
@@ -165,7 +165,7 @@ def test_planning_consult(wb):
         ([NO] + [YES] * 4, [NO] + [YES] * 3, "123 45456 456456 456 7"),
     ],
 )
-def test_hojo_consult_builds_what_the_architect_made_of_the_plan(wb, verdicts, upkeep, route):
+def test_hojo_consult_builds_the_plan_of_the_architect(wb, verdicts, upkeep, route):
     replies = {
         **LOOP,
         "Interactive-Plan": ["a draft", PLAN],
@@ -179,7 +179,7 @@ def test_hojo_consult_builds_what_the_architect_made_of_the_plan(wb, verdicts, u
     assert [item["title"] for item in cast.state["workItems"]] == ["x", "y", "z"]
 
 
-def test_release_checks_the_titles_before_anything_is_built(wb):
+def test_release_checks_titles_before_it_builds(wb):
     good = {"workItems": h.items("feat: a", "fix(core)!: b")}
     replies = {
         **LOOP,
@@ -196,7 +196,7 @@ def test_release_checks_the_titles_before_anything_is_built(wb):
     assert built == ["feat: a", "fix(core)!: b", "fix(core)!: b"]
 
 
-def test_release_commits_again_when_the_commit_was_in_the_way(wb):
+def test_release_retries_a_failed_commit(wb):
     replies = {
         **LOOP,
         "Release-Plan": {"workItems": h.items("feat: a")},
@@ -206,7 +206,7 @@ def test_release_commits_again_when_the_commit_was_in_the_way(wb):
     assert play(wb, "Release", replies)[1] == "1234564567"
 
 
-def test_release_stops_when_the_titles_never_become_right(wb):
+def test_release_stops_if_titles_stay_wrong(wb):
     cast, route = play(wb, "Release", {"Release-Plan": [{"workItems": h.items("bad")}] * 4}, ends="failed")
     assert route == "123232323"
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -254,7 +254,7 @@ def test_blackbelt_keeps_each_item_as_a_commit(wb, jj):
     assert not any(file.startswith(".pi") for file in repo["commits"][2]["files"])
 
 
-def test_blackbelt_does_an_item_again_that_could_not_be_kept(wb, jj, monkeypatch):
+def test_blackbelt_retries_an_item_that_could_not_be_committed(wb, jj, monkeypatch):
     monkeypatch.setenv("JJ_FAIL", "describe")
     cast = cast_blackbelt(wb, [YES] * 3)
     cast.run("Socket-6")
@@ -266,7 +266,7 @@ def test_blackbelt_does_an_item_again_that_could_not_be_kept(wb, jj, monkeypatch
     assert [commit["description"] for commit in jj.repo(wb.project)["commits"]] == ["", "a", "b"]
 
 
-def test_blackbelt_without_jj_fails_with_its_payload_kept(wb, monkeypatch, tmp_path):
+def test_blackbelt_without_jj_fails_and_keeps_its_payload(wb, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     cast = wb.cast("improve it", loadout="Blackbelt")
     assert cast.run() == "failed"
@@ -279,14 +279,14 @@ def test_blackbelt_without_jj_fails_with_its_payload_kept(wb, monkeypatch, tmp_p
     assert payload["available"] == {"jj": False}
 
 
-def test_teach_edges_takes_the_first_edge_that_matches(wb):
+def test_teach_edges_takes_the_first_matching_edge(wb):
     assert play(wb, "Teach-Edges", {"Triage": YES, "Answer": "x"})[1] == "12"
     cast, route = play(wb, "Teach-Edges", {"Triage": NO, "Ask-Back": "which?"})
     assert route == "13"
     assert "once more" in cast.steps[-1].prompt.text
 
 
-def test_teach_rework_goes_back_with_the_reason_and_not_for_ever(wb):
+def test_teach_rework_returns_with_the_reason_a_limited_number_of_times(wb):
     assert play(wb, "Teach-Rework", {"Draft": "x", "Critique": YES})[1] == "12"
     cast, route = play(wb, "Teach-Rework", {"Draft": ["x", "y"], "Critique": [NO, YES]})
     assert route == "1212"
@@ -305,6 +305,6 @@ def test_teach_rework_goes_back_with_the_reason_and_not_for_ever(wb):
         ([NO, NO], [], "1 2323 6"),
     ],
 )
-def test_teach_exits_leaves_by_the_way_of_the_last_item(wb, verdicts, upkeep, route):
+def test_teach_exits_leaves_by_the_exit_for_the_last_verdict(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": verdicts, "Maintain": upkeep, "Chain-Context": "open"}
     assert play(wb, "Teach-Exits", replies)[1] == flat(route)

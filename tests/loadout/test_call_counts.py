@@ -37,7 +37,7 @@ CONFIG = {
 }
 
 
-def test_loading_three_sockets_takes_at_most_1000_calls_and_checking_them_next_at_most_50(bench):
+def test_loading_and_checking_three_sockets_stay_within_call_limits(bench):
     bench.load(CONFIG)  # imports what is needed
     assert 0 < calls_of(lambda: bench.load(copy.deepcopy(CONFIG))) <= 1000
     assert 0 < calls_of(bench.check) <= 50

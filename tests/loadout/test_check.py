@@ -32,7 +32,7 @@ def found(document, loadout=None):
 @example({"loadouts": {"T": {"entry": [], "sockets": {"Socket-1": {"edges": [{"to": {}, "when": []}]}}}}})
 @example({"loadouts": {"T": {"sockets": {"a": 1}, "loops": {"L": {"sockets": [[], {}], "exit": {"from": []}}}}}})
 @example({"limits": {"maxEdgeTraversals": 10**400}, "budget": {"maxTokens": float("nan")}})
-def test_checking_never_raises_whatever_the_json(document):
+def test_check_never_raises_on_any_json(document):
     report = check_config(document)
     for finding in (*report.problems, *report.hints):
         assert finding.code
@@ -42,7 +42,7 @@ def test_checking_never_raises_whatever_the_json(document):
 
 
 @given(json_values, json_values)
-def test_checking_never_raises_whatever_is_inside_a_loadout(socket, loop):
+def test_check_never_raises_on_any_loadout(socket, loop):
     document = config({"Socket-1": socket, "Socket-2": {"materia": "P"}}, loops={"L": loop, "M": {"exits": [loop]}})
     document["materia"]["X"] = socket
     report = check_config(document)
@@ -79,7 +79,7 @@ def test_all_problems_are_reported_at_once():
     }
 
 
-def test_close_matches_are_offered():
+def test_typos_get_close_matches():
     document = config({"Socket-1": {"materia": "Buidl", "edges": [edge("Socket-11")]}})
     document["materia"]["Build"] = AGENT
     hints = {problem.source: problem.hint for problem in check_config(document).problems}
@@ -102,19 +102,19 @@ def test_close_matches_are_offered():
         ("a\n", False),
     ],
 )
-def test_socket_ids_r26(id_, fine):
+def test_invalid_socket_ids_are_problems_r26(id_, fine):
     problems = found(config({id_: {"materia": "P"}}, entry=id_))
     assert (("invalid-socket-id", f"sockets.{id_}") in problems) is not fine
     assert bool(problems) is not fine
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "3", None, True])
-def test_max_traversals_is_a_whole_number_from_one_r18(value):
+def test_max_traversals_is_a_positive_integer_r18(value):
     document = config({"Socket-1": {"materia": "P", "edges": [edge("end", maxTraversals=value)]}})
     assert found(document) == {("invalid-edge", "Socket-1.edges[0].maxTraversals")}
 
 
-def test_a_whole_number_may_be_spelt_with_a_point():
+def test_integer_may_be_written_as_a_float():
     graph = build_graph(config({"Socket-1": {"materia": "P", "edges": [edge("end", maxTraversals=3.0)]}}))
     assert graph.sockets["Socket-1"].edges[0].max_traversals == 3
 
@@ -130,7 +130,7 @@ def test_a_whole_number_may_be_spelt_with_a_point():
         ({"maxSocketVisits": "whatever"}, True),
     ],
 )
-def test_limits_r18_r19(limits, fine):
+def test_invalid_limits_are_problems_r18_r19(limits, fine):
     assert check_config(config({"Socket-1": {"materia": "P"}}, limits=limits)).ok is fine
 
 
@@ -149,14 +149,14 @@ def test_limits_r18_r19(limits, fine):
         ({"type": "robot"}, "type"),
     ],
 )
-def test_agents_r26(changed, field):
+def test_invalid_agents_are_problems_r26(changed, field):
     document = config({"Socket-1": {"materia": "P"}})
     document["materia"]["P"].update(changed)
     assert found(document) == {("invalid-materia", f"materia.P.{field}")}
 
 
 @pytest.mark.parametrize("tools", ["none", "readOnly", "coding", [], ["read"], {"type": "custom", "tools": ["read"]}])
-def test_tool_scopes(tools):
+def test_invalid_tool_scopes_are_problems(tools):
     document = config({"Socket-1": {"materia": "P"}})
     document["materia"]["P"]["tools"] = tools
     wanted = tools["tools"] if isinstance(tools, dict) else tools
@@ -183,19 +183,19 @@ def test_tool_scopes(tools):
         ({"script": "x.py"}, "script"),
     ],
 )
-def test_utilities_r25_r26(changed, field):
+def test_invalid_utilities_are_problems_r25_r26(changed, field):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"].update({"command": None} if "script" in changed else {}, **changed)
     assert found(document) == {("invalid-materia", f"materia.U.{field}")}
 
 
-def test_a_command_and_a_script_are_two_ways_to_say_what_runs_r25():
+def test_utility_has_either_a_command_or_a_script_r25():
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"]["script"] = {"kind": "shippedUtility", "name": "detect-vcs.py"}
     assert found(document) == {("invalid-materia", "materia.U.script")}
 
 
-def test_a_materia_without_type_is_what_it_has():
+def test_missing_materia_type_follows_from_its_fields():
     document = config({"Socket-1": {"materia": "A"}, "Socket-2": {"materia": "B"}})
     document["materia"]["A"] = {"tools": "none", "prompt": "p"}
     document["materia"]["B"] = {"command": ["true"]}
@@ -206,7 +206,7 @@ def test_a_materia_without_type_is_what_it_has():
 @pytest.mark.parametrize(
     "runs", [{"command": ["true"]}, {"script": {"kind": "shippedUtility", "name": "detect-vcs.py"}}]
 )
-def test_a_materia_that_could_be_either_must_say_which_it_is_r38(runs):
+def test_ambiguous_materia_needs_a_type_r38(runs):
     document = config({"Socket-1": {"materia": "A"}})
     document["materia"]["A"] = {"tools": "none", "prompt": "p", **runs}
     assert found(document) == {("invalid-materia", "A")}
@@ -214,7 +214,7 @@ def test_a_materia_that_could_be_either_must_say_which_it_is_r38(runs):
     assert found(document) == set()
 
 
-def test_without_an_entry_a_cast_starts_at_the_first_socket_r36():
+def test_missing_entry_is_the_first_socket_r36():
     document = config({"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}})
     del document["loadouts"]["T"]["entry"]
     assert build_graph(document).entry == "Socket-2"
@@ -229,7 +229,7 @@ def test_without_an_entry_a_cast_starts_at_the_first_socket_r36():
         ({"assign": {".workItems.": "$.tasks"}}, "assign..workItems."),
     ],
 )
-def test_an_agent_generator_is_json_and_hands_on_its_items_r4(socket, problem):
+def test_agent_generator_parses_json_and_passes_on_its_items_r4(socket, problem):
     agent = config({"Socket-1": {"materia": "G", **socket}})
     assert found(agent) == {("invalid-generator", f"Socket-1.{problem}")}
     assert check_config(config({"Socket-1": {"materia": "UG", **socket}})).ok
@@ -248,7 +248,7 @@ def test_sources_of_an_agent_socket_must_be_jsonpath_r11():
 
 
 @pytest.mark.parametrize("field", ["cursor", "items"])
-def test_advance_takes_what_it_lacks_from_an_iterator_r13(field):
+def test_advance_takes_missing_fields_from_the_iterator_r13(field):
     advance = {"cursor": "workItemIndex", "items": "state.workItems"}
     del advance[field]
     alone = config({"Socket-1": {"materia": "P", "advance": advance}})
@@ -257,7 +257,7 @@ def test_advance_takes_what_it_lacks_from_an_iterator_r13(field):
 
 
 @pytest.mark.parametrize("when", [None, "$.x", "passed", True])
-def test_advance_knows_the_canonical_conditions_only_r14(when):
+def test_advance_accepts_only_canonical_conditions_r14(when):
     document = looped(Socket_3={"advance": {"when": when}})
     assert found(document) == {("invalid-edge-condition", "Socket-3.advance.when")}
 
@@ -275,12 +275,12 @@ def test_advance_knows_the_canonical_conditions_only_r14(when):
         ("Socket-1", ("invalid-loop", "loops.L.consumes")),
     ],
 )
-def test_what_a_loop_consumes_r27(consumes, problem):
+def test_loop_consumes_the_output_of_a_generator_r27(consumes, problem):
     assert found(looped({"consumes": consumes})) == {problem}
 
 
 @pytest.mark.parametrize("source", ["G", "Socket-4", "Socket-2"])
-def test_a_wrong_source_is_answered_with_the_right_one_r27(source):
+def test_wrong_source_of_a_loop_suggests_the_right_one_r27(source):
     problem = check_config(looped({"consumes": {"from": source}})).problems[0]
     assert "'Socket-1'" in problem.hint
 
@@ -293,7 +293,7 @@ def test_a_wrong_source_is_answered_with_the_right_one_r27(source):
         ("Socket-1", "no edge of a generator leads into the loop"),
     ],
 )
-def test_a_loop_that_nothing_leads_into_is_told_why_r27(source, why):
+def test_unreachable_loop_is_reported_with_the_reason_r27(source, why):
     (problem,) = check_config(looped({"consumes": {"from": source}}, Socket_1={"edges": []})).problems
     assert problem.message == why
 
@@ -308,12 +308,12 @@ def test_a_loop_that_nothing_leads_into_is_told_why_r27(source, why):
         ("time", {"command": "t", "url": "http://localhost"}, {("invalid-config", "mcpServers.time")}),
     ],
 )
-def test_a_server_has_a_name_and_one_way_to_it(name, server, problems):
+def test_mcp_server_needs_a_name_and_one_transport(name, server, problems):
     document = {**looped(), "mcpServers": {name: server}}
     assert found(document) == problems
 
 
-def test_exactly_one_edge_of_one_generator_leads_into_a_loop_r27():
+def test_loop_is_entered_by_one_edge_of_one_generator_r27():
     two_edges = looped(Socket_1={"edges": [edge("Socket-2", "satisfied"), edge("Socket-3")]})
     assert found(two_edges) == {("invalid-loop", "loops.L.consumes")}
     other_socket = looped(Socket_4={"edges": [edge("Socket-2")]})
@@ -322,7 +322,7 @@ def test_exactly_one_edge_of_one_generator_leads_into_a_loop_r27():
     assert found(other_generator) == {("invalid-loop", "loops.L.consumes")}
 
 
-def test_a_generator_is_no_member_of_a_loop_over_another_r27():
+def test_generator_cannot_be_a_member_of_another_loop_r27():
     assert found(looped(Socket_3={"materia": "G"})) == {("invalid-loop", "loops.L.sockets[1]")}
 
 
@@ -356,7 +356,7 @@ def test_loops_over_one_generator_need_their_own_cursors_r27():
         ([], {("invalid-loop", "loops.L.exit")}),
     ],
 )
-def test_legacy_exit(legacy, problems):
+def test_legacy_exit_is_checked(legacy, problems):
     assert found(looped({"exit": legacy})) == problems
 
 
@@ -389,7 +389,7 @@ def test_explicit_text_of_a_utility_at_a_guarded_legacy_exit_r15():
         ([], False),
     ],
 )
-def test_a_legacy_exit_leaves_a_way_back_r27(edges, fine):
+def test_legacy_exit_allows_an_edge_back_r27(edges, fine):
     document = looped(
         {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}},
         Socket_2={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-3")]},
@@ -420,14 +420,14 @@ def test_the_error_counts_the_problems_and_shows_the_first():
     assert len(caught.value.report.problems) == 8
 
 
-def test_a_large_broken_loadout_is_checked_without_endless_comparing():
+def test_large_broken_loadout_is_checked_in_bounded_time():
     sockets = {f"Socket-{number}": {"materia": "P", "edges": [edge(f"Sockel-{number}")]} for number in range(1, 1001)}
     start = time.process_time()
     assert len(check_config(config(sockets)).problems) == 1000
     assert time.process_time() - start < 10
 
 
-def test_a_command_part_may_be_blank_but_the_program_may_not():
+def test_only_arguments_of_a_command_may_be_blank():
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {**UTILITY, "command": ["printf", " "]}
     assert check_config(document).ok
@@ -443,7 +443,7 @@ def _places(value, path=()):
 
 
 @given(st.data(), json_values)
-def test_checking_never_raises_on_a_config_with_one_thing_replaced(data, value):
+def test_check_never_raises_on_a_config_with_one_replaced_value(data, value):
     vector = data.draw(st.sampled_from(read_vectors("validate.jsonl")))
     document = vector["config"]
     *way, last = data.draw(st.sampled_from([path for path in _places(document) if path]))
@@ -456,7 +456,7 @@ def test_checking_never_raises_on_a_config_with_one_thing_replaced(data, value):
 
 
 @pytest.mark.parametrize("source", ['$.a[?(@.b =~ "(a+)+$")]', "$..a..a..a", "$.a.`sub(/(a+)+$/, x)`"])
-def test_expressions_that_an_output_can_keep_busy_for_ever_are_refused(source):
+def test_expressions_with_unbounded_time_are_refused(source):
     document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
     assert found(document) == {("invalid-socket", "Socket-1.assign.x")}
     document = config({"Socket-1": {"materia": "U"}})
@@ -465,7 +465,7 @@ def test_expressions_that_an_output_can_keep_busy_for_ever_are_refused(source):
 
 
 @pytest.mark.parametrize("alias", ["vcs.detect", "project.ensureIgnored", "echo"])
-def test_what_is_built_into_the_reference_is_shipped_under_its_name_r61(alias):
+def test_utilities_of_the_reference_are_shipped_under_their_names_r61(alias):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias, "parse": "json"}
     assert check_config(document, "T") == Report()
@@ -479,7 +479,7 @@ def test_what_is_built_into_the_reference_is_shipped_under_its_name_r61(alias):
 
 
 @pytest.mark.parametrize("alias, told", [("vcs.spawnJjWorkspace", "Git-Spawn"), ("Echo", "script"), (1, "script")])
-def test_a_built_in_utility_that_is_not_shipped_is_a_problem_r61(alias, told):
+def test_unknown_built_in_utility_is_a_problem_r61(alias, told):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias}
     (problem,) = check_config(document).problems
@@ -488,13 +488,13 @@ def test_a_built_in_utility_that_is_not_shipped_is_a_problem_r61(alias, told):
 
 
 @pytest.mark.parametrize("old", ["detectVcs", "currentUtilityVcsDetect1a2b"])
-def test_an_id_of_earlier_versions_is_answered_with_the_one_of_now(old):
+def test_older_id_suggests_the_current_one(old):
     (problem,) = check_config(config({"Socket-1": {"materia": old}})).problems
     assert problem.hint == "it is called 'Detect-VCS' now"
 
 
 @pytest.mark.parametrize("row", config_fields(), ids=lambda row: f"{row.model}.{row.field}")
-def test_a_problem_of_a_field_names_it_and_says_what_to_write(row):
+def test_field_problem_names_the_field_and_its_values(row):
     model = next(model for model in MODELS if model.__name__.removesuffix("Fields") == row.model)
     findings = Findings()
     check_fields(findings, model, {row.field: "\0"}, "here")
@@ -503,7 +503,7 @@ def test_a_problem_of_a_field_names_it_and_says_what_to_write(row):
         assert problem.hint.startswith(("write ", "name ", "list ", "remove "))
 
 
-def test_half_a_surrogate_pair_in_a_wrong_value_is_a_problem_like_any_other():
+def test_surrogate_in_a_wrong_value_is_an_ordinary_problem():
     document = config({"Socket-1": {"materia": "P", "assign": {"a": ["\ud800"]}}})
     assert found(document) == {("invalid-socket", "Socket-1.assign.a")}
 

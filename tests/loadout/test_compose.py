@@ -46,7 +46,7 @@ def loadout(made):
 
 
 @pytest.mark.parametrize("first", BUNDLED.loadout_names)
-def test_every_bundled_loadout_can_stand_before_every_other(first):
+def test_each_bundled_loadout_can_precede_each_other(first):
     for second in BUNDLED.loadout_names:
         made = compose(BUNDLED.document, [first, second], BUNDLED.owners)
         found = check_config(made.document, made.name)
@@ -61,7 +61,7 @@ PARALLEL = {name for name, one in BUNDLED.document["materia"].items() if one.get
 
 
 @pytest.mark.parametrize("name", sorted(PARALLEL))
-def test_a_generator_that_hands_its_items_to_streams_is_no_part_alone(name):
+def test_parallel_generator_cannot_be_composed_alone(name):
     with pytest.raises(MateriaError, match="no loop consumes its items"):
         compose(BUNDLED.document, [name, "Full-Auto"])
 
@@ -74,7 +74,7 @@ def test_every_bundled_materia_is_a_part(name):
     assert made.sockets[2] == {"Socket-1": "Socket-9"}
 
 
-def test_a_name_that_means_two_things_is_refused_with_the_choices():
+def test_ambiguous_name_is_refused_with_the_choices():
     document = config({"Socket-1": at("T")}) | {}
     document["materia"]["Same"] = agent()
     document["loadouts"]["Same"] = {"entry": "X", "sockets": {"X": at("U")}}
@@ -95,7 +95,7 @@ def test_an_unknown_name_is_one_clear_error(name, near):
     assert near in caught.value.hint
 
 
-def test_nothing_to_link_and_a_faulty_part_are_errors():
+def test_empty_composition_and_invalid_parts_are_errors():
     with pytest.raises(MateriaError, match="Nothing was named to link"):
         compose(config({"Socket-1": at("P")}), [])
     faulty = both(config({"X": at("P")}), config({"Y": at("Nobody")}))
@@ -103,7 +103,7 @@ def test_nothing_to_link_and_a_faulty_part_are_errors():
         compose(faulty, ["A", "B"])
 
 
-def test_the_config_that_was_given_is_not_changed():
+def test_composition_does_not_change_the_config():
     before = json.dumps(BUNDLED.document)
     compose(BUNDLED.document, ["Teach-Exits", "Blackbelt", "Release"])
     assert json.dumps(BUNDLED.document) == before
@@ -116,7 +116,7 @@ def ends(play):
     return play.at, play.sockets
 
 
-def test_edges_to_the_end_and_those_that_do_not_match_lead_on():
+def test_ends_of_a_part_continue_in_the_next_part():
     one = config({"X": asks(edge("end", "satisfied"), materia="P"), "Z": at("T")})
     made = linked(both(one, config({"Y": at("P")})))
     for said in (YES, NO):
@@ -124,7 +124,7 @@ def test_edges_to_the_end_and_those_that_do_not_match_lead_on():
     assert loadout(made)["sockets"]["Socket-2"]["edges"] == [edge("Socket-3")]
 
 
-def test_a_utility_still_owes_what_its_guards_read():
+def test_composed_utility_must_return_what_its_guards_read():
     """R7: an always edge would free it of that, so it gets the other guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
     made = linked(both(one, config({"Y": at("P")})))
@@ -144,7 +144,7 @@ def retries(exits):
 
 
 @pytest.mark.parametrize("said", [YES, NO, "no guard"])
-def test_r16_a_list_that_is_exhausted_without_a_fitting_exit_leads_on(said):
+def test_r16_exhausted_list_without_a_matching_exit_continues(said):
     parsed = "text" if said == "no guard" else "json"
     one = config(
         {
@@ -159,7 +159,7 @@ def test_r16_a_list_that_is_exhausted_without_a_fitting_exit_leads_on(said):
     assert play.at == ("Socket-3" if said == YES else "Socket-4")
 
 
-def test_r16_an_empty_list_leads_on_and_the_advance_stays_what_it_was():
+def test_r16_empty_list_continues_and_keeps_the_advance():
     exits = [exit_route("Build", "satisfied", "Tell")]
     made = linked(both(retries(exits), config({"Y": at("P")})))
     assert ends(Play(made.document, items())) == ("Socket-4", ["Socket-1", "Socket-4"])
@@ -167,7 +167,7 @@ def test_r16_an_empty_list_leads_on_and_the_advance_stays_what_it_was():
     assert played.sockets == ["Socket-1", *["Socket-2"] * 3, "Socket-3", "Socket-4"]
 
 
-def test_a_foreach_leads_on_when_it_is_exhausted_or_empty():
+def test_exhausted_or_empty_foreach_continues():
     one = config({"X": at("U", edge("X"), foreach={"items": "state.rows"}, advance={})}, entry="X")
     one["loadouts"]["T"]["sockets"]["Seed"] = at("U", edge("X"))
     one["loadouts"]["T"]["entry"] = "Seed"
@@ -177,7 +177,7 @@ def test_a_foreach_leads_on_when_it_is_exhausted_or_empty():
     assert rows.sockets == ["Socket-2", "Socket-1", "Socket-1", "Socket-3"]
 
 
-def test_the_older_form_of_an_exit_leads_on_too():
+def test_legacy_exit_continues():
     one = config(
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build"))},
         {"L": loop("Build", exit={"from": "Build", "when": "satisfied", "to": "end"})},
@@ -187,7 +187,7 @@ def test_the_older_form_of_an_exit_leads_on_too():
     assert Play(made.document, items("a"), NO).at == "Socket-2"
 
 
-def test_a_loop_that_nothing_can_be_said_of_is_refused():
+def test_loop_without_a_known_end_is_refused():
     one = config(
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build", "satisfied"), edge("end"))},
         {"L": loop("Build")},
@@ -198,7 +198,7 @@ def test_a_loop_that_nothing_can_be_said_of_is_refused():
     assert check_config(compose(both(one, one), ["A"]).document).ok
 
 
-def test_exits_that_lead_round_through_empty_lists_are_refused():
+def test_cycles_of_exits_through_empty_lists_are_refused():
     """R16: a cast ends when it comes to an empty list for the second time in a row."""
     one = retries([exit_route("Build", "always", "Build")])
     with pytest.raises(MateriaError, match="leads back into empty lists"):
@@ -209,7 +209,7 @@ def test_exits_that_lead_round_through_empty_lists_are_refused():
 # -- what is kept apart, and what is shared -------------------------------------------------
 
 
-def test_cursors_are_kept_apart_and_prompts_follow():
+def test_cursors_are_renamed_and_prompts_follow():
     counted = config(
         {
             "Plan": asks(edge("Do"), materia="G"),
@@ -225,7 +225,7 @@ def test_cursors_are_kept_apart_and_prompts_follow():
     assert play.prompt.instruction == "at 1"
 
 
-def test_a_materia_is_copied_once_for_all_sockets_that_read_the_same_cursor():
+def test_materia_is_copied_once_per_cursor():
     counted = config(
         {"Plan": asks(edge("Do"), materia="G"), "Do": at("C", edge("Then")), "Then": at("C", edge("Do"))},
         {"L": loop("Do", "Then", exits=[exit_route("Then", "always", "end")])},
@@ -239,7 +239,7 @@ def test_a_materia_is_copied_once_for_all_sockets_that_read_the_same_cursor():
     assert third.copies == {"C-2": "C", "C-3": "C"}
 
 
-def test_a_list_of_rows_is_gone_through_by_both_parts():
+def test_both_parts_iterate_a_list_of_rows():
     """State is shared; a cursor that the first part left at the end would hide the rows from the second."""
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})
@@ -256,7 +256,7 @@ def test_handoff_defaults_stay_with_their_loadout():
     assert [socket.handoff for socket in graph.sockets.values()] == ["sparse", "envelope", "sparse"]
 
 
-def test_what_a_loadout_tells_its_agents_of_the_cast_stays_with_it():
+def test_cast_context_stays_with_its_loadout():
     one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
     other["loadouts"]["T"]["castContext"] = "request"
     graph = build_graph(linked(both(one, other)).document)
@@ -264,12 +264,12 @@ def test_what_a_loadout_tells_its_agents_of_the_cast_stays_with_it():
     assert told == [(True, True), (True, False), (True, True)]
 
 
-def test_what_the_first_part_leaves_is_what_the_second_finds():
+def test_second_part_starts_with_the_state_of_the_first():
     made = linked(both(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")})))
     assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 
-def test_a_utility_whose_advance_waits_for_a_verdict_must_still_give_one_r7():
+def test_utility_with_a_guarded_advance_must_return_a_verdict_r7():
     rows = config({"X": at("U", foreach={"items": "state.rows"}, advance={"when": "not_satisfied"})})
     seed = config({"Seed": at("U", edge("end"))})
     made = linked(both(seed, rows), "A", "B", "A")
@@ -324,7 +324,7 @@ def composed(one, other):
 
 @settings(max_examples=30)
 @given(loadouts(), loadouts(), st.integers(0, 2**32))
-def test_a_composition_visits_what_its_parts_visit(one, other, seed):
+def test_composition_visits_the_sockets_of_its_parts(one, other, seed):
     one = {**one, "budget": {}}
     alone = [rules_of(one), rules_of({**other, "limits": one["limits"], "budget": {}})]
     made = composed(one, other)
@@ -350,7 +350,7 @@ def test_a_composition_visits_what_its_parts_visit(one, other, seed):
 
 
 @pytest.mark.parametrize("text", ["{{cursor." * 100_000, "{{cursor.x" + " " * 1_000_000, "{" * 1_000_000])
-def test_prompts_with_many_braces_are_linked_soon(text):
+def test_prompts_with_many_braces_are_composed_quickly(text):
     document = {
         **BUNDLED.document,
         "materia": {**BUNDLED.document["materia"], "Odd": {"prompt": text, "tools": "none"}},

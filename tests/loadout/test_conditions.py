@@ -31,7 +31,7 @@ from materia_nb.loadout.vocabulary import (
         ("failed", [Result.FAILED, Result.REFUSED]),
     ],
 )
-def test_what_each_condition_matches_r3(condition, matched):
+def test_each_condition_matches_its_results_r3(condition, matched):
     assert [result for result in Result if described(condition).holds(result)] == matched
 
 
@@ -39,12 +39,12 @@ def test_the_table_and_the_type_name_the_same_conditions():
     assert get_args(Condition) == CONDITIONS == tuple(DESCRIBED)
 
 
-def test_the_guards_are_those_that_a_text_never_matches():
+def test_guards_are_the_conditions_that_text_never_matches():
     assert GUARDS == ("satisfied", "not_satisfied")
     assert not any(described(condition).holds(Result.NOTHING) for condition in GUARDS)
 
 
-def test_each_verdict_has_the_condition_that_waits_for_it_alone():
+def test_each_verdict_has_a_condition_of_its_own():
     assert WAITING_FOR == {Result.YES: "satisfied", Result.NO: "not_satisfied"}
 
 
@@ -58,20 +58,20 @@ def test_each_verdict_has_the_condition_that_waits_for_it_alone():
         (["not_satisfied", "satisfied"], []),
     ],
 )
-def test_what_some_conditions_leave_open(conditions, missing):
+def test_uncovered_results_of_conditions_are_listed(conditions, missing):
     assert unmet(conditions) == missing
     assert covered(conditions, text=False) == (not missing)
     assert covered(conditions, text=True) == ("always" in conditions)
 
 
-def test_conditions_that_an_output_can_match_both_of():
+def test_overlapping_conditions_are_found():
     pairs = [(a, b) for a in OF_OUTPUTS for b in OF_OUTPUTS if not described(a).meets(described(b))]
     assert pairs == [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")]
     assert [one for one in CONDITIONS if described(one).meets(described("failed"))] == ["failed"]
 
 
 @pytest.mark.parametrize("result", list(Result))
-def test_another_word_is_an_error_and_never_taken_for_not_satisfied(result):
+def test_unknown_condition_is_an_error(result):
     with pytest.raises(MateriaError) as caught:
         described("unsatisfied").holds(result)
     assert 'write one of: "always", ' in caught.value.hint

@@ -40,7 +40,7 @@ def fault(text, format_=None):
         ("a.yml", "# note\na:\n- 1\n- 2.5\n-\n- true\n- x\n"),
     ],
 )
-def test_formats_by_ending(tmp_path, name, text):
+def test_format_follows_from_the_file_suffix(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     assert read_config(path) == {"a": [1, 2.5, None, True, "x"]}
@@ -57,11 +57,11 @@ def test_formats_by_ending(tmp_path, name, text):
         ("", None),
     ],
 )
-def test_the_format_of_text_is_guessed(text, document):
+def test_format_of_text_is_detected(text, document):
     assert read_text(text) == document
 
 
-def test_words_stay_words_in_yaml():
+def test_yaml_words_stay_strings():
     assert read_text("{when: on, a: yes, b: off, c: 'no', d: 12:30, e: 010}", "yaml") == {
         "when": "on",
         "a": "yes",
@@ -88,7 +88,7 @@ def test_words_stay_words_in_yaml():
         ("[" * 600 + "]" * 600, "cell", "levels"),
     ],
 )
-def test_faults_of_json_have_a_place_and_advice(text, place, hint):
+def test_json_errors_have_a_position_and_advice(text, place, hint):
     error = fault(text, "json")
     assert error.where == place
     assert hint in error.hint
@@ -103,18 +103,18 @@ def test_faults_of_json_have_a_place_and_advice(text, place, hint):
     ],
 )
 @pytest.mark.parametrize("format_", ["json", "jsonc"])
-def test_a_key_said_twice_is_refused_with_its_path(text, path, format_):
+def test_duplicate_key_is_refused_with_its_path(text, path, format_):
     error = fault(text, format_)
     assert "twice" in error.what
     assert path in error.what
 
 
-def test_the_second_of_two_keys_is_where_the_fault_is():
+def test_duplicate_key_error_points_at_the_second_key():
     assert fault('{\n "a": 1,\n "a": 2}', "json").where == "cell:3:2"
 
 
 @pytest.mark.parametrize("text", ["{a: 1, a: 2} // x", "{a: NaN} // x", "{a 1}", "{a: 1", "{a: [1}", "{'a': 'x}"])
-def test_faults_of_json_with_comments(text):
+def test_errors_in_json_with_comments_have_positions(text):
     fault(text, "jsonc")
 
 
@@ -139,7 +139,7 @@ def test_faults_of_json_with_comments(text):
         ("*nobody", "alias"),
     ],
 )
-def test_faults_of_yaml(text, what):
+def test_yaml_errors_have_positions(text, what):
     error = fault(text, "yaml")
     assert what.lower() in error.what.lower()
 
@@ -166,7 +166,7 @@ def _lists(width, depth):
     ],
     ids=["lists", "wide", "objects", "text", "cycle", "flow", "block", "key-blocks"],
 )
-def test_yaml_that_grows_without_end_is_refused_in_bounded_memory(text, reason):
+def test_yaml_bomb_is_refused_in_bounded_memory(text, reason):
     tracemalloc.start()
     assert reason in fault(text, "yaml").what
     memory = tracemalloc.get_traced_memory()[1]
@@ -179,7 +179,7 @@ def test_a_key_that_is_not_text_is_named(text, key):
     assert f"the key {key} in" in fault(text, "yaml").what
 
 
-def test_aliases_of_a_reasonable_size_are_read():
+def test_yaml_aliases_of_a_reasonable_size_are_read():
     assert read_text("a: &a [1]\nb: [*a, *a]", "yaml") == {"a": [1], "b": [[1], [1]]}
 
 
@@ -191,7 +191,7 @@ def test_no_break_spaces_as_indentation_are_named(indent):
 
 
 @given(st.text(), st.sampled_from([None, "json", "jsonc", "yaml"]))
-def test_any_text_is_read_or_refused_with_a_materia_error(text, format_):
+def test_any_text_is_parsed_or_refused_with_a_materia_error(text, format_):
     try:
         document = read_text(text, format_)
     except MateriaError:
@@ -207,7 +207,7 @@ _documents = st.recursive(
 
 
 @given(st.dictionaries(st.text(), _documents))
-def test_what_is_written_is_read_back_unchanged_r28(tmp_path_factory, document):
+def test_config_survives_a_round_trip_r28(tmp_path_factory, document):
     path = tmp_path_factory.mktemp("written") / "c.json"
     write_config(path, document)
     again = read_config(path)
@@ -215,7 +215,7 @@ def test_what_is_written_is_read_back_unchanged_r28(tmp_path_factory, document):
     assert json.dumps(again) == json.dumps(document)  # order and spelling too
 
 
-def test_a_config_read_and_written_keeps_unknown_fields_order_and_spelling_r28(tmp_path):
+def test_round_trip_keeps_unknown_fields_order_and_spelling_r28(tmp_path):
     text = '{\n  "zebra": 1.0,\n  "loadouts": {\n    "é": {\n      "later": [\n        1e-07\n      ]\n    }\n  },\n  "a": -0.0\n}\n'
     first, second = tmp_path / "a.json", tmp_path / "b.json"
     first.write_text(text, encoding="utf-8")
@@ -223,14 +223,14 @@ def test_a_config_read_and_written_keeps_unknown_fields_order_and_spelling_r28(t
     assert second.read_text(encoding="utf-8") == text
 
 
-def test_half_a_surrogate_pair_survives(tmp_path):
+def test_lone_surrogate_survives_a_round_trip(tmp_path):
     path = tmp_path / "c.json"
     path.write_text('{"a": "\\ud800"}', encoding="utf-8")
     write_config(path, read_config(path))
     assert read_config(path) == {"a": "\ud800"}
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+def test_failed_write_leaves_only_the_old_file(tmp_path):
     path = tmp_path / "c.json"
     write_config(path, {"a": 1})
     with pytest.raises(MateriaError, match="not JSON"):
@@ -241,7 +241,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["c.json"]
 
 
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+def test_interrupted_write_leaves_only_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "c.json"
     write_config(path, {"a": 1})
 
@@ -272,7 +272,7 @@ def test_configs_are_not_written_as_yaml(tmp_path):
     assert "c.json" in caught.value.hint
 
 
-def test_files_that_cannot_be_read(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     (tmp_path / "hello.json").write_text("{}")
     (tmp_path / "note.txt").write_text("{}")
     (tmp_path / "latin.json").write_bytes(b'{\n"a": "\xe9"}')
@@ -327,14 +327,14 @@ def test_yaml_merge_keys_are_refused_before_they_can_double():
     ids=["long-key", "empties", "deep", "open-string", "open-comments", "commas", "json5", "yaml"],
 )
 @pytest.mark.parametrize("format_", ["json", "jsonc", "yaml"])
-def test_a_text_of_one_megabyte_is_read_or_refused_soon(text, format_):
+def test_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
     began = time.process_time()
     with suppress(MateriaError):
         read_text(text, format_)
     assert time.process_time() - began < 5
 
 
-def test_the_paths_of_long_keys_take_no_memory():
+def test_paths_of_long_keys_are_bounded():
     text = '{"' + "k" * 50_000 + '": [' + "1," * 25_000 + "1]}"
     tracemalloc.start()
     read_text(text, "json")
@@ -342,13 +342,13 @@ def test_the_paths_of_long_keys_take_no_memory():
     tracemalloc.stop()
 
 
-def test_comments_are_read_at_any_length_and_their_places_kept():
+def test_comments_of_any_length_keep_positions():
     text = "{ // first\n" + "/* x */\n" * 20_000 + '"a": "// no comment", /* , */ "b": [1, ], }'
     assert read_text(text, "jsonc") == {"a": "// no comment", "b": [1]}
     assert fault("// x\n" * 20_000 + '{"a": nothing}', "jsonc").where == "cell:20001:7"
 
 
-def test_halves_of_a_character_are_joined_as_in_json():
+def test_surrogate_pairs_are_joined_as_in_json():
     escaped = r'{"a": "\ud83d\udc69", "\ud83d\udc69": ["\ud83d"]}'
     document = {"a": "\U0001f469", "\U0001f469": ["\ud83d"]}
     assert [read_text(escaped, format_) for format_ in ("json", "yaml")] == [document, document]
@@ -391,7 +391,7 @@ loadouts:
         (AS_YAML, "Socket-1.edges[1].to", "A.B", 8, len("[1].to")),
     ],
 )
-def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
+def test_finding_has_its_line(text, source, loadout, line, left):
     assert line_of(text, source, loadout) == (line, left)
 
 
@@ -405,5 +405,5 @@ def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
         ('{"x": "\\"a\\": ", "a": 1, "a": 2}', ":1:26"),
     ],
 )
-def test_the_second_of_two_equal_keys_is_pointed_at_where_there_is_no_doubt(text, place):
+def test_finding_points_at_the_second_of_two_equal_keys(text, place):
     assert fault(text, "json").where == f"cell{place}"

@@ -22,7 +22,7 @@ def fine(document):
     return [error.json_path for error in SCHEMA.iter_errors(document)]
 
 
-def test_it_is_a_schema():
+def test_schema_is_valid():
     Draft202012Validator.check_schema(SCHEMA.schema)
     assert "x-about" not in json.dumps(SCHEMA.schema)
 
@@ -37,12 +37,12 @@ GOOD = [read_config(BUNDLED), *(vector["config"] for vector in VECTORS if vector
 
 
 @pytest.mark.parametrize("document", [one for one in GOOD if not has_strange_fields(one)])
-def test_what_is_accepted_here_is_accepted_by_editors(document):
+def test_valid_configs_match_the_schema(document):
     assert fine(document) == []
 
 
 @pytest.mark.parametrize("document", [one for one in GOOD if has_strange_fields(one)])
-def test_a_strange_field_is_underlined_and_a_problem_for_whoever_is_strict(document):
+def test_unknown_field_violates_the_schema_and_is_a_strict_problem(document):
     assert fine(document) != []
 
 
@@ -100,14 +100,14 @@ def broken(given):
     return document
 
 
-def test_the_config_that_is_broken_is_whole_before():
+def test_base_config_of_the_mutations_is_valid():
     assert fine(whole()) == []
     assert check_config(whole()).strict().ok
     assert len(BROKEN) >= 40
 
 
 @pytest.mark.parametrize("given", BROKEN, ids=lambda given: given["path"])
-def test_what_is_broken_is_told_at_its_field(given):
+def test_schema_error_points_at_the_mutated_field(given):
     problems = check_config(broken(given)).strict().problems
     assert (problems[0].source, problems[0].code) == (given["path"], given["code"])
     if given.get("schema") is False:  # what relates a field to another one, no schema can say
@@ -120,14 +120,14 @@ def test_what_is_broken_is_told_at_its_field(given):
     assert error.validator != "additionalProperties" or f"'{at[-1]}'" in error.message
 
 
-def test_what_is_somebodys_own_begins_with_x():
+def test_fields_with_the_x_prefix_are_allowed():
     document = whole()
     document["loadouts"]["T"]["sockets"]["Socket-1"]["x-owner"] = "ada"
     assert fine(document) == []
     assert check_config(document).strict().ok
 
 
-def test_a_layer_may_hold_a_part_r33():
+def test_layer_may_contain_partial_definitions_r33():
     layer = {
         "$schema": "./schema.json",
         "materia": {"Build": {"model": "x", "prompt": None}},
@@ -147,14 +147,14 @@ def test_a_layer_may_hold_a_part_r33():
         ({}, {"type": "utility", "command": []}),
     ],
 )
-def test_what_a_field_cannot_be_is_underlined(socket, materia):
+def test_invalid_values_violate_the_schema(socket, materia):
     document = config({"Socket-1": {"materia": "P", **socket}})
     document["materia"]["P"].update(materia)
     assert not check_config(document).ok
     assert fine(document) != []
 
 
-def test_each_field_is_explained_and_an_idle_one_is_marked():
+def test_each_field_has_a_description_and_ignored_fields_are_marked():
     models = {"Config": SCHEMA.schema, **SCHEMA.schema["$defs"]}
     definitions = {name.removesuffix("Fields"): one for name, one in models.items()}
     for row in config_fields():
@@ -163,7 +163,7 @@ def test_each_field_is_explained_and_an_idle_one_is_marked():
         assert said.get("deprecated", False) is (row.ignored is not None)
 
 
-def test_it_is_printed_or_written_to_a_file(tmp_path, capsys):
+def test_schema_is_printed_or_written_to_a_file(tmp_path, capsys):
     assert main([]) == 0
     assert main(["--output", str(tmp_path / "schema.json")]) == 0
     assert (tmp_path / "schema.json").read_text(encoding="utf-8") == capsys.readouterr().out
@@ -177,7 +177,7 @@ def test_a_config_may_name_its_schema():
     assert [hint.source for hint in report.hints if hint.code == "unknown-field"] == []
 
 
-def test_what_the_reference_engine_writes_around_loadouts_is_no_unknown_field():
+def test_fields_of_the_reference_engine_are_known():
     written = {
         "piMateria": {"schemaVersion": 2, "migrations": []},
         "defaultLoadoutId": "default:ask",

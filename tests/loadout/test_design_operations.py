@@ -42,7 +42,7 @@ def codes(draft) -> set[tuple[str, str]]:
 # -- sockets ----------------------------------------------------------------------------
 
 
-def test_a_socket_is_added_under_the_next_canonical_id(draft):
+def test_added_socket_gets_the_next_canonical_id(draft):
     assert next_socket_id(draft.document) == "Socket-5"
     assert draft.add_socket("P") == "added Socket-5 (P)"
     assert draft.document["sockets"]["Socket-5"] == {"materia": "P"}
@@ -61,7 +61,7 @@ def test_the_first_socket_is_the_entry():
 
 
 @pytest.mark.parametrize("id_", ["end", "1st", "a b", "", "x" * 65, "Socket-1", None])
-def test_r26_ids_that_cannot_be_used_are_refused(draft, id_):
+def test_r26_invalid_ids_are_refused(draft, id_):
     before = draft.document
     with pytest.raises(MateriaError):
         draft.rename_socket("Socket-2", id_)
@@ -71,7 +71,7 @@ def test_r26_ids_that_cannot_be_used_are_refused(draft, id_):
     assert draft.document is before
 
 
-def test_renaming_follows_every_reference():
+def test_rename_updates_every_reference():
     document = looped(
         {
             "exits": [route("Socket-3", "satisfied", "Socket-2")],
@@ -90,7 +90,7 @@ def test_renaming_follows_every_reference():
     assert draft.document["loops"]["L"]["consumes"] == {"from": "Plan"}
 
 
-def test_renaming_follows_a_cursor_named_after_the_socket():
+def test_rename_updates_a_cursor_named_after_the_socket():
     sockets = {
         "Socket-1": {"materia": "P", "foreach": {"items": "state.x"}, "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "advance": {"cursor": "Socket-1Index", "items": "state.x"}},
@@ -105,7 +105,7 @@ def test_renaming_follows_a_cursor_named_after_the_socket():
     assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-1Index", "it was spelled out"
 
 
-def test_removing_a_socket_takes_what_names_it_and_says_so(draft):
+def test_removing_a_socket_removes_its_references_and_reports_them(draft):
     words = draft.remove_socket("Socket-3")
     assert words == "removed Socket-3, with 3 edges, 1 exit and 1 loop membership"
     assert "Socket-3" not in text(draft.document)
@@ -113,7 +113,7 @@ def test_removing_a_socket_takes_what_names_it_and_says_so(draft):
     assert draft.document["loops"]["L"] == {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}
 
 
-def test_removing_the_source_the_entry_and_the_last_member_is_told(draft):
+def test_removing_source_entry_or_last_member_is_reported(draft):
     assert "loop L has no source of items now; the loadout has no entry now" in draft.remove_socket("Socket-1")
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
@@ -122,7 +122,7 @@ def test_removing_the_source_the_entry_and_the_last_member_is_told(draft):
     assert "loops" not in draft.document
 
 
-def test_fields_are_set_and_taken_away(draft):
+def test_socket_fields_can_be_set_and_removed(draft):
     draft.set_socket("Socket-4", "assign", {"plan": "$.context"})
     draft.set_socket("Socket-4", "materia", "U")
     draft.set_socket("Socket-4", "label", "Tell")
@@ -150,7 +150,7 @@ def test_fields_are_set_and_taken_away(draft):
         draft.set_socket("Socket-4", "assign", {"x": float("nan")})
 
 
-def test_what_was_given_is_not_shared():
+def test_operations_copy_their_arguments():
     mine = {"plan": "$.context"}
     draft = design()
     draft.set_socket("Socket-4", "assign", mine)
@@ -169,7 +169,7 @@ def test_several_sockets_are_moved_or_removed_as_one_step(draft):
     assert len(draft.steps) == 3, "what changes nothing is no step"
 
 
-def test_a_field_is_spelled_otherwise_and_one_that_nobody_knows_taken_away():
+def test_misspelt_field_is_renamed_and_unknown_field_removed():
     draft = design(config({"Socket-1": {"materia": "P", "pares": "json", "lable": "L"}}))
     assert draft.rename_field("Socket-1", "pares", "parse") == "pares of Socket-1 is parse"
     assert draft.set_socket("Socket-1", "lable", None) == "removed lable from Socket-1"
@@ -181,7 +181,7 @@ def test_a_field_is_spelled_otherwise_and_one_that_nobody_knows_taken_away():
             draft.rename_field("Socket-1", old, new)
 
 
-def test_fields_of_the_loadout_are_set_and_taken_away(draft):
+def test_loadout_fields_can_be_set_and_removed(draft):
     assert draft.set_loadout("label", "L") == "set label"
     assert draft.set_loadout("label", None) == "removed label"
     assert "label" not in draft.document
@@ -189,7 +189,7 @@ def test_fields_of_the_loadout_are_set_and_taken_away(draft):
         draft.set_loadout("handof", "envelope")
 
 
-def test_a_materia_is_made_and_changed_for_every_loadout_that_places_it(draft):
+def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
     assert draft.make_materia("New", "agent") == "made the agent New"
     assert draft.set_materia("New", "prompt", "x" * 39) == f"set prompt of New to {'x' * 39}"
     assert draft.set_materia("New", "prompt", "x" * 40) == "set prompt of New"
@@ -222,14 +222,14 @@ def test_a_materia_is_made_and_changed_for_every_loadout_that_places_it(draft):
         (lambda d: clip_of(d.document, ["Socket-9"]), "Socket-9"),
     ],
 )
-def test_what_cannot_be_copied_or_defined_is_refused_with_advice(draft, act, why):
+def test_invalid_copy_or_definition_is_refused_with_advice(draft, act, why):
     with pytest.raises(MateriaError, match=why) as caught:
         act(draft)
     assert caught.value.hint
     assert draft.steps == ()
 
 
-def test_what_is_copied_keeps_what_lies_inside_and_comes_under_free_ids(draft):
+def test_copied_sockets_keep_inner_edges_and_get_free_ids(draft):
     draft.place_sockets({"Socket-2": (1, 2), "Socket-1": (0, 0)})
     draft.add_edge("Socket-3", "end", "failed")
     before = draft.document
@@ -246,7 +246,7 @@ def test_what_is_copied_keeps_what_lies_inside_and_comes_under_free_ids(draft):
     assert {name: sockets[name] for name in before["sockets"]} == before["sockets"]
 
 
-def test_what_is_copied_into_an_empty_loadout_begins_there():
+def test_copy_into_an_empty_loadout_becomes_its_entry():
     clip = clip_of(design().document, ["Socket-4", "Socket-1"])
     assert clip == {"sockets": {"Socket-4": {"materia": "P"}, "Socket-1": {"materia": "G"}}}
     empty = Design("New", {}, config({}))
@@ -255,7 +255,7 @@ def test_what_is_copied_into_an_empty_loadout_begins_there():
     assert "layout" not in empty.document
 
 
-def test_a_cursor_called_after_a_socket_that_is_copied_is_called_after_the_copy():
+def test_cursor_named_after_a_copied_socket_is_renamed():
     walks = {"items": "state.rows", "as": "row"}
     socket = {"materia": "P", "foreach": walks, "advance": {"when": "always", "cursor": "Socket-1Index"}}
     draft = design(config({"Socket-1": socket}))
@@ -269,7 +269,7 @@ def test_a_cursor_called_after_a_socket_that_is_copied_is_called_after_the_copy(
 # -- edges ------------------------------------------------------------------------------
 
 
-def test_an_exit_becomes_an_edge_and_an_edge_an_exit(draft):
+def test_exits_and_edges_can_be_converted_into_each_other(draft):
     before = draft.document
     assert draft.exit_to_edge("L", 0) == "exit 1 of loop L is an edge of Socket-3 now"
     assert draft.document["sockets"]["Socket-3"]["edges"][-1] == edge("Socket-4", "satisfied")
@@ -282,7 +282,7 @@ def test_an_exit_becomes_an_edge_and_an_edge_an_exit(draft):
     assert draft.likely_generator(["Socket-4"]) is None
 
 
-def test_r3_a_guarded_edge_goes_before_the_always_edge(draft):
+def test_r3_guarded_edge_is_inserted_before_the_always_edge(draft):
     assert draft.add_edge("Socket-2", "Socket-4", "satisfied") == (
         "connected Socket-2 to Socket-4 (satisfied) as edge 1"
     )
@@ -342,7 +342,7 @@ def test_edges_are_changed_and_keep_their_other_fields():
         lambda d: d.redo(),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_advice_and_changes_nothing(draft, act):
+def test_invalid_operation_is_refused_with_advice_and_changes_nothing(draft, act):
     before = text(draft.document)
     with pytest.raises(MateriaError) as caught:
         act(draft)
@@ -364,7 +364,7 @@ def test_a_field_of_the_wrong_shape_is_not_overwritten():
 # -- loops and exits --------------------------------------------------------------------
 
 
-def test_r27_a_loop_is_made_of_sockets_and_the_report_follows():
+def test_r27_loop_can_be_made_of_sockets():
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -399,7 +399,7 @@ def test_exits_live_in_the_loop_and_never_among_edges(draft):
     assert text([one.get("edges") for one in draft.document["sockets"].values()]) == edges
 
 
-def test_what_a_loop_goes_over_is_changed_and_the_rest_kept(draft):
+def test_source_of_a_loop_can_be_changed(draft):
     draft.set_source("L", "consumes", as_="piece")
     assert draft.document["loops"]["L"]["consumes"] == {"from": "Socket-1", "as": "piece"}
     draft.set_source("L", "iterator", items="state.rows")
@@ -421,7 +421,7 @@ def test_what_a_loop_goes_over_is_changed_and_the_rest_kept(draft):
     }
 
 
-def test_a_socket_that_is_no_member_any_more_takes_its_exits_with_it(draft):
+def test_removed_member_loses_its_exits(draft):
     assert draft.set_members("L", ["Socket-2"]).endswith("; 1 exit of dropped members went")
     assert "exits" not in draft.document["loops"]["L"]
     draft.undo()
@@ -429,7 +429,7 @@ def test_a_socket_that_is_no_member_any_more_takes_its_exits_with_it(draft):
     assert draft.document["loops"]["L"]["exits"] == [route("Socket-3", "satisfied", "Socket-4")]
 
 
-def test_a_dropped_member_takes_the_older_exit_with_it_too():
+def test_removed_member_loses_its_legacy_exit():
     older = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
     draft = design(looped({"exit": older}))
     words = draft.set_members("L", ["Socket-2"])
@@ -444,7 +444,7 @@ def test_a_dropped_member_takes_the_older_exit_with_it_too():
         kept.make_loop(["Socket-4"], "")
 
 
-def test_r15_the_older_exit_can_be_taken_away():
+def test_r15_legacy_exit_can_be_removed():
     draft = design(looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}}))
     draft.set_loop("L", "exit", None)
     assert "exit" not in draft.document["loops"]["L"]
@@ -453,7 +453,7 @@ def test_r15_the_older_exit_can_be_taken_away():
 # -- steps and what follows --------------------------------------------------------------
 
 
-def test_undo_and_redo(draft):
+def test_undo_and_redo_restore_documents(draft):
     draft.add_socket("P")
     draft.add_edge("Socket-4", "Socket-5")
     after = draft.document
@@ -469,7 +469,7 @@ def test_undo_and_redo(draft):
     assert len(draft.steps) == 2, "what changes nothing is not a step"
 
 
-def test_a_draft_is_taken_up_with_what_was_undone_in_it(draft):
+def test_autosaved_design_restores_its_undo_history(draft):
     draft.set_materia("P", "prompt", "other")
     draft.set_socket("Socket-4", "label", "L")
     draft.set_materia("U", "label", "utility")
@@ -489,7 +489,7 @@ def test_a_draft_is_taken_up_with_what_was_undone_in_it(draft):
     assert taken_up.document == design().document
 
 
-def test_a_file_that_was_changed_is_loaded_as_one_step_that_can_be_undone(draft):
+def test_reload_of_a_changed_file_is_one_undo_step(draft):
     draft.set_materia("P", "prompt", "mine")
     changed = looped({"exits": []})
     changed["materia"]["P"]["prompt"] = "theirs"
@@ -502,7 +502,7 @@ def test_a_file_that_was_changed_is_loaded_as_one_step_that_can_be_undone(draft)
     assert draft.changed
 
 
-def test_the_patch_is_small_and_of_what_is_not_saved(draft):
+def test_patch_covers_only_unsaved_changes(draft):
     assert draft.patch() == []
     draft.add_edge("Socket-4", "end")
     assert draft.patch() == [
@@ -516,7 +516,7 @@ def test_the_patch_is_small_and_of_what_is_not_saved(draft):
     assert [one["op"] for one in draft.patch()] == ["remove"]
 
 
-def test_a_sound_design_is_drawn_as_it_would_be_cast_and_an_unsound_one_as_far_as_it_goes(draft):
+def test_valid_design_is_drawn_like_a_cast_and_invalid_one_partially(draft):
     assert draft.graph() == build_graph(draft.whole, "T")
     draft.set_socket("Socket-2", "materia", "Nobody")
     graph = draft.graph()
@@ -527,7 +527,7 @@ def test_a_sound_design_is_drawn_as_it_would_be_cast_and_an_unsound_one_as_far_a
 
 
 @given(json_values)
-def test_anything_can_be_sketched_and_reported_on(document):
+def test_any_document_can_be_sketched_and_reported_on(document):
     raw = document if isinstance(document, dict) else {"sockets": document, "loops": document}
     draft = Design("T", raw, {"materia": {"P": raw}})
     sketch_graph({"loadouts": {"T": raw}, "materia": raw}, "T")
@@ -577,7 +577,7 @@ def do(draft: Design, operation) -> None:
 
 
 @given(plain_configs, st.lists(_operation, max_size=12))
-def test_all_undone_is_the_original_and_the_patch_makes_the_document(document, operations):
+def test_undoing_everything_restores_the_original(document, operations):
     original = text(document)
     draft = design(document)
     began = text(draft.document)
@@ -596,7 +596,7 @@ def test_all_undone_is_the_original_and_the_patch_makes_the_document(document, o
 
 
 @given(plain_configs, st.lists(_operation, max_size=12), json_values)
-def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_owner(document, operations, extra):
+def test_unknown_fields_survive_unless_their_owner_is_removed(document, operations, extra):
     loadout = document["loadouts"]["T"]
     loadout["unknown"] = extra
     for socket in loadout["sockets"].values():
@@ -616,7 +616,7 @@ def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_own
 
 
 @given(plain_configs, st.lists(_on_exits, max_size=8))
-def test_operations_on_exits_touch_nothing_but_exits(document, operations):
+def test_exit_operations_change_only_exits(document, operations):
     draft = design(document)
     before = copy.deepcopy(draft.document)
     for operation in operations:
@@ -642,7 +642,7 @@ def test_operations_on_exits_touch_nothing_but_exits(document, operations):
         ("paste", (None,), "not an object"),
     ],
 )
-def test_an_argument_of_another_type_is_refused_in_words(draft, name, arguments, words):
+def test_argument_of_a_wrong_type_is_refused_with_a_message(draft, name, arguments, words):
     with pytest.raises(MateriaError) as raised:
         getattr(draft, name)(*arguments)
     assert raised.value.kind == "design"

@@ -64,7 +64,7 @@ def file(project: Path, name: str = "given.json", text: str | None = None) -> Pa
 # -- the text of a JSON file ------------------------------------------------------------
 
 
-def test_only_the_lines_that_must_change_do():
+def test_save_changes_only_necessary_lines():
     text = BUNDLED.read_text()
     whole = json.loads(text)
     draft = Design("Plan-Build-Eval", whole["loadouts"]["Plan-Build-Eval"], whole)
@@ -107,7 +107,7 @@ def test_only_the_lines_that_must_change_do():
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("indent", [None, 2, 4, "\t"])
-def test_the_manner_of_a_file_is_kept(indent, end):
+def test_save_keeps_the_style_of_a_file(indent, end):
     document = config({"Socket-1": {"materia": "P", "edges": [edge("end")], "ü": 1.50}})
     text = json.dumps(document, indent=indent, ensure_ascii=False).replace("\n", end)
     new = copy.deepcopy(document)
@@ -117,7 +117,7 @@ def test_the_manner_of_a_file_is_kept(indent, end):
     assert rewrite_json(rewrite_json(text, new), document) == text
 
 
-def test_numbers_and_escapes_that_stay_keep_their_spelling():
+def test_unchanged_numbers_and_escapes_keep_their_spelling():
     text = '{"a": 1.50e1, "b": "\\u00e9\\/", "c": [ 1,2 ],\n "d":{}}'
     assert rewrite_json(text, {"a": 15.0, "b": "é/", "c": [1, 2], "d": {}, "e": "\ud800"}) == (
         '{\n "a": 1.50e1,\n "b": "\\u00e9\\/",\n "c": [ 1,2 ],\n "d":{},\n "e": "\\ud800"\n}'
@@ -133,7 +133,7 @@ _values = st.recursive(
 )
 
 
-def test_a_text_that_is_nested_very_deeply_is_laid_out_anew():
+def test_deeply_nested_text_is_reformatted():
     deep = json.loads("[" * 480 + "1" + "]" * 480)
     assert json.loads(rewrite_json(json.dumps({"a": deep, "b": 1}), {"a": [deep, 2], "b": 1})) == {
         "a": [deep, 2],
@@ -142,14 +142,14 @@ def test_a_text_that_is_nested_very_deeply_is_laid_out_anew():
 
 
 @given(_values, _values, st.sampled_from([None, 1, 2, "\t"]))
-def test_any_text_comes_to_say_any_value(old, new, indent):
+def test_any_text_can_be_edited_into_any_value(old, new, indent):
     text = json.dumps(old, indent=indent)
     assert json.dumps(json.loads(rewrite_json(text, new))) == json.dumps(new)
     assert rewrite_json(text, old) == text
 
 
 @given(plain_configs, st.randoms(use_true_random=False))
-def test_a_socket_taken_out_and_put_back_gives_the_same_text(document, random):
+def test_removing_and_restoring_a_socket_gives_the_same_text(document, random):
     text = plainly(document)
     draft = Design("T", document["loadouts"]["T"], document)
     draft.remove_socket(random.choice(list(draft.document["sockets"])))
@@ -189,7 +189,7 @@ def test_a_loaded_file_is_written_back(wb, project):
     assert path.read_text() == before
 
 
-def test_a_bundled_loadout_becomes_a_copy_in_the_projects_file(wb, project):
+def test_edited_bundled_loadout_is_saved_as_a_copy_in_the_project(wb, project):
     bundled = BUNDLED.read_bytes()
     draft = wb.design("Ask")
     assert str(draft.home) == str(project / PROJECT_FILE)
@@ -207,7 +207,7 @@ def test_a_bundled_loadout_becomes_a_copy_in_the_projects_file(wb, project):
 
 
 @pytest.mark.parametrize("layer, kept", [("environment", "own.json"), ("profile", str(PROJECT_FILE))])
-def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monkeypatch, layer, kept):
+def test_environment_config_is_edited_but_a_profile_is_not(project, monkeypatch, layer, kept):
     profile = project / "profile"
     profile.mkdir()
     own = profile / "config.json" if layer == "profile" else project / "own.json"
@@ -223,7 +223,7 @@ def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monk
     assert (own.read_bytes() == before) == (layer == "profile")
 
 
-def test_a_new_loadout_goes_into_the_projects_file(wb, project):
+def test_new_loadout_is_saved_in_the_project_file(wb, project):
     draft = wb.design("Mine", new=True)
     draft.add_socket("Answer")
     wb.loadouts.save(draft)
@@ -234,7 +234,7 @@ def test_a_new_loadout_goes_into_the_projects_file(wb, project):
         wb.design("", new=True)
 
 
-def test_into_the_notebook(wb, project):
+def test_design_can_be_saved_into_the_notebook(wb, project):
     draft = wb.design("Ask")
     draft.set_loadout("label", "mine")
     assert wb.loadouts.save(draft, "notebook") == "saved in this notebook"
@@ -249,14 +249,14 @@ def test_into_the_notebook(wb, project):
     assert "the layer notebook overrides it" in wb.loadouts.save(again, project / PROJECT_FILE)
 
 
-def test_materia_that_no_file_holds_are_told(wb, project):
+def test_unsaved_materia_are_reported(wb, project):
     wb.loadouts.define_materia("Mine", {"tools": "none", "prompt": "p"})
     draft = wb.design("Ask")
     draft.set_socket("Socket-1", "materia", "Mine")
     assert wb.loadouts.save(draft).endswith("; no file holds the materia Mine")
 
 
-def test_a_file_that_was_changed_meanwhile_is_left_alone(wb, project):
+def test_externally_changed_file_is_not_overwritten(wb, project):
     path = file(project)
     wb.load("given.json")
     draft = wb.design()
@@ -278,7 +278,7 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(wb, project):
         wb.loadouts.save(draft, anyway=True)
 
 
-def test_a_design_begins_with_what_the_file_holds_now(wb, project):
+def test_design_starts_from_the_current_file(wb, project):
     path = file(project)
     wb.load("given.json")
     path.write_text(path.read_text().replace('"L"', '"M"'))
@@ -288,7 +288,7 @@ def test_a_design_begins_with_what_the_file_holds_now(wb, project):
     wb.loadouts.save(draft)
 
 
-def test_an_unfinished_loadout_is_saved_only_if_that_is_meant(wb, project):
+def test_unfinished_loadout_is_saved_only_on_request(wb, project):
     path = file(project)
     wb.load("given.json")
     draft = wb.design()
@@ -306,7 +306,7 @@ def test_an_unfinished_loadout_is_saved_only_if_that_is_meant(wb, project):
     assert again.document["entry"] == "Socket-2"
 
 
-def test_a_copy_into_another_file(wb, project):
+def test_design_can_be_saved_as_another_file(wb, project):
     file(project)
     wb.load("given.json")
     draft = wb.design()
@@ -334,7 +334,7 @@ def test_a_copy_into_another_file(wb, project):
         wb.loadouts.save(draft, "list.json")
 
 
-def test_comments_in_yaml_stay(wb, project):
+def test_yaml_comments_are_kept(wb, project):
     path = file(project, "given.yaml", YAML)
     wb.load("given.yaml")
     draft = wb.design()
@@ -358,7 +358,7 @@ def test_comments_in_yaml_stay(wb, project):
     assert parse_yaml(path.read_text())["loadouts"]["Two"] == draft.document
 
 
-def test_a_comment_is_not_lost_unless_that_is_meant(wb, project):
+def test_comments_are_lost_only_on_request(wb, project):
     path = file(project, "given.yaml", YAML)
     wb.load("given.yaml")
     draft = wb.design()
@@ -371,7 +371,7 @@ def test_a_comment_is_not_lost_unless_that_is_meant(wb, project):
     assert "sometimes" not in path.read_text()
 
 
-def test_json_with_comments_is_not_written_and_the_way_out_is_named(wb, project):
+def test_json_with_comments_is_not_written_and_the_error_offers_a_copy(wb, project):
     text = "// mine\n" + json.dumps(looped())
     path = file(project, "given.jsonc", text)
     wb.load("given.jsonc")
@@ -392,7 +392,7 @@ def test_json_with_comments_is_not_written_and_the_way_out_is_named(wb, project)
     assert "Socket-5" in plain.read_text()
 
 
-def test_yaml_that_cannot_be_changed_in_place_is_refused(wb, project):
+def test_yaml_without_in_place_changes_is_refused(wb, project):
     text = YAML.replace("edges: [{when: always, to: Socket-2}]", "edges: [&e {when: always, to: Socket-2}]").replace(
         "- {when: always, to: end}", "- *e"
     )
@@ -405,7 +405,7 @@ def test_yaml_that_cannot_be_changed_in_place_is_refused(wb, project):
     assert path.read_text() == text
 
 
-def test_a_failed_write_leaves_file_and_design(wb, project, monkeypatch):
+def test_failed_save_changes_neither_file_nor_design(wb, project, monkeypatch):
     path = file(project)
     wb.load("given.json")
     draft = wb.design()
@@ -423,7 +423,7 @@ def test_a_failed_write_leaves_file_and_design(wb, project, monkeypatch):
     assert draft.changed
 
 
-def test_a_running_cast_keeps_the_loadout_that_it_started_with(bench):
+def test_running_cast_keeps_its_loadout(bench):
     cast = bench.cast("build it")
     cast.run(steps=2)
     draft = bench.design()
@@ -439,7 +439,7 @@ def test_a_running_cast_keeps_the_loadout_that_it_started_with(bench):
 
 
 @pytest.mark.parametrize("to", ["notebook", None])
-def test_what_was_taken_out_of_a_loadout_does_not_shine_through_from_below_r33(wb, to):
+def test_removed_parts_do_not_reappear_from_lower_layers_r33(wb, to):
     design = wb.design("Plan-Build-Eval")
     design.delete_loop("items")
     wb.loadouts.save(design, to, anyway=True)
@@ -447,7 +447,7 @@ def test_what_was_taken_out_of_a_loadout_does_not_shine_through_from_below_r33(w
     assert wb.loadouts.config.origin("loadout", "Plan-Build-Eval").name == ("notebook" if to else "project")
 
 
-def test_a_loadout_that_a_file_changes_in_part_is_designed_as_a_whole_r33(wb, project):
+def test_partially_overridden_loadout_is_designed_completely_r33(wb, project):
     (project / PROJECT_FILE).parent.mkdir()
     (project / PROJECT_FILE).write_text('{"loadouts": {"Ask": {"description": "mine"}}}')
     wb.load()
@@ -472,7 +472,7 @@ LOW = {"tools": "none", "prompt": "low", "model": "a"}
         ([("Q", "prompt", "other"), ("Q", "prompt", "low")], {"P": {"model": "b", "label": "L"}}),
     ],
 )
-def test_a_layer_says_of_a_materia_only_what_those_below_it_do_not(tmp_path, project, changes, kept):
+def test_layer_stores_only_differences_of_a_materia(tmp_path, project, changes, kept):
     profile = tmp_path / "profile"
     profile.mkdir(exist_ok=True)
     (profile / "config.json").write_text(json.dumps({"materia": {"P": LOW, "Q": LOW}}))
@@ -496,7 +496,7 @@ def test_a_layer_says_of_a_materia_only_what_those_below_it_do_not(tmp_path, pro
     assert load().document["materia"] == draft.definitions
 
 
-def test_a_materia_that_is_made_is_saved_and_its_making_undone_takes_it_out(tmp_path, project):
+def test_new_materia_is_saved_and_undo_removes_it(tmp_path, project):
     path = project / "given.json"
     path.write_text(json.dumps({"loadouts": {"T": {"sockets": {}}}}))
 
@@ -516,7 +516,7 @@ def test_a_materia_that_is_made_is_saved_and_its_making_undone_takes_it_out(tmp_
     assert opened().definitions == {}
 
 
-def test_the_exits_that_a_loop_would_skip_are_made_of_its_edges():
+def test_skipped_exits_are_converted_from_edges():
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3", "satisfied"), edge("Socket-4")]},
@@ -537,7 +537,7 @@ def test_the_exits_that_a_loop_would_skip_are_made_of_its_edges():
     assert made.summary == change.summary
 
 
-def test_a_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, monkeypatch):
+def test_saved_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, monkeypatch):
     sockets = {
         "Socket-1": {"materia": "Tool", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},

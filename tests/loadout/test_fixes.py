@@ -54,7 +54,7 @@ def findings(document, code, project):
 EXAMPLES = {code: (dict(_BLOCK.findall(body)), body) for code, body in _SECTION.findall(PAGE)}
 
 
-def test_every_code_has_a_section_with_both():
+def test_every_hint_has_a_bad_and_a_good_example():
     table = (ROOT / "docs/loadout-format.md").read_text(encoding="utf-8")
     codes = set(re.findall(r"^\| `([a-z]+(?:-[a-z]+)+)` \|", table, re.MULTILINE))
     assert set(EXAMPLES) == codes  # the table is held against the code in test_docs.py
@@ -62,7 +62,7 @@ def test_every_code_has_a_section_with_both():
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_the_bad_one_has_it_and_the_good_one_nothing_at_all(code, tmp_path):
+def test_bad_example_has_the_hint_and_good_example_is_clean(code, tmp_path):
     blocks, _ = EXAMPLES[code]
     bad = findings(whole(blocks["bad"]), code, tmp_path)
     good = findings(whole(blocks["good"]), code, tmp_path)
@@ -71,7 +71,7 @@ def test_the_bad_one_has_it_and_the_good_one_nothing_at_all(code, tmp_path):
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_what_the_page_says_can_be_fixed_can_be(code):
+def test_documented_fixes_exist(code):
     blocks, body = EXAMPLES[code]
     document = whole(blocks["bad"])
     name = next(iter(document["loadouts"]))
@@ -91,7 +91,7 @@ def test_what_the_page_says_can_be_fixed_can_be(code):
     assert design.report == before
 
 
-def test_what_only_a_person_can_decide_is_refused():
+def test_unfixable_findings_are_refused():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P"}})
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [one for one in design.report.hints if one.code == "unreachable-socket"]
@@ -100,7 +100,7 @@ def test_what_only_a_person_can_decide_is_refused():
         design.fix(hint)
 
 
-def test_a_finding_that_holds_no_more_fixes_nothing():
+def test_outdated_finding_fixes_nothing():
     document = config({"Socket-1": {"materia": "P"}})
     design = Design("T", {"sockets": document["loadouts"]["T"]["sockets"]}, document)
     [finding] = design.report.hints
@@ -158,7 +158,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_a_finding_is_fixed_by_the_change_that_its_hint_speaks_of(code):
+def test_fix_makes_the_change_named_by_its_hint(code):
     document, label, holds = CASES[code]
     document = copy.deepcopy(document)
     if code == "missing-entry":
@@ -171,7 +171,7 @@ def test_a_finding_is_fixed_by_the_change_that_its_hint_speaks_of(code):
     assert holds(design.document)
 
 
-def test_a_socket_with_a_name_is_numbered_and_keeps_the_name_as_its_label():
+def test_named_socket_is_renumbered_and_keeps_its_name_as_label():
     document = config({"Judge": {"materia": "P", "edges": [edge("Judge")]}})
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [one for one in design.report.hints if one.code == "socket-id"]
@@ -181,7 +181,7 @@ def test_a_socket_with_a_name_is_numbered_and_keeps_the_name_as_its_label():
     assert (design.document["sockets"], design.document["entry"]) == ({"Socket-1": labelled}, "Socket-1")
 
 
-def test_what_a_program_writes_is_read_as_json_only_when_a_person_says_so():
+def test_utility_output_is_parsed_as_json_only_on_request():
     document = config({"Socket-1": {"materia": "U", "edges": [edge("end", "satisfied")]}})
     document["materia"] = {"U": {"type": "utility", "command": ["true"]}}
     design = Design("T", document["loadouts"]["T"], document)
@@ -193,7 +193,7 @@ def test_what_a_program_writes_is_read_as_json_only_when_a_person_says_so():
     assert hint not in design.report.hints
 
 
-def test_all_results_without_an_exit_are_given_an_end():
+def test_results_without_an_exit_get_an_exit_to_the_end():
     blocks, _ = EXAMPLES["exhausted-unmatched"]
     document = whole(blocks["bad"])
     design = Design("T", document["loadouts"]["T"], document)
@@ -203,7 +203,7 @@ def test_all_results_without_an_exit_are_given_an_end():
     assert (made["from"], made["condition"], made["targetSocketId"]) == ("Socket-2", "not_satisfied", "end")
 
 
-def test_ids_with_dots_are_read_as_they_are():
+def test_ids_with_dots_are_kept():
     sockets = {
         "a": {"materia": "P", "edges": [edge("a.b")]},
         "a.b": {"materia": "P", "edges": [edge("end", "satisfied")]},
@@ -217,7 +217,7 @@ def test_ids_with_dots_are_read_as_they_are():
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(plain_configs, st.data())
-def test_a_fix_makes_no_problem_and_its_finding_goes(document, data):
+def test_fix_removes_its_finding_and_adds_no_problem(document, data):
     design = Design("T", document["loadouts"]["T"], document)
     found = design.fixes()
     if not found:
@@ -229,7 +229,7 @@ def test_a_fix_makes_no_problem_and_its_finding_goes(document, data):
     assert (one.code, one.source) not in {(left.code, left.source) for left in after.hints}
 
 
-def test_the_verb_shows_first_and_saves_when_told(shell, project):
+def test_fix_verb_previews_and_saves_on_request(shell, project):
     file = project / "two.json"
     text_of = json.dumps(
         {
@@ -250,7 +250,7 @@ def test_the_verb_shows_first_and_saves_when_told(shell, project):
     assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 
-def test_fixing_all_leaves_nothing_that_can_be_fixed_safely():
+def test_fix_all_leaves_no_safe_fix():
     blocks, _ = EXAMPLES["empty-list-ends"]
     document = whole(blocks["bad"])
     document["loadouts"]["T"]["sockets"]["Socket-2"].pop("parse")
@@ -259,7 +259,7 @@ def test_fixing_all_leaves_nothing_that_can_be_fixed_safely():
     assert all(how.suggestion for how in design.fixes().values())
 
 
-def test_a_loop_that_never_moves_on_and_tools_that_are_missing_can_be_fixed():
+def test_stuck_loops_and_missing_tools_can_be_fixed():
     raw = looped(Socket_3={"edges": [edge("Socket-2")]})
     name, document = next(iter(raw["loadouts"].items()))
     design = Design(name, document, raw)

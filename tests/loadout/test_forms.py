@@ -39,11 +39,11 @@ def field(model, raw, name):
         (Consumes, "from", "reference"),
     ],
 )
-def test_the_input_follows_from_the_model(model, name, input_):
+def test_form_input_follows_from_the_model(model, name, input_):
     assert field(model, {}, name).input == input_
 
 
-def test_what_matters_is_first_and_what_other_tools_keep_is_shown_only_where_it_is_written():
+def test_form_shows_important_fields_first_and_foreign_fields_if_set():
     assert [one.name for one in form_of(EdgeFields, {})] == ["when", "to", "maxTraversals"]
     assert [one.name for one in form_of(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
     assert "lockState" not in [one.name for one in form_of(Loadout, {})]
@@ -51,7 +51,7 @@ def test_what_matters_is_first_and_what_other_tools_keep_is_shown_only_where_it_
     assert "sockets" not in [one.name for one in form_of(Loadout, {"sockets": {}})], "parts of their own"
 
 
-def test_a_choice_offers_to_be_left_out_and_shows_what_it_does_not_know():
+def test_choice_can_be_empty_and_shows_unknown_values():
     parse = field(SocketFields, {"parse": "yaml"}, "parse")
     assert [value for value, _ in parse.options] == ["", "json", "text", "yaml"]
     assert "" not in [value for value, _ in field(EdgeFields, {"when": "always"}, "when").options]
@@ -74,7 +74,7 @@ def test_a_choice_offers_to_be_left_out_and_shows_what_it_does_not_know():
         (EdgeFields, "to", "end"),
     ],
 )
-def test_what_a_field_shows_is_read_as_the_value_that_it_is(model, name, value):
+def test_form_text_is_parsed_into_its_value(model, name, value):
     shown = field(model, {name: value}, name).value
     assert read_field(model, name, shown) == value
 
@@ -95,17 +95,17 @@ def test_what_a_field_shows_is_read_as_the_value_that_it_is(model, name, value):
         (AgentMateria, "prompt", 5),
     ],
 )
-def test_what_no_value_is_is_refused(model, name, typed):
+def test_invalid_form_text_is_refused(model, name, typed):
     with pytest.raises(MateriaError):
         read_field(model, name, typed)
 
 
 @pytest.mark.parametrize("name", ["maxTraversals", "to", "when"])
-def test_an_emptied_field_is_left_out(name):
+def test_empty_form_field_is_removed(name):
     assert read_field(EdgeFields, name, "  ") is None
 
 
-def test_what_is_told_of_the_cast_is_inherited_a_word_or_an_object():
+def test_cast_context_form_accepts_a_word_or_an_object():
     def context(raw):
         return next(one for one in form_of(Loadout, raw) if one.name == "castContext")
 

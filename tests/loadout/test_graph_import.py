@@ -23,7 +23,7 @@ def edges(document: dict) -> dict[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("source", [*LANGGRAPH.values(), *MERMAID.values()], ids=[*LANGGRAPH, *MERMAID])
-def test_each_example_loads_without_problems_and_comes_to_its_end(source, tmp_path):
+def test_each_example_loads_and_completes(source, tmp_path):
     with closing(Workbench(tmp_path)) as wb:
         shown = wb.loadouts.import_graph(source)
         assert shown.report.problems == ()
@@ -35,7 +35,7 @@ class TestLangGraph:
         ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
         assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
 
-    def test_more_than_two_ways_become_questions(self):
+    def test_more_than_two_branches_become_questions(self):
         imported = import_graph(LANGGRAPH["a supervisor"])
         ways = edges(imported.document)
         assert ways["boss"] == [("always", "Is-it-research")]
@@ -43,7 +43,7 @@ class TestLangGraph:
         assert ways["Is-it-code"] == [("satisfied", "code"), ("not_satisfied", "end")]
         assert [note.node for note in imported.notes] == ["boss"]
 
-    def test_a_node_of_tools_belongs_to_the_turn_of_its_agent(self):
+    def test_tool_node_is_merged_into_its_agent(self):
         imported = import_graph(LANGGRAPH["an agent with tools"])
         assert edges(imported.document) == {"agent": [("always", "end")]}
         assert [note.node for note in imported.notes] == ["tools"]
@@ -56,23 +56,23 @@ class TestLangGraph:
         ],
         ids=["of two agents", "that leads on"],
     )
-    def test_a_node_of_tools_that_is_not_of_one_turn_stays(self, ways):
+    def test_shared_tool_node_stays_a_socket(self, ways):
         imported = import_graph(langgraph("__start__ -> a", *ways))
         assert "tools" in edges(imported.document)
 
-    def test_what_begins_side_by_side_is_done_one_after_the_other(self):
+    def test_parallel_branches_become_a_sequence(self):
         imported = import_graph(LANGGRAPH["branches that join"])
         assert edges(imported.document) == {
             "split": [("always", "a")], "a": [("always", "b")], "b": [("always", "join")], "join": [("always", "end")],
         }  # fmt: skip
         assert "side by side" in imported.notes[0].text
 
-    def test_which_way_means_satisfied_is_a_guess_where_the_labels_do_not_say(self):
+    def test_unlabelled_branch_for_satisfied_is_a_warned_guess(self):
         (note,) = import_graph(LANGGRAPH["plan and execute"]).notes
         assert note.node == "replan"
         assert "guess" in note.text
 
-    def test_a_compiled_graph_is_asked_for_its_json(self):
+    def test_compiled_graph_is_read_through_its_json(self):
         class Drawn:
             def to_json(self):
                 return LANGGRAPH["a supervisor"]
@@ -85,14 +85,14 @@ class TestLangGraph:
 
 
 class TestMermaid:
-    def test_labels_shapes_and_chains(self):
+    def test_mermaid_labels_shapes_and_chains_are_read(self):
         assert edges(import_graph(MERMAID["a decision"]).document) == {
             "Write": [("always", "Good")],
             "Good": [("satisfied", "Done"), ("not_satisfied", "Write")],
             "Done": [],
         }
 
-    def test_quotes_markup_and_styles(self):
+    def test_mermaid_quotes_markup_and_styles_are_read(self):
         document = import_graph(MERMAID["quoted and styled"]).document
         assert [one["prompt"] for one in document["materia"].values()] == ["Build (all)", "Test it."]
 
@@ -105,7 +105,7 @@ class TestMermaid:
             "flowchart TD\n A ??? B",
         ],
     )
-    def test_what_cannot_be_read_is_one_error(self, text):
+    def test_unreadable_chart_is_one_error(self, text):
         with pytest.raises(MateriaError) as caught:
             import_graph(text)
         assert caught.value.kind == "bad_graph"
@@ -119,7 +119,7 @@ class TestMermaid:
         {"nodes": [{"id": "__start__"}, {"id": "__end__"}], "edges": [{"source": "__start__", "target": "__end__"}]},
     ],
 )  # fmt: skip
-def test_what_is_no_graph_is_one_error(source):
+def test_non_graph_is_one_error(source):
     with pytest.raises(MateriaError) as caught:
         import_graph(source)
     assert caught.value.kind == "bad_graph"
@@ -167,7 +167,7 @@ def test_a_directory_is_not_a_graph(tmp_path):
         import_graph(tmp_path)
 
 
-def test_a_start_that_is_led_to_and_an_end_that_leads_on_are_work():
+def test_connected_start_and_end_nodes_become_sockets():
     document = import_graph(
         "graph TD\n a --> b{Good?}\n start --> a\n b -->|no| start\n b -->|yes| stop --> c"
     ).document
@@ -177,12 +177,12 @@ def test_a_start_that_is_led_to_and_an_end_that_leads_on_are_work():
     ]
 
 
-def test_a_title_that_is_not_latin_is_the_label():
+def test_non_latin_title_becomes_the_label():
     document = import_graph('graph TD\n a["準備する"] --> b["Проверка"] --> c[Plan it]').document
     assert [one.get("label") for one in document["materia"].values()] == ["準備する", "Проверка", None]
 
 
-def test_a_file_is_read(tmp_path):
+def test_graph_file_is_imported(tmp_path):
     path = tmp_path / "flow.json"
     path.write_text(json.dumps(LANGGRAPH["a supervisor"]))
     assert import_graph(path) == import_graph(str(path)) == import_graph(LANGGRAPH["a supervisor"])
@@ -190,6 +190,6 @@ def test_a_file_is_read(tmp_path):
         import_graph(tmp_path / "missing.json")
 
 
-def test_names_that_cannot_be_materia_are_made_ones():
+def test_invalid_names_are_converted_into_materia_names():
     document = import_graph('flowchart TD\n a["1. <b>Plan</b>"] --> b["1. Plan"] --> c["ÄÖ"]').document
     assert list(document["materia"]) == ["Step-1.-Plan", "Step-1.-Plan-2", "Step"]

@@ -41,7 +41,7 @@ def shell(bench):
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("given", ODD)
-def test_verbs_take_a_config_of_any_shape(shell, bench, verb, given):
+def test_verbs_survive_configs_of_any_shape(shell, bench, verb, given):
     for group in ("loadouts", "materia"):
         with suppress(MateriaError):
             bench.load({group: given})
@@ -50,7 +50,7 @@ def test_verbs_take_a_config_of_any_shape(shell, bench, verb, given):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "~no-such-person/x", "a" * 5000, "\ud800"])
-def test_a_name_that_no_file_can_have_is_a_clear_error(bench, name):
+def test_impossible_file_name_is_a_clear_error(bench, name):
     for use in (
         bench.open,
         bench.resume,
@@ -64,7 +64,7 @@ def test_a_name_that_no_file_can_have_is_a_clear_error(bench, name):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "~no-such-person/x"])
-def test_a_project_that_no_folder_can_be_is_a_clear_error(name):
+def test_impossible_project_folder_is_a_clear_error(name):
     with pytest.raises(MateriaError) as caught:
         Workbench(name)
     assert caught.value.hint

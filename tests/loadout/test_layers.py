@@ -85,7 +85,7 @@ def test_null_removes_a_materia_and_a_loadout(project, profile, env):
     assert "Q" not in config.owners
 
 
-def test_a_materia_is_merged_field_by_field_and_null_takes_a_field_away_r33(project, profile, env):
+def test_materia_is_merged_by_field_and_null_removes_a_field_r33(project, profile, env):
     write(profile / "config.json", {"materia": {"P": {**AGENT, "label": "old", "thinking": "high"}}})
     write(project / ".pi/pi-materia.json", {"materia": {"P": {"model": "x", "label": None}}})
     config = load_layers(project=project, env=env, bundled=False)
@@ -95,14 +95,14 @@ def test_a_materia_is_merged_field_by_field_and_null_takes_a_field_away_r33(proj
     assert config.origin("materia", "P").name == "project"
 
 
-def test_a_bundled_materia_gets_a_model_from_one_line_r33(project, env):
+def test_one_line_sets_the_model_of_a_bundled_materia_r33(project, env):
     write(project / ".pi/pi-materia.json", {"materia": {"Build": {"model": "x"}}})
     config = load_layers(project=project, env=env)
     assert config.check("Full-Auto").ok
     assert config.graph("Full-Auto").sockets["Socket-4"].materia.model == "x"
 
 
-def test_a_loadout_without_sockets_keeps_those_below_r33(project, profile, env):
+def test_loadout_without_sockets_keeps_those_of_lower_layers_r33(project, profile, env):
     write(profile / "config.json", {"loadouts": {"A": loadout("p1", description="d", handoff="envelope")}})
     over = {"loadouts": {"A": {"description": "mine", "handoff": None}}}
     config = load_layers(over, project=project, env=env, bundled=False)
@@ -111,7 +111,7 @@ def test_a_loadout_without_sockets_keeps_those_below_r33(project, profile, env):
     assert config.document["loadouts"]["A"]["sockets"] == {"Socket-9": {}}
 
 
-def test_a_script_is_beside_the_file_that_says_the_command_r24(tmp_path, project, profile, env):
+def test_script_is_relative_to_the_file_of_its_command_r24(tmp_path, project, profile, env):
     write(profile / "config.json", {"materia": {"A": {"command": ["./a.sh"]}, "B": {"command": ["./b.sh"]}}})
     write(tmp_path / "mine.json", {"materia": {"A": {"timeoutMs": 5}, "B": {"command": ["./c.sh"]}}})
     config = load_layers(tmp_path / "mine.json", project=project, env=env, bundled=False)
@@ -133,7 +133,7 @@ def test_budget_and_limits_are_merged_by_key_and_settings_are_replaced(project, 
     assert config.origin("setting", "artifactDir").name == "given"
 
 
-def test_what_is_loaded_is_what_is_cast(project, env):
+def test_cast_uses_the_loaded_config(project, env):
     given = {"loadouts": {"Mine": loadout(), "Other": loadout()}, "materia": {"P": AGENT}}
     assert load_layers(given, project=project, env=env).active == "Mine"
     assert load_layers({**given, "activeLoadout": "Other"}, project=project, env=env).active == "Other"
@@ -151,7 +151,7 @@ def test_owners_are_the_directories_of_the_files_r24(tmp_path, project, profile,
 
 @pytest.mark.parametrize("text", ["{", '{"loadouts": []}', "[]", '{"budget": 5}', '{"a": 1, "a": 2}'])
 @pytest.mark.parametrize("where", ["profile", "project"])
-def test_a_broken_layer_is_told_and_hides_no_other(project, profile, env, text, where):
+def test_broken_layer_is_reported_and_others_are_read(project, profile, env, text, where):
     path = profile / "config.json" if where == "profile" else project / ".pi/pi-materia.json"
     write(path, text)
     config = load_layers({"loadouts": {"Mine": loadout("Hello")}}, project=project, env=env)
@@ -163,7 +163,7 @@ def test_a_broken_layer_is_told_and_hides_no_other(project, profile, env, text, 
     assert config.graph().name == "Mine"
 
 
-def test_what_was_asked_for_must_be_readable(tmp_path, project, env):
+def test_named_config_must_be_readable(tmp_path, project, env):
     write(tmp_path / "mine.json", "{}")
     with pytest.raises(MateriaError, match="no such file") as caught:
         load_layers(tmp_path / "mien.json", project=project, env=env)
@@ -180,7 +180,7 @@ def test_paths_are_relative_to_the_project(project, env):
 
 
 @pytest.mark.parametrize("text", ['{"loadouts": {"Mine": {}}}', "loadouts:\n  Mine: {}\n"])
-def test_text_of_a_cell_is_a_config(project, env, text):
+def test_text_of_a_cell_is_read_as_a_config(project, env, text):
     config = load_layers(text, project=project, env=env, label="cell 3")
     assert config.active == "Mine"
     assert str(config.origin("loadout", "Mine")) == "given (cell 3)"
@@ -189,7 +189,7 @@ def test_text_of_a_cell_is_a_config(project, env, text):
     assert caught.value.where.startswith("cell 3:2")
 
 
-def test_a_given_document_is_checked_rather_than_half_merged(project, env):
+def test_invalid_document_is_not_merged(project, env):
     config = load_layers({"loadouts": []}, project=project, env=env)
     assert [problem.source for problem in config.check().problems] == ["loadouts"]
     with pytest.raises(LoadoutError):
@@ -203,7 +203,7 @@ def test_a_document_is_not_changed_by_loading(project, env):
     assert json.dumps(given) == before
 
 
-def test_alone_a_document_is_what_it_is(project, env):
+def test_single_document_is_not_merged(project, env):
     given = {"activeLoadout": "A", "loadouts": {"A": loadout()}, "materia": {"P": AGENT}, "x": None}
     assert load_layers(given, project=project, env=env, bundled=False).document == given
 
@@ -215,7 +215,7 @@ def test_the_environment_is_read_at_each_load(project, profile, monkeypatch):
     assert "Mine" in load_layers(project=project).loadout_names
 
 
-def test_a_pi_profile_is_read_when_there_is_none_of_our_own(tmp_path, project, profile, env):
+def test_pi_profile_is_read_without_a_profile_of_this_package(tmp_path, project, profile, env):
     write(tmp_path / "pi/config.json", {"loadouts": {"FromPi": loadout()}})
     env["PI_MATERIA_PROFILE_DIR"] = str(tmp_path / "pi")
     assert load_layers(project=project, env=env).origin("loadout", "FromPi").name == "profile"
@@ -223,14 +223,14 @@ def test_a_pi_profile_is_read_when_there_is_none_of_our_own(tmp_path, project, p
     assert "FromPi" not in load_layers(project=project, env=env).loadout_names
 
 
-def test_without_any_variable_the_pi_profile_is_where_pi_keeps_it(tmp_path, project, monkeypatch):
+def test_default_pi_profile_is_in_the_home_directory(tmp_path, project, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     path = write(tmp_path / "xdg/pi/pi-materia/config.json", {"loadouts": {"FromPi": loadout()}})
     config = load_layers(project=project, env={"XDG_CONFIG_HOME": str(tmp_path / "xdg")})
     assert config.origin("loadout", "FromPi").path == path
 
 
-def test_without_a_variable_the_profile_is_the_platforms(project, monkeypatch, tmp_path):
+def test_default_profile_follows_the_platform(project, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
     home = Path("Library/Application Support") if sys.platform == "darwin" else Path("xdg")
@@ -239,7 +239,7 @@ def test_without_a_variable_the_profile_is_the_platforms(project, monkeypatch, t
     assert config.origin("loadout", "Mine").path == path
 
 
-def test_what_each_layer_says_of_settings_and_what_is_below_it(project, profile, env):
+def test_settings_show_their_layer_and_overridden_values(project, profile, env):
     low = {
         "limits": {"repairAttempts": 2},
         "artifacts": "all",
@@ -272,7 +272,7 @@ def test_what_each_layer_says_of_settings_and_what_is_below_it(project, profile,
     assert definitions_placed(config.document, "Nowhere") == {}
 
 
-def test_definitions_are_added_to_a_file_that_keeps_all_that_it_has(tmp_path):
+def test_added_definitions_keep_the_rest_of_the_file(tmp_path):
     path = tmp_path / "new" / "config.json"
     add_definitions(path, {"A": loadout()}, {})
     assert read_config(path) == {"loadouts": {"A": loadout()}}
@@ -295,7 +295,7 @@ def test_definitions_are_added_to_a_file_that_keeps_all_that_it_has(tmp_path):
         ({"materia": "x"}, 'materia is "x", not an object', ": materia"),
     ],
 )
-def test_nothing_is_added_to_a_file_that_has_no_place_for_it(tmp_path, document, words, where):
+def test_definitions_are_not_added_to_an_unsuitable_file(tmp_path, document, words, where):
     path = write(tmp_path / "config.json", document)
     before = path.read_bytes()
     with pytest.raises(MateriaError) as caught:
@@ -311,7 +311,7 @@ def test_an_unknown_name_has_no_origin(project, env):
     assert "'Hello-Utility'" in caught.value.hint
 
 
-def test_importing_and_building_load_none_of_the_slow_libraries():
+def test_import_and_build_load_no_slow_library():
     """What checks fields comes with the first config that is checked, and not before."""
     program = (
         "import sys, materia_nb.loadout as loadout;"
@@ -325,7 +325,7 @@ def test_importing_and_building_load_none_of_the_slow_libraries():
     subprocess.run([sys.executable, "-c", program, str(BUNDLED)], check=True)
 
 
-def test_a_user_without_a_home_directory_has_no_profile(project, monkeypatch):
+def test_missing_home_directory_means_no_profile(project, monkeypatch):
     for name in ("HOME", "XDG_CONFIG_HOME", "MATERIA_PROFILE_DIR", "PI_MATERIA_PROFILE_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
@@ -350,7 +350,7 @@ def test_run_directories_are_never_outside_the_project_directory(tmp_path, proje
     assert not [*(tmp_path / "elsewhere").iterdir()]
 
 
-def test_a_loadout_that_a_file_chooses_and_no_layer_has_is_an_error_that_names_the_file(tmp_path):
+def test_unknown_active_loadout_error_names_its_file(tmp_path):
     (tmp_path / ".pi").mkdir()
     project_file = tmp_path / ".pi" / "pi-materia.json"
     project_file.write_text('{"activeLoadout": "Hojo"}', encoding="utf-8")

@@ -34,7 +34,7 @@ def reached(document):
     return document
 
 
-def test_nothing_odd_gives_no_hint():
+def test_clean_loadout_has_no_hints():
     assert hints(plain()) == set()
     assert hints(reached(looped())) == set()
 
@@ -43,13 +43,13 @@ def test_nothing_odd_gives_no_hint():
     "field, near",
     [("edgse", "edges"), ("Parse", "parse"), ("banana", None)],
 )
-def test_unknown_fields_with_the_nearest_known_one_r28(field, near):
+def test_unknown_field_suggests_the_nearest_known_one_r28(field, near):
     (hint,) = [hint for hint in check_config(plain(**{field: 1})).hints if hint.code == "unknown-field"]
     assert hint.source == f"Socket-1.{field}"
     assert (f"'{near}'" in hint.hint) if near else ("kept" in hint.hint)
 
 
-def test_unknown_fields_everywhere():
+def test_unknown_fields_are_found_at_every_level():
     document = reached(looped({"exits": [route("Socket-3", "always", "Socket-4", x=1)], "x": 1}))
     loadout = document["loadouts"]["T"]
     for place in (
@@ -75,7 +75,7 @@ def test_unknown_fields_everywhere():
     }
 
 
-def test_fields_without_effect_r4_r21():
+def test_ignored_fields_are_hinted_r4_r21():
     document = plain(limits={"maxVisits": 1}, command=["x"], advance={"cursor": "c", "items": "state.x", "done": "end"})
     document["limits"] = {"maxSocketVisits": 5}
     document["budget"] = {"maxCostUsd": 3, "stopAtLimit": False}
@@ -103,7 +103,7 @@ def idle(count):
     return document
 
 
-def test_many_fields_without_effect_are_one_line_and_each_is_kept_with_its_place():
+def test_many_ignored_fields_are_one_line_with_all_places():
     report = check_config(idle(5))
     folded = [hint for hint in report.hints if hint.code == "no-effect"]
     assert report.no_effect == tuple(folded)
@@ -115,7 +115,7 @@ def test_many_fields_without_effect_are_one_line_and_each_is_kept_with_its_place
     assert all(str(hint) in str(report) for hint in report.shown_hints)
 
 
-def test_a_few_fields_without_effect_are_told_one_by_one():
+def test_few_ignored_fields_are_listed_individually():
     report = check_config(idle(3))
     assert (report.no_effect, report.no_effect_line) == ((), "")
     assert report.shown_hints == report.hints
@@ -123,7 +123,7 @@ def test_a_few_fields_without_effect_are_told_one_by_one():
 
 
 @pytest.mark.parametrize("field", ["limits", "budget"])
-def test_what_a_loadout_says_for_the_config_has_no_effect(field):
+def test_config_fields_inside_a_loadout_are_ignored(field):
     document = plain()
     document["loadouts"]["T"][field] = {}
     (hint,) = [one for one in check_config(document).hints if one.code == "no-effect"]
@@ -132,35 +132,35 @@ def test_what_a_loadout_says_for_the_config_has_no_effect(field):
 
 
 @pytest.mark.parametrize("colour, hinted", [("#12ab34", False), ("teal", False), ("tael", True), (7, True)])
-def test_a_colour_that_is_not_understood_has_no_effect(colour, hinted):
+def test_invalid_colour_is_ignored(colour, hinted):
     document = plain()
     document["materia"]["P"]["color"] = colour
     assert (("no-effect", "materia.P.color") in hints(document)) is hinted
 
 
-def test_what_a_socket_says_for_a_utility_has_no_effect_r4():
+def test_socket_fields_for_a_utility_are_ignored_r4():
     document = config({"Socket-1": {"materia": "U", "parse": "text", "assign": {"x": "$"}}})
     assert hints(document) == {("no-effect", "Socket-1.parse"), ("no-effect", "Socket-1.assign")}
     assert hints(config({"Socket-1": {"materia": "U", "parse": "json"}})) == set()
 
 
-def test_free_socket_ids_r26():
+def test_non_canonical_socket_ids_are_hinted_r26():
     assert hints(config({"hello": {"materia": "P"}}, entry="hello")) == {("socket-id", "sockets.hello")}
 
 
-def test_sockets_that_nothing_leads_to():
+def test_unreachable_sockets_are_hinted():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}})
     assert hints(document) == {("unreachable-socket", "Socket-2")}
 
 
-def test_materia_that_no_loadout_uses():
+def test_unused_materia_are_hinted():
     document = plain()
     document["materia"] = {"P": AGENT, "Q": AGENT}
     assert [hint.source for hint in check_config(document).hints] == ["materia.Q"]
     assert check_config(document, "T").hints == ()
 
 
-def test_guards_on_text_r3():
+def test_guarded_edges_of_text_sockets_are_hinted_r3():
     document = config({"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}})
     assert hints(document) == {("guard-on-text", "Socket-1.edges[0].when")}
     document["materia"]["P"] = {**UTILITY, "parse": "text"}
@@ -169,7 +169,7 @@ def test_guards_on_text_r3():
     assert hints(document) == set()
 
 
-def test_an_advance_and_a_route_that_wait_for_a_text():
+def test_guarded_advance_and_exit_of_text_sockets_are_hinted():
     document = looped({"exits": [route("Socket-2", "satisfied", "Socket-4")]}, Socket_2={"advance": ADVANCE})
     assert hints(document) == {
         ("guard-on-text", "Socket-2.advance.when"),
@@ -184,12 +184,12 @@ def test_a_guarded_legacy_exit_makes_its_source_json_r15():
     assert hints(document) == {("legacy-exit", "loops.L.exit"), ("empty-list-ends", "loops.L.exits")}
 
 
-def test_an_edge_that_leaves_from_the_exit_socket():
+def test_edge_skipped_by_an_exit_is_hinted():
     document = reached(looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}))
     assert hints(document) == {("leaves-loop", "Socket-3.edges[1]")}
 
 
-def test_a_retry_beside_an_always_exit_comes_too_late():
+def test_retry_edge_next_to_an_always_exit_is_hinted():
     document = looped(
         {"exits": [route("Socket-3", "always", "Socket-4")]},
         Socket_3={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-2")]},
@@ -197,28 +197,28 @@ def test_a_retry_beside_an_always_exit_comes_too_late():
     assert hints(document) == {("late-retry", "Socket-3.edges[0]")}
 
 
-def test_a_budget_on_an_edge_that_also_goes_on():
+def test_limit_on_a_forward_edge_is_hinted():
     edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
     assert hints(reached(looped(Socket_3={"edges": edges}))) == {
         ("budget-on-advance", "Socket-3.edges[1].maxTraversals")
     }
 
 
-def test_loops_and_lists_that_never_move_on():
+def test_loops_without_advance_are_hinted():
     assert ("never-advances", "loops.L") in hints(looped(Socket_3={"edges": [edge("Socket-2")]}))
     rows = {"foreach": {"items": "lastJson.rows"}}
     assert hints(plain(**rows)) == {("never-advances", "Socket-1.foreach")}
     assert hints(plain(**rows, advance={})) == set()
 
 
-def test_routes_that_are_never_taken():
+def test_exits_that_are_never_taken_are_hinted():
     other = looped({"exits": [route("Socket-2", "always", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert hints(other) == {("idle-route", "loops.L.exits[0]"), ("exhausted-unmatched", "loops.L.exits")}
     opposite = looped({"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert ("idle-route", "loops.L.exits[0]") in hints(opposite)
 
 
-def test_an_empty_list_that_no_exit_waits_for_ends_the_cast_r16():
+def test_empty_list_without_an_exit_is_hinted_r16():
     document = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     assert hints(document) == {("empty-list-ends", "loops.L.exits")}
     document["loadouts"]["T"]["loops"]["L"]["exits"].append(route("Socket-3", "always", "Socket-4"))
@@ -227,7 +227,7 @@ def test_an_empty_list_that_no_exit_waits_for_ends_the_cast_r16():
     assert hints(looped({"exits": [route("Socket-3", "satisfied", "end")]})) == {("unreachable-socket", "Socket-4")}
 
 
-def test_a_last_item_that_no_exit_waits_for_ends_the_cast_r16():
+def test_last_item_without_an_exit_is_hinted_r16():
     loop = {"exits": [route("Socket-3", "satisfied", "Socket-4"), route("Socket-2", "always", "Socket-4")]}
     document = looped(loop, Socket_3={"advance": {}})
     assert ("exhausted-unmatched", "loops.L.exits") in hints(document)
@@ -236,7 +236,7 @@ def test_a_last_item_that_no_exit_waits_for_ends_the_cast_r16():
 
 
 @pytest.mark.parametrize("when, other", [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")])
-def test_a_guarded_edge_alone_leaves_the_other_result_to_the_end_r3(when, other):
+def test_uncovered_result_of_a_guarded_edge_is_hinted_r3(when, other):
     sockets = {
         "Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2", when)]},
         "Socket-2": {"materia": "P"},
@@ -246,7 +246,7 @@ def test_a_guarded_edge_alone_leaves_the_other_result_to_the_end_r3(when, other)
     assert hints(config(sockets)) == set()
 
 
-def test_lists_and_members_said_twice():
+def test_duplicate_members_and_lists_are_hinted():
     loop = {"sockets": ["Socket-2", "Socket-3", "Socket-2"], "iterator": {"items": "state.rows"}}
     document = looped(loop, Socket_3={"edges": [edge("Socket-2")], "advance": {"when": "satisfied"}})
     found = hints(document)
@@ -255,17 +255,17 @@ def test_lists_and_members_said_twice():
 
 
 @pytest.mark.parametrize("source", ["$.tasks", "$.tasks[0]", "$.passed"])
-def test_obsolete_names_in_what_agents_hand_over(source):
+def test_obsolete_handoff_names_are_hinted(source):
     document = plain(parse="json", assign={"x": source})
     assert hints(document) == {("obsolete-field", "Socket-1.assign.x")}
 
 
-def test_an_assignment_to_nothing_fails_only_when_it_runs_r11():
+def test_assignment_without_a_target_is_hinted_r11():
     assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
 
 
 @pytest.mark.parametrize("assign", [{"a": "state"}, {"a.b": "state.a"}])
-def test_a_state_that_is_put_into_itself_in_a_cycle_doubles_r11(assign):
+def test_state_assigned_into_itself_in_a_cycle_is_hinted_r11(assign):
     again = {"parse": "json", "edges": [edge("Socket-1", "not_satisfied"), edge("end", "satisfied")]}
     document = plain(assign=assign, **again)
     assert hints(document) == {("state-doubles", f"Socket-1.assign.{next(iter(assign))}")}
@@ -273,7 +273,7 @@ def test_a_state_that_is_put_into_itself_in_a_cycle_doubles_r11(assign):
     assert hints(plain(assign={"b": "state.context"}, **again)) == set()
 
 
-def test_several_loadouts_and_none_active():
+def test_missing_active_loadout_is_hinted():
     document = plain()
     document["loadouts"]["S"] = document["loadouts"]["T"]
     assert hints(document) == set()
@@ -294,7 +294,7 @@ def test_the_schema_names_fields_as_the_config_does():
     assert {"artifactDir", "loadouts", "materia"} <= config_schema()["properties"].keys()
 
 
-def test_a_member_that_moves_on_and_has_no_edge_for_it_ends_after_one_item():
+def test_advancing_member_without_an_edge_for_it_is_hinted():
     document = reached(looped())
     sockets = document["loadouts"]["T"]["sockets"]
     sockets["Socket-3"]["parse"] = "json"
@@ -304,7 +304,7 @@ def test_a_member_that_moves_on_and_has_no_edge_for_it_ends_after_one_item():
     assert ("one-item", "Socket-3.edges") not in hints(document)
 
 
-def test_a_member_that_always_moves_on_and_has_no_edge_at_all_ends_after_one_item():
+def test_always_advancing_member_without_edges_is_hinted():
     loop = {"sockets": ["Socket-2", "Socket-3", "Socket-4"], "consumes": {"from": "Socket-1"}}
     loop["exits"] = [{"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "end"}]
     document = looped(loop)
@@ -335,12 +335,12 @@ def nested_lists(between=None):
     return {"loadouts": {"T": {"entry": "Socket-1", "sockets": sockets}}, "materia": materia}
 
 
-def test_r34_a_list_whose_alias_is_gone_by_then_is_a_hint():
+def test_r34_list_read_through_a_removed_alias_is_hinted():
     assert ("lost-list", "Socket-2.foreach") in hints(nested_lists("Socket-3"))
     assert "lost-list" not in {code for code, _ in hints(nested_lists())}
 
 
-def test_r34_an_alias_that_is_assigned_as_well_is_no_hint():
+def test_r34_assigned_alias_is_not_hinted():
     document = nested_lists("Socket-3")
     document["loadouts"]["T"]["sockets"]["Socket-1"]["assign"] = {"row": "item"}
     assert "lost-list" not in {code for code, _ in hints(document)}
@@ -353,7 +353,7 @@ def only(code, document):
     return {source for found, source in hints(document) if found == code}
 
 
-def test_edges_that_wait_for_what_an_earlier_one_waits_for_r3():
+def test_shadowed_edges_are_hinted_r3():
     twice = [edge("end", "satisfied"), edge("Socket-1", "satisfied"), edge("end")]
     assert only("never-taken", plain(parse="json", edges=twice)) == {"Socket-1.edges[1]"}
     both = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]
@@ -364,13 +364,13 @@ def test_edges_that_wait_for_what_an_earlier_one_waits_for_r3():
 
 
 @pytest.mark.parametrize("edges", [["satisfied"] * 2, ["satisfied", "not_satisfied", "always"]])
-def test_what_is_called_never_taken_is_what_explore_never_takes(edges):
+def test_edges_hinted_as_never_taken_are_never_taken_by_explore(edges):
     made = plain(parse="json", edges=[edge("end", when) for when in edges])
     e = Exploration(build_graph(made))
     assert {f"{source}.edges[{number - 1}]" for source, number in e.never} == only("never-taken", made)
 
 
-def test_a_round_that_nothing_leaves():
+def test_cycle_without_a_way_out_is_hinted():
     def round_of(*edges):
         return config({"Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2")]},
                        "Socket-2": {"materia": "P", "parse": "json", "edges": list(edges)}})  # fmt: skip
@@ -394,7 +394,7 @@ def test_a_round_that_nothing_leaves():
         ([{"a.x": "state.b", "c": "state.a"}, {"b": "state.c"}], True),
     ],
 )
-def test_a_state_that_comes_back_into_itself_by_way_of_others_r11(assigns, grows):
+def test_state_assigned_into_itself_through_others_is_hinted_r11(assigns, grows):
     sockets = {
         "Socket-1": {"materia": "P", "parse": "json", "assign": assigns[0], "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "assign": assigns[1],
@@ -423,7 +423,7 @@ def reading(prompt, assign=None, **sockets):
     return made
 
 
-def test_variables_that_nothing_has_written_on_some_way():
+def test_variables_unwritten_on_some_route_are_hinted():
     found = check_config(reading("Read {{state.plan.text}}."))
     (hint,) = [one for one in found.hints if one.code == "never-written"]
     assert (hint.source, "Socket-1 → Socket-3" in hint.message, "Socket-2" in hint.hint) == (
@@ -444,11 +444,11 @@ def test_variables_that_nothing_has_written_on_some_way():
         "{{state}}",
     ],
 )
-def test_what_the_engine_knows_is_no_variable_that_lacks(prompt):
+def test_variables_of_the_engine_are_not_hinted(prompt):
     assert not only("never-written", reading(prompt))
 
 
-def test_what_a_critic_writes_for_the_next_round_is_no_variable_that_lacks():
+def test_variables_written_by_a_critic_are_not_hinted():
     made = config(
         {
             "Socket-1": {"materia": "R", "edges": [edge("Socket-2")]},
@@ -460,14 +460,14 @@ def test_what_a_critic_writes_for_the_next_round_is_no_variable_that_lacks():
     assert not only("never-written", made)
 
 
-def test_what_lanes_hand_over_is_written_once_they_have_come_together():
+def test_variables_of_lanes_are_written_after_the_join():
     made = streams_config()
     assert "state.parallelResults" in made["materia"]["Tell"]["prompt"]
     assert not only("never-written", made)
     assert only("never-written", reading("{{state.parallelResults}}"))
 
 
-def test_lists_and_assignments_that_read_what_nothing_has_written():
+def test_lists_and_assignments_with_unwritten_sources_are_hinted():
     assert only("never-written", reading("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
     assert only("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {"Socket-1.foreach.items"}
     after = reading("x")
@@ -477,13 +477,13 @@ def test_lists_and_assignments_that_read_what_nothing_has_written():
     assert not only("never-written", after)
 
 
-def test_a_materia_that_other_loadouts_place_too_may_name_what_only_they_have():
+def test_shared_materia_may_use_variables_of_other_loadouts():
     made = reading("Read {{state.vcs}}.")
     made["loadouts"]["S"] = made["loadouts"]["T"]
     assert not [one for one in check_config(made, "T").hints if one.code == "never-written"]
 
 
-def test_an_assignment_from_a_text_finds_nothing():
+def test_assignment_from_a_text_output_is_hinted():
     document = plain(assign={"x": "$.y", "whole": "$", "n": "item.n"})
     assert hints(document) == {("assign-on-text", "Socket-1.assign.x")}
     document["loadouts"]["T"]["sockets"]["Socket-1"]["parse"] = "json"
@@ -503,7 +503,7 @@ def test_an_assignment_from_a_text_finds_nothing():
         ("The first is {{state.workItems.0}}.", False),
     ],
 )
-def test_a_prompt_that_holds_the_list_for_each_of_its_items(prompt, grows):
+def test_prompt_with_the_whole_list_for_each_item_is_hinted(prompt, grows):
     sockets = {"Socket-1": {"materia": "Plan"}, "Socket-2": {"materia": "Work"}}
     sockets["Socket-1"]["edges"] = [{"when": "always", "to": "Socket-2"}]
     loop = {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1", "output": "workItems"}, "exits": []}

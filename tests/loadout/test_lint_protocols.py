@@ -31,7 +31,7 @@ def critic(prompt, **fields):
     return made
 
 
-def test_nothing_odd_gives_no_hint():
+def test_clean_loadout_has_no_hints():
     assert hints(one(parse="json", handoff="envelope")) == set()
     assert hints(one(parse="json", handoff="sparse", assign={"a": "$.anything"})) == set()
     assert hints(one(handoff="agent-contract", parse="json", assignment={"goal": "g"})) == set()
@@ -40,7 +40,7 @@ def test_nothing_odd_gives_no_hint():
 
 
 @pytest.mark.parametrize("place, source", [("loadout", "handoff"), ("socket", "Socket-1.handoff")])
-def test_an_unknown_protocol_with_the_nearest_name(place, source):
+def test_unknown_protocol_suggests_the_nearest_name(place, source):
     # What nobody here knows may do anything: nothing else is said of it.
     document = one(parse="json", assignment={"goal": "g"}, assign={"a": "$.anything"})
     loadout = document["loadouts"]["T"]
@@ -51,7 +51,7 @@ def test_an_unknown_protocol_with_the_nearest_name(place, source):
     assert found.hint == "did you mean 'envelope'?"
 
 
-def test_agents_that_speak_different_protocols():
+def test_mixed_protocols_are_hinted():
     sockets = {
         "Socket-1": {"materia": "P", "parse": "json", "handoff": "envelope", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3")]},
@@ -75,11 +75,11 @@ def test_agents_that_speak_different_protocols():
         (one(parse="json", assignment={"goal": "g"}), "Socket-1.assignment"),
     ],
 )
-def test_what_a_protocol_never_looks_at(document, source):
+def test_fields_ignored_by_a_protocol_are_hinted(document, source):
     assert hints(document) == {("no-effect", source)}
 
 
-def test_guards_on_text_are_told_whatever_the_protocol():
+def test_guarded_text_edges_are_hinted_for_every_protocol():
     found = hints(one(handoff="envelope", edges=[edge("end", "satisfied")]))
     assert found == {("guard-on-text", "Socket-1.edges[0].when"), ("no-effect", "Socket-1.handoff")}
 
@@ -93,7 +93,7 @@ def test_guards_on_text_are_told_whatever_the_protocol():
         ("agent-contract", "$.summary.what_i_did"),
     ],
 )
-def test_an_assignment_that_the_protocol_does_not_hold(name, source):
+def test_assignment_from_a_missing_protocol_field_is_hinted(name, source):
     found = report(one(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "lastOutput"}))
     assert [(hint.code, hint.source) for hint in found] == [("not-in-protocol", "Socket-1.assign.a")]
     assert source.split(".")[1].partition("[")[0] in found[0].message
@@ -101,7 +101,7 @@ def test_an_assignment_that_the_protocol_does_not_hold(name, source):
 
 @pytest.mark.parametrize("name", ["sparse", "envelope"])
 @pytest.mark.parametrize("source", ["$..name", "$.*", "$[0]"])
-def test_an_assignment_that_names_no_field_to_ask_for(name, source):
+def test_assignment_without_a_field_is_hinted(name, source):
     (hint,) = report(one(parse="json", handoff=name, assign={"a": source}))
     assert (hint.code, hint.source) == ("not-in-protocol", "Socket-1.assign.a")
     assert hints(one(parse="json", handoff="sparse", assign={"a": "$.plan..name", "b": "$['c d'].e"})) == set()
@@ -111,11 +111,11 @@ def test_an_assignment_that_names_no_field_to_ask_for(name, source):
     "name, source",
     [("envelope", "$.status"), ("envelope", "$.summary.evidence"), ("agent-contract", "$.loop_state.metric")],
 )
-def test_an_assignment_that_it_holds(name, source):
+def test_assignment_from_a_protocol_field_is_not_hinted(name, source):
     assert hints(one(parse="json", handoff=name, assign={"a": source})) == set()
 
 
-def test_a_critic_is_to_be_asked_whether_another_round_helps():
+def test_critic_without_a_limit_on_rounds_is_hinted():
     assert hints(critic("Review it")) == {("critic-not-asked", "materia.P.prompt")}
     in_end = critic("Review it")
     in_end["loadouts"]["T"]["sockets"]["Socket-1"]["edges"][1]["to"] = "end"
@@ -123,7 +123,7 @@ def test_a_critic_is_to_be_asked_whether_another_round_helps():
 
 
 @pytest.mark.parametrize("value", [None, 3, "", "  ", [], {}, "<b>", "\ud800"])
-def test_whatever_stands_there_nothing_is_raised(value):
+def test_protocol_hints_never_raise(value):
     for field in ("handoff", "assignment", "assign", "parse"):
         check_config(one(**{field: value}))
         document = one()
@@ -131,7 +131,7 @@ def test_whatever_stands_there_nothing_is_raised(value):
         check_config(document)
 
 
-def test_an_assignment_has_two_spellings_and_what_is_wrong_has_its_path():
+def test_assignment_problems_have_their_path_in_both_spellings():
     given = {"acceptance_criteria": ["x"], "writableSections": ["y"], "gaol": "z"}
     document = one(handoff="agent-contract", parse="json", assignment=given)
     assert hints(document) == {("unknown-field", "Socket-1.assignment.gaol")}
@@ -141,12 +141,12 @@ def test_an_assignment_has_two_spellings_and_what_is_wrong_has_its_path():
 
 
 @pytest.mark.parametrize("spelling", ["writable_sections", "writableSections"])
-def test_an_agent_is_told_its_assignment_in_either_spelling(spelling):
+def test_agent_receives_its_assignment_in_both_spellings(spelling):
     told = assignment_of(Task("g", "Socket-1", "T", {spelling: ["stack"]}))
     assert told["write_permissions"]["writable_sections"] == ["stack"]
 
 
-def test_an_agent_that_writes_its_envelope_while_it_works():
+def test_agent_that_drafts_its_envelope_is_hinted():
     document = one(parse="json", handoff="envelope")
     assert [hint.source for hint in check_config(document).hints if hint.code == "not-finalized"] == [
         "Socket-1.finalize"
@@ -156,7 +156,7 @@ def test_an_agent_that_writes_its_envelope_while_it_works():
         assert not [hint for hint in check_config(document).hints if hint.code == "not-finalized"]
 
 
-def test_a_text_in_a_loadout_that_hands_over_envelopes():
+def test_text_socket_in_an_envelope_loadout_is_hinted():
     document = one()
     document["loadouts"]["T"]["handoff"] = "envelope"
     assert hints(document) == {("text-handoff", "Socket-1.parse")}

@@ -24,7 +24,7 @@ def shown(chart: Chart) -> tuple[dict[str, str | None], list[str]]:
 
 
 @pytest.mark.parametrize("body", CHARTS)
-def test_statements(body):
+def test_mermaid_statements_are_read(body):
     nodes, _, written = CHARTS[body].partition("|")
     labels = dict(node.partition("=")[::2] for node in nodes.split())
     assert shown(parse_mermaid(f"flowchart TD\n{body}")) == (
@@ -34,24 +34,24 @@ def test_statements(body):
 
 
 @pytest.mark.parametrize("arrow", ARROWS)
-def test_arrows(arrow):
+def test_mermaid_arrows_are_read(arrow):
     assert shown(parse_mermaid(f"graph LR; a {arrow} b")) == ({"a": None, "b": None}, ARROWS[arrow].split())
 
 
 @pytest.mark.parametrize("arrow", LABELLED_ARROWS)
-def test_arrows_with_labels(arrow):
+def test_mermaid_arrow_labels_are_read(arrow):
     for spaced in (f"a {arrow} b", f"a {arrow}b", f"a[A] {arrow} b"):
         assert shown(parse_mermaid(f"graph LR\n{spaced}"))[1] == [LABELLED_ARROWS[arrow]]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_shapes(shape):
+def test_mermaid_shapes_are_read(shape):
     text = f"flowchart LR\n a{shape} --> b{shape}\n c{shape}; d"
     assert shown(parse_mermaid(text)) == ({"a": "T", "b": "T", "c": "T", "d": None}, ["a>b"])
 
 
 @pytest.mark.parametrize("bracket", LABELS)
-def test_labels(bracket):
+def test_mermaid_labels_are_read(bracket):
     assert shown(parse_mermaid(f"graph TD\n a{bracket} --> b")) == (
         {"a": LABELS[bracket], "b": None},
         ["a>b"],
@@ -59,7 +59,7 @@ def test_labels(bracket):
 
 
 @pytest.mark.parametrize("id_", IDS)
-def test_ids(id_):
+def test_mermaid_ids_are_read(id_):
     text = f"graph TD\n{id_} --> a\na-->{id_}\n{id_}[T]-->{id_}"
     assert shown(parse_mermaid(text)) == ({id_: "T", "a": None}, [f"{id_}>a", f"a>{id_}", f"{id_}>{id_}"])
 
@@ -70,13 +70,13 @@ def test_ids(id_):
      "---\ntitle: x\n---\ngraph TD", "  ---\n  a: b\n  ---\n  graph TD", "%%{init: {\n}}%%\nflowchart TD", "flowchart TD %% x"],
 )  # fmt: skip
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_headers(head, newline):
+def test_mermaid_headers_are_read(head, newline):
     text = f"{head}\n a --> b\n b --> c\n".replace("\n", newline)
     assert shown(parse_mermaid(text))[1] == ["a>b", "b>c"]
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_what_cannot_be_read_is_refused_with_its_line(body):
+def test_unreadable_mermaid_is_refused_with_its_line(body):
     with pytest.raises(MateriaError) as caught:
         parse_mermaid(f"---\ntitle: x\n---\nflowchart TD\n\n{body}", where="x.mmd")
     assert caught.value.kind == "bad_graph"
@@ -112,7 +112,7 @@ ENCODED = str.maketrans({sign: f"#{ord(sign)};" for sign in '#;<>&`*"[]|'})
 
 
 @given(st.data())
-def test_a_graph_is_the_same_in_each_syntax(data):
+def test_graph_is_the_same_in_each_mermaid_syntax(data):
     """Random graphs, each written with random arrows, shapes, label forms and separators."""
     choose = lambda *options: data.draw(st.sampled_from(options))  # noqa: E731
     ids = data.draw(st.lists(st.from_regex(r"[A-Za-z_][\w]{0,5}", fullmatch=True), min_size=1, max_size=6, unique=True))
@@ -154,7 +154,7 @@ def test_a_graph_is_the_same_in_each_syntax(data):
     assert shown(parse_mermaid(text)) == (labels, expected)
 
 
-def test_each_loadout_can_be_read_back_from_its_drawing(tmp_path):
+def test_each_loadout_survives_a_mermaid_round_trip(tmp_path):
     with closing(Workbench(tmp_path)) as wb:
         for name in wb.loadouts:
             graph = wb.loadouts.show(name).picture.graph

@@ -44,7 +44,7 @@ def test_a_region_may_have_no_prelude_and_no_exit():
     assert (region.prelude, region.first, region.exit) == ((), "Socket-2", "end")
 
 
-def test_how_many_lanes_run_at_once_is_said_by_the_loop_else_the_config():
+def test_number_of_parallel_lanes_comes_from_the_loop_or_the_config():
     document = streamed()
     document["parallelism"] = {"maxConcurrency": 5}
     assert build_graph(document).regions["Socket-1"].at_once == 5
@@ -59,7 +59,7 @@ def test_how_many_lanes_run_at_once_is_said_by_the_loop_else_the_config():
 
 
 @pytest.mark.parametrize("field", ["parallel", "parallelPlanner"])
-def test_only_a_generator_is_parallel(field):
+def test_only_generators_can_be_parallel(field):
     document = streamed()
     document["materia"]["Tell"] = {**AGENT, field: True}
     assert found(document) == {("invalid-materia", f"materia.Tell.{field}")}
@@ -126,7 +126,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_another_way_is_refused_with_its_own_words(name):
+def test_invalid_region_is_refused_with_a_specific_message(name):
     document, sources = WRONG[name]
     problems = check_config(document).problems
     assert {problem.code for problem in problems} == {"invalid-loop"}
@@ -150,7 +150,7 @@ def test_regions_that_share_a_socket_are_refused():
     assert any("regions lie apart" in problem.message for problem in problems)
 
 
-def test_every_materia_of_a_lane_says_that_it_is_safe_and_takes_no_drafts():
+def test_lane_materia_must_be_declared_safe_and_take_no_drafts():
     document = streamed()
     document["materia"]["P"] |= {"parallelSafe": False, "multiTurn": True}
     assert found(document) == {

@@ -49,7 +49,7 @@ def undone(graph):
     return replace(graph, sockets=sockets, loops=loops, derived=())
 
 
-def test_an_agent_is_read_as_its_socket_says_and_a_utility_as_its_materia_says_r4():
+def test_parse_comes_from_socket_for_agents_and_materia_for_utilities_r4():
     document = config(
         {
             "Socket-1": {"materia": "P", "parse": "json", "assign": {"a": "$"}},
@@ -65,7 +65,7 @@ def test_an_agent_is_read_as_its_socket_says_and_a_utility_as_its_materia_says_r
 
 
 @pytest.mark.parametrize("materia", ["G", "UG"])
-def test_a_generator_is_json_and_assigns_its_items_r4(materia):
+def test_generator_parses_json_and_assigns_its_items_r4(materia):
     document = config({"Socket-1": {"materia": materia}})
     document["materia"]["UG"].update(parse="text", assign={"workItems": "$.tasks", "x": "$.y"})
     graph = build_graph(document)
@@ -76,7 +76,7 @@ def test_a_generator_is_json_and_assigns_its_items_r4(materia):
     assert {"Socket-1.parse", "Socket-1.assign"} <= told(graph).keys()
 
 
-def test_iterators_r1_r12_r13():
+def test_iterators_are_resolved_r1_r12_r13():
     document = looped()
     document["loadouts"]["T"]["loops"]["M"] = {
         "sockets": ["Socket-3", "Socket-4"],
@@ -97,7 +97,7 @@ def test_iterators_r1_r12_r13():
     assert graph.consumers == {"Socket-1": ("L",)}
 
 
-def test_names_that_consumes_gives_r12():
+def test_consumes_defines_aliases_r12():
     graph = build_graph(looped({"consumes": {"from": "Socket-1", "as": "todo", "cursor": "c"}}))
     assert graph.sockets["Socket-2"].iterator == Iterator("state.workItems", "todo", "c", "L")
     assert graph.sockets["Socket-2"].iterator.numbered_as_work_items
@@ -113,7 +113,7 @@ def test_names_that_consumes_gives_r12():
         (["satisfied", "always"], "always"),
     ],
 )
-def test_exits_derive_an_advance_r15(conditions, when):
+def test_exits_derive_the_advance_of_their_loop_r15(conditions, when):
     graph = build_graph(looped({"exits": [route("Socket-3", condition, "Socket-4") for condition in conditions]}))
     assert graph.sockets["Socket-3"].advance == Advance("workItemIndex", "state.workItems", when, derived=True)
     assert graph.sockets["Socket-2"].advance is None
@@ -162,7 +162,7 @@ def test_the_legacy_exit_derives_advance_route_and_parse_r15(when, materia):
     assert {"Socket-3.advance", "loops.L.exit"} <= told(graph).keys()
 
 
-def test_a_utility_that_is_a_guarded_exit_reads_json_wherever_it_is_placed_r58():
+def test_utility_with_a_guarded_legacy_exit_parses_json_everywhere_r58():
     document = looped(
         {"exit": {**LEGACY, "when": "satisfied"}},
         Socket_3={"materia": "U", "edges": [edge("Socket-2")]},
@@ -196,7 +196,7 @@ def test_a_legacy_exit_replaces_the_route_of_its_source_and_condition_r15():
     ]
 
 
-def test_a_config_that_carries_what_was_derived_gives_the_same_graph():
+def test_config_with_derived_fields_gives_the_same_graph():
     written = looped(
         {"exit": LEGACY, "exits": [route("Socket-3", "satisfied", "Socket-4")]},
         Socket_3={"advance": {"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"}},
@@ -212,7 +212,7 @@ def test_advance_takes_cursor_and_items_from_the_iterator_r13():
     assert "from its iterator" in told(graph)["Socket-3.advance"]
 
 
-def test_a_loop_iterator_without_cursor_counts_for_each_member_r13():
+def test_loop_iterator_without_cursor_counts_per_member_r13():
     sockets = {
         "Socket-1": {"materia": "P", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "advance": {}},
@@ -224,7 +224,7 @@ def test_a_loop_iterator_without_cursor_counts_for_each_member_r13():
     assert graph.sockets["Socket-2"].advance.cursor == "Socket-2Index"
 
 
-def test_materia_limits_and_budget():
+def test_materia_limits_and_budget_are_resolved():
     document = config(
         {"Socket-1": {"materia": "U", "layout": {"x": 1}}},
         limits={"repairAttempts": 0, "maxEdgeTraversals": 7.0},
@@ -240,7 +240,7 @@ def test_materia_limits_and_budget():
     assert graph.sockets["Socket-1"].layout == {"x": 1}
 
 
-def test_a_number_counts_as_its_kind_says_wherever_it_stands():
+def test_numbers_are_converted_to_the_type_of_their_field():
     class Waits(Model):
         rounds: Count = config_field("Rounds.")
         wait_ms: Milliseconds = config_field("The time to wait.", default=5)
@@ -255,21 +255,21 @@ def test_a_number_counts_as_its_kind_says_wherever_it_stands():
     assert Waits.model_validate({}).wait_ms == 5
 
 
-def test_defaults_r18_r19_r20_r23():
+def test_defaults_are_applied_r18_r19_r20_r23():
     graph = build_graph(config({"Socket-1": {"materia": "U"}}))
     assert graph.limits == Limits(1, 3, 25)
     assert graph.budget == Budget(None, 75)
     assert graph.sockets["Socket-1"].materia.timeout_ms == 30_000
 
 
-def test_the_handoff_protocol_is_the_sockets_else_the_loadouts_else_sparse():
+def test_protocol_comes_from_socket_then_loadout_then_sparse():
     document = config({"Socket-1": {"materia": "P", "handoff": "envelope"}, "Socket-2": {"materia": "P"}})
     assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "sparse"]
     document["loadouts"]["T"]["handoff"] = "other"
     assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "other"]
 
 
-def test_without_an_active_loadout_the_first_is_built():
+def test_first_loadout_is_built_without_an_active_one():
     document = config({"Socket-1": {"materia": "P"}})
     del document["activeLoadout"]
     assert build_graph(document).name == "T"
@@ -290,7 +290,7 @@ def test_a_valid_config_builds_and_is_not_changed(document):
     json.dumps([[fact.source, fact.text] for fact in graph.derived])
 
 
-def test_a_thousand_sockets_build_in_no_time():
+def test_thousand_sockets_are_built_quickly():
     sockets = {f"Socket-{n}": {"materia": "P", "edges": [edge(f"Socket-{n + 1}")]} for n in range(2, 1000)}
     sockets["Socket-1"] = {"materia": "G", "edges": [edge("Socket-2")]}
     sockets["Socket-1000"] = {"materia": "P", "edges": [edge("Socket-2")]}
@@ -306,7 +306,7 @@ def test_a_thousand_sockets_build_in_no_time():
     assert time.process_time() - start < 1
 
 
-def test_a_config_that_cannot_change_is_checked_once_and_any_other_each_time(monkeypatch):
+def test_frozen_config_is_checked_once_and_mutable_config_each_time(monkeypatch):
     checked = []
     monkeypatch.setattr("materia_nb.loadout.check_graph.check_sockets", lambda _, facts: checked.append(facts.name))
     document = config({"Socket-1": {"materia": "P"}})
@@ -321,7 +321,7 @@ def test_a_config_that_cannot_change_is_checked_once_and_any_other_each_time(mon
     assert checked == ["T"] * 4
 
 
-def test_a_price_counts_what_came_from_a_cache_by_its_own():
+def test_price_of_cached_tokens_is_separate():
     plain, cached = Price(3.0, 15.0), Price(3.0, 15.0, 0.5)
     million = 1_000_000
     assert plain.of(million, million) == 18.0

@@ -37,7 +37,7 @@ def test_components_and_cycles_hold_the_nodes_that_reach_one_another(targets):
             assert other not in reached[node] or number[other] <= number[node], "the last components come first"
 
 
-def test_a_node_without_edges_leads_nowhere():
+def test_isolated_node_reaches_nothing():
     targets = {"a": ["b", "end"], "b": ["a"]}
     assert reachable_from(["a"], targets) == {"a", "b", "end"}
     assert reversed_edges(targets) == {"a": {"b"}, "b": {"a"}, "end": {"a"}}

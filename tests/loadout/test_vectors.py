@@ -11,7 +11,7 @@ from vectors import each_vector
 
 
 @each_vector("validate.jsonl")
-def test_vector(vector):
+def test_loadout_passes_the_conformance_vector(vector):
     assert run_vector(vector) == []
     if vector["expect"]["ok"]:
         build_graph(vector["config"])
