@@ -30,7 +30,7 @@ def test_quests_are_added_under_numbers_that_are_not_used_again(path):
     assert Board(quests=(Quest(id="Q-7", request="x"),)).adding("y", None).quests[-1].id == "Q-8"
 
 
-def test_what_a_later_version_wrote_is_kept(path):
+def test_fields_of_later_versions_are_kept(path):
     path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "request": "r", "x": 1}]}')
     change_board(path, lambda board: board.having((board.quests[0].having(status="complete"),)))
     kept = json.loads(path.read_text())
@@ -49,7 +49,7 @@ def test_what_a_later_version_wrote_is_kept(path):
         ('{"quests": [{"id": "Q-1", "request": "a"}, {"id": "Q-1", "request": "b"}]}', "the same id"),
     ],
 )
-def test_what_is_no_board_is_refused_and_not_written_over(path, content, why):
+def test_non_board_is_refused_and_not_overwritten(path, content, why):
     path.write_text(content)
     for act in (read_board, lambda path: change_board(path, lambda _: Board())):
         with pytest.raises(MateriaError, match=why) as caught:
@@ -59,6 +59,6 @@ def test_what_is_no_board_is_refused_and_not_written_over(path, content, why):
     assert path.read_text() == content
 
 
-def test_a_change_that_is_none_writes_nothing(path):
+def test_unchanged_board_is_not_written(path):
     assert change_board(path, lambda board: board) == Board()
     assert not path.exists()

@@ -59,7 +59,7 @@ def test_status_and_steps_from_the_journal_alone_and_from_the_manifest(tmp_path,
             assert (entry.status, entry.steps) == (status, len(cast.steps)), derived
 
 
-def test_a_manifest_older_than_the_journal_is_not_believed(tmp_path, root):
+def test_manifest_older_than_the_journal_is_ignored(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "x")
     cast.run(steps=1)
     cast.step()
@@ -67,7 +67,7 @@ def test_a_manifest_older_than_the_journal_is_not_believed(tmp_path, root):
     assert only(root).steps == 2
 
 
-def test_what_an_entry_tells(tmp_path, root):
+def test_entry_describes_its_cast(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(1), lambda: "x", request="make\n  it " + "long " * 100)
     entry = only(root)
     lines = h.lines_of(cast)
@@ -83,7 +83,7 @@ def test_what_an_entry_tells(tmp_path, root):
     assert entry.last_event == h.lines_of(cast)[-1]["ts"]
 
 
-def test_newest_first_also_among_recordings_with_other_names(tmp_path, root):
+def test_casts_are_listed_newest_first_whatever_their_names(tmp_path, root):
     root.mkdir()
     for name in ("loop-retry", "foreach-advance"):
         shutil.copytree(RECORDED / name, root / name)
@@ -95,7 +95,7 @@ def test_newest_first_also_among_recordings_with_other_names(tmp_path, root):
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in RECORDED.iterdir() if p.is_dir()))
-def test_recordings_of_the_reference_engine(name):
+def test_recordings_of_the_reference_engine_are_listed(name):
     entry = next(one for one in list_casts(RECORDED) if one.id == name)
     end = h.lines_of(RECORDED / name)[-1]
     assert entry.status == ("complete" if end["data"]["ok"] else "failed")
@@ -141,7 +141,7 @@ def test_only_the_ends_of_a_journal_are_read(tmp_path, root, monkeypatch):
     assert sum(read) < 30_000
 
 
-def test_long_lines_at_both_ends(tmp_path, root):
+def test_long_lines_at_both_ends_of_a_journal_are_read(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(1), lambda: "x", request="r" * 50_000)
     cast.run()
     with (cast.run_dir / "events.jsonl").open("a") as file:
@@ -189,7 +189,7 @@ def test_hostile_fields_do_not_break_the_list(root):
     assert (entry.status, entry.steps, entry.request, entry.loadout) == ("waiting", 1, None, None)
 
 
-def test_other_folders_and_files_are_no_casts(root):
+def test_other_folders_and_files_are_not_listed(root):
     (root / "notes").mkdir(parents=True)
     (root / ".hidden").mkdir()
     (root / ".hidden" / "events.jsonl").write_text("")
@@ -198,7 +198,7 @@ def test_other_folders_and_files_are_no_casts(root):
     assert list_casts(root / "nowhere") == []
 
 
-def test_finding_a_cast(tmp_path, root, monkeypatch):
+def test_cast_is_found_by_id_prefix_or_label(tmp_path, root, monkeypatch):
     casts = [h.start(tmp_path, h.chain_config(1)) for _ in range(3)]
     paths = [cast.run_dir.resolve() for cast in casts]
     assert find_cast(root, "latest") == find_cast(root, " -1 ") == paths[2]
@@ -218,7 +218,7 @@ def test_finding_a_cast(tmp_path, root, monkeypatch):
 
 
 @pytest.mark.parametrize("reference", ["zebr_", "-9", "", "..", "../casts/x", "/etc", "a\0b", "-0", "x" * 5000])
-def test_what_is_not_found_is_said_with_a_way_on(root, reference):
+def test_missing_cast_error_suggests_a_next_step(root, reference):
     (root / "zebra").mkdir(parents=True)
     (root / "zebra" / "events.jsonl").write_text("")
     if reference in {"..", "/etc"}:
@@ -235,7 +235,7 @@ def test_what_is_not_found_is_said_with_a_way_on(root, reference):
         assert "zebra" in caught.value.hint
 
 
-def test_a_fork_was_started_when_it_was_forked(tmp_path, root):
+def test_start_time_of_a_fork_is_the_time_of_the_fork(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run()
     between = h.start(tmp_path, h.chain_config(2), lambda: "y")
@@ -245,7 +245,7 @@ def test_a_fork_was_started_when_it_was_forked(tmp_path, root):
     assert latest.started > catalogue.cast_entry(between.run_dir).started >= earlier[-1].started
 
 
-def test_casts_are_filtered_by_all_that_is_given(tmp_path):
+def test_casts_are_filtered_by_all_criteria(tmp_path):
     def entry(id_, **fields):
         return catalogue.CastEntry(id_, tmp_path / id_, **fields)
 
@@ -268,7 +268,7 @@ def test_casts_are_filtered_by_all_that_is_given(tmp_path):
     assert [one.outcome for one in entries] == ["complete", "failed", "complete, with warnings: odd, late"]
 
 
-def test_only_casts_that_were_written_to_are_read_again(tmp_path, root):
+def test_only_changed_casts_are_read_again(tmp_path, root):
     h.start(tmp_path, h.one_config(), lambda: "done").close()
     known = catalogue.Catalogue(root)
     ((first, count),) = known.read()
@@ -286,7 +286,7 @@ def test_only_casts_that_were_written_to_are_read_again(tmp_path, root):
     assert [one.status for one in then] == ["ready", "waiting"], "nobody answers here"
 
 
-def test_r69_the_latest_cast_is_the_one_begun_or_continued_last(tmp_path, monkeypatch):
+def test_r69_latest_cast_is_the_last_begun_or_continued(tmp_path, monkeypatch):
     bench = Workbench(tmp_path)
     bench.load({**h.chain_config(2), "artifactDir": "casts"})
     now = [1_700_000_000_000_000_000]
@@ -327,7 +327,7 @@ def _begins_casts(root: Path, count: int) -> None:
         new_run_dir(root)
 
 
-def test_casts_begun_by_processes_at_once_are_all_recorded(root):
+def test_casts_begun_by_parallel_processes_are_all_recorded(root):
     fork = multiprocessing.get_context("fork")
     children = [fork.Process(target=_begins_casts, args=(root, 50)) for _ in range(4)]
     for child in children:
@@ -338,7 +338,7 @@ def test_casts_begun_by_processes_at_once_are_all_recorded(root):
     assert len(recorded_order(root)) == 201
 
 
-def test_a_cast_whose_order_cannot_be_recorded_is_not_begun(root):
+def test_cast_is_not_begun_if_its_order_cannot_be_recorded(root):
     (root / "order.txt").mkdir(parents=True)
     with pytest.raises(MateriaError, match="directory"):
         new_run_dir(root)

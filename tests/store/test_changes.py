@@ -15,7 +15,7 @@ def changed(folder, act):
     return changed_files(before, take_snapshot(folder, folder / "casts"))
 
 
-def test_what_was_made_written_or_moved_is_named_and_what_is_gone_is_not(tmp_path):
+def test_created_written_and_moved_files_are_listed(tmp_path):
     (tmp_path / "src").mkdir()
     for name in ("same", "written", "moved", "gone"):
         (tmp_path / name).write_text("1")
@@ -66,7 +66,7 @@ def test_a_relative_project_is_the_same_one(tmp_path, monkeypatch):
     assert list(take_snapshot(Path(), tmp_path / "casts")) == ["a"]
 
 
-def test_of_a_project_that_is_too_large_nothing_is_said(tmp_path, monkeypatch):
+def test_oversized_project_has_no_list_of_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MOST_FILES", 3)
     assert changed(tmp_path, lambda: (tmp_path / "a").write_text("1")) == ("a",)
     for name in "bcd":
@@ -75,11 +75,11 @@ def test_of_a_project_that_is_too_large_nothing_is_said(tmp_path, monkeypatch):
     assert changed(tmp_path, lambda: (tmp_path / "e").write_text("1")) == ()
 
 
-def test_a_project_that_cannot_be_read_has_no_files(tmp_path):
+def test_unreadable_project_has_no_files(tmp_path):
     assert take_snapshot(tmp_path / "nowhere", tmp_path) == {}
 
 
-def test_a_write_right_after_a_snapshot_has_another_time(tmp_path):
+def test_write_after_a_snapshot_has_a_later_time(tmp_path):
     (tmp_path / "a").write_text("one")
     before = take_snapshot(tmp_path, tmp_path / "casts")
     (tmp_path / "b").write_text("two")

@@ -113,7 +113,7 @@ def left(project):
     return path
 
 
-def test_a_draft_brings_back_the_steps_and_what_was_undone(project, left):
+def test_autosave_restores_steps_and_undone_steps(project, left):
     wb = Workbench(project)
     [draft] = wb.loadouts.drafts()
     assert (draft.name, len(draft.steps)) == ("Mine", 3)
@@ -129,7 +129,7 @@ def test_a_draft_brings_back_the_steps_and_what_was_undone(project, left):
     assert not [*left.parent.iterdir()], "nothing is left that is not saved"
 
 
-def test_what_was_undone_before_another_act_is_gone(project):
+def test_undone_steps_are_dropped_by_a_new_step(project):
     _, design = begun(project)
     design.add_socket("Plan")
     design.undo()
@@ -140,7 +140,7 @@ def test_what_was_undone_before_another_act_is_gone(project):
     assert draft.undone == ()
 
 
-def test_only_a_draft_that_nobody_has_open_is_offered(project, left):
+def test_only_closed_autosaves_are_offered(project, left):
     first, second = Workbench(project), Workbench(project)
     design = first.design("Mine", draft=True)
     assert second.loadouts.drafts() == ()
@@ -150,7 +150,7 @@ def test_only_a_draft_that_nobody_has_open_is_offered(project, left):
     assert not [*left.parent.iterdir()]
 
 
-def test_what_a_crash_cut_off_is_left_out_and_the_acts_before_it_are_there(project, left):
+def test_torn_last_step_is_dropped_and_earlier_steps_are_restored(project, left):
     lines = left.read_bytes().splitlines(keepends=True)
     for torn in (b"".join(lines[:3]) + lines[3][:20], b"".join(lines[:3]), b"".join([*lines[:3], lines[4]])):
         left.write_bytes(torn)
@@ -164,12 +164,12 @@ def test_what_a_crash_cut_off_is_left_out_and_the_acts_before_it_are_there(proje
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}\n", b"\xff\xfe", b'{"format": "materia-nb draft 1"}', b"[" * 100_000]
 )
-def test_what_is_no_draft_is_skipped_sockets(project, left, content):
+def test_damaged_autosaves_are_skipped(project, left, content):
     left.write_bytes(content)
     assert Workbench(project).loadouts.drafts() == ()
 
 
-def test_no_link_is_followed(project, left, tmp_path):
+def test_links_are_not_followed(project, left, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     left.parent.rename(elsewhere)
     left.parent.symlink_to(elsewhere)
@@ -187,7 +187,7 @@ def test_no_link_is_followed(project, left, tmp_path):
     assert len(draft.steps) == 2
 
 
-def test_a_draft_of_a_file_that_was_changed_meanwhile_says_so(project):
+def test_autosave_reports_a_file_changed_meanwhile(project):
     wb, design = begun(project)
     design.add_socket("Plan")
     wb.loadouts.save(design)
@@ -205,7 +205,7 @@ def test_a_draft_of_a_file_that_was_changed_meanwhile_says_so(project):
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Eval"}
 
 
-def test_the_five_newest_drafts_of_a_loadout_are_kept(project):
+def test_five_newest_autosaves_of_a_loadout_are_kept(project):
     wb = Workbench(project)
     for _ in range(7):
         design = wb.design("Mine", new=True)
@@ -215,7 +215,7 @@ def test_the_five_newest_drafts_of_a_loadout_are_kept(project):
     assert wb.loadouts.drafts("Other") == ()
 
 
-def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
+def test_design_saved_into_a_notebook_survives_the_kernel(project):
     wb = Workbench(project)
     design = wb.design("Hojo-Consult")
     design.set_loadout("label", "mine")
@@ -231,7 +231,7 @@ def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
     assert again.design("Hojo-Consult", draft=True).document["label"] == "ours"
 
 
-def test_a_clock_that_goes_back_removes_no_newest_draft(project, monkeypatch):
+def test_clock_going_back_does_not_remove_the_newest_autosave(project, monkeypatch):
     now = [1_700_000_000.0]
     monkeypatch.setattr("materia_nb.store.design_autosave.time.time", lambda: now[0])
     for number in range(1, 9):

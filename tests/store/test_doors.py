@@ -24,7 +24,7 @@ from materia_nb.store.rundir import read_context
 from materia_nb.utilities.utility_step import copies
 
 
-def test_nothing_opens_files_past_the_doors():
+def test_files_are_opened_only_through_file_io():
     assert lint_files.problems() == []
 
 
@@ -33,7 +33,7 @@ def test_nothing_opens_files_past_the_doors():
     ["open('x')", "os.open('x', 0)", "path.open('rb')", "path.open()", "path.read_text()", "path.read_text(encoding='u')",
      "path.write_bytes(b'')", "path.open(mode='a')", "shutil.copy2(a, b)"],
 )  # fmt: skip
-def test_the_rule_sees_what_opens_files(code, tmp_path):
+def test_rule_detects_calls_that_open_files(code, tmp_path):
     (tmp_path / "one.py").write_text(f"def act(path):\n    return {code}\n")
     (problem,) = lint_files.problems(tmp_path)
     assert ":2: " in problem
@@ -55,7 +55,7 @@ def test_only_plain_files_of_a_bounded_length_are_read(tmp_path):
             read_plain(tmp_path / odd)
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions_and_is_no_link_any_more(tmp_path):
+def test_replaced_file_keeps_its_permissions_and_replaces_a_link(tmp_path):
     precious, path = tmp_path / "precious", tmp_path / "file"
     precious.write_text("precious")
     path.symlink_to(precious)
@@ -67,7 +67,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_is_no_link_any_more(t
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "precious"]
 
 
-def test_a_line_goes_behind_one_that_was_cut_off(tmp_path):
+def test_line_is_appended_after_a_torn_line(tmp_path):
     path = tmp_path / "rows.jsonl"
     append_line(path, b"1")
     path.write_bytes(b"1\n2")
@@ -141,7 +141,7 @@ KINDS = pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])
 
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_waits_for_what_is_no_file_of_a_cast(left, name, kind):
+def test_pipes_in_a_cast_do_not_block(left, name, kind):
     put_no_file(left / name, kind)
     (entry,), opened, resumed = ends_of(
         lambda: list_casts(left.parent), lambda: open_cast(left), lambda: resume_cast(left).close()
@@ -155,7 +155,7 @@ def test_nothing_waits_for_what_is_no_file_of_a_cast(left, name, kind):
 
 @KINDS
 @pytest.mark.parametrize("name", [*PROJECT, *LEFT_OUT])
-def test_nothing_waits_for_what_is_no_file_of_a_project(tmp_path, name, kind):
+def test_pipes_in_a_project_do_not_block(tmp_path, name, kind):
     path = (tmp_path if name.startswith(".pi") else Workbench(tmp_path).casts.root) / name
     path.parent.mkdir(parents=True)
     put_no_file(path, kind)
@@ -167,7 +167,7 @@ def test_nothing_waits_for_what_is_no_file_of_a_project(tmp_path, name, kind):
         assert any(why in str(end) for why in ("not a plain file", "link", "not a plain", "a directory", "Is a dir"))
 
 
-def test_a_torn_journal_that_is_a_link_is_not_mended_through_it(left, tmp_path):
+def test_torn_journal_behind_a_link_is_not_repaired(left, tmp_path):
     target = tmp_path / "precious"
     journal = left / "events.jsonl"
     target.write_bytes(journal.read_bytes() + b'{"ts": 1')
@@ -202,7 +202,7 @@ MANY = int(os.environ.get("MATERIA_MANY_CASTS", "60"))
 """How many casts are made; 2,000 by hand."""
 
 
-def test_any_number_of_casts_that_are_over_fit_into_one_kernel(few_handles, tmp_path):
+def test_finished_casts_use_no_open_files(few_handles, tmp_path):
     wb = Workbench(project=tmp_path)
     wb.load(h.one_config())
     wb.agents.set("*", lambda: "done")
@@ -220,7 +220,7 @@ def test_any_number_of_casts_that_are_over_fit_into_one_kernel(few_handles, tmp_
     assert casts[0].now.writable
 
 
-def test_too_many_open_files_have_an_error_of_their_own(few_handles, tmp_path):
+def test_too_many_open_files_is_a_specific_error(few_handles, tmp_path):
     held = []
     with pytest.raises(MateriaError, match="too many files are open") as caught:
         held.extend(h.start(tmp_path, h.one_config(), lambda: "done") for _ in range(40))
@@ -231,7 +231,7 @@ def test_too_many_open_files_have_an_error_of_their_own(few_handles, tmp_path):
     h.start(tmp_path, h.one_config(), lambda: "done").close()
 
 
-def test_a_cast_that_is_over_is_taken_again_when_it_goes_on(tmp_path):
+def test_finished_cast_is_locked_again_when_it_continues(tmp_path):
     def fails(visit):
         if not fails.mended:
             raise ValueError("not yet")
@@ -252,7 +252,7 @@ def test_a_cast_that_is_over_is_taken_again_when_it_goes_on(tmp_path):
     resume_cast(cast.run_dir).close()
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_written_over(tmp_path):
+def test_concurrent_writes_are_not_overwritten(tmp_path):
     cast = h.start(tmp_path, h.one_config(), lambda: "done")
     cast.run()
     other = resume_cast(cast.run_dir)
@@ -264,7 +264,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_written_over(tmp_path):
     assert open_cast(cast.run_dir).labels.of().name == "theirs"
 
 
-def test_a_copy_of_the_process_does_not_write(tmp_path):
+def test_forked_process_does_not_write(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     cast.run(steps=1)
     child = os.fork()
@@ -281,7 +281,7 @@ def test_a_copy_of_the_process_does_not_write(tmp_path):
 
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, MateriaError, OSError])
-def test_a_resume_that_fails_anywhere_leaves_nothing_locked(left, what):
+def test_failed_resume_releases_its_lock(left, what):
     """At each line of what resumes a cast, with the traceback held: then it can be resumed."""
     (left / "manifest.json").unlink()
     at, lines, wanted = 0, [0], [0]
@@ -315,7 +315,7 @@ def test_a_resume_that_fails_anywhere_leaves_nothing_locked(left, what):
     assert at > 20
 
 
-def test_a_full_disk_at_the_very_end_is_made_up_for_when_the_cast_is_closed(tmp_path, monkeypatch):
+def test_files_missing_after_a_full_disk_are_written_on_close(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     real = os.replace
 

@@ -20,7 +20,7 @@ def project(tmp_path):
     return made
 
 
-def test_evidence_is_looked_for_in_one_folder_after_the_other(project):
+def test_evidence_is_searched_in_folders_in_order(project):
     folders = (project, project / "casts" / "one")
     assert find_evidence(" a.py\n", folders) == project.resolve() / "a.py"
     assert find_evidence("b.md", folders) == project.resolve() / "casts" / "one" / "b.md"
@@ -48,7 +48,7 @@ def test_only_a_file_of_the_project_is_linked(project):
     assert file_within("b.md", project / "other", run_dir) is None
 
 
-def test_each_socket_has_a_name_of_its_own_without_hyphens():
+def test_each_socket_has_a_unique_name_without_hyphens():
     assert step_names(("A-B", "A_B", "a_b", "C", "ä-1")) == {
         "A_B": "A_B",
         "C": "C",

@@ -44,7 +44,7 @@ class Quota:
 
 
 @pytest.mark.parametrize("room", range(0, 2400, 97))
-def test_a_disk_that_fills_up_anywhere_gives_one_error_and_a_resumable_cast(tmp_path, monkeypatch, room):
+def test_full_disk_gives_one_error_and_a_resumable_cast(tmp_path, monkeypatch, room):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     undisturbed = h.start(tmp_path, h.chain_config(3), reply)
     undisturbed.run()
@@ -68,7 +68,7 @@ def test_a_disk_that_fills_up_anywhere_gives_one_error_and_a_resumable_cast(tmp_
     assert (cast.run_dir / "usage.json").exists()
 
 
-def test_a_disk_full_from_the_start_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_disk_full_from_the_start_leaves_no_files(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         Quota(patched, 120)
         with pytest.raises(DiskError):
@@ -92,7 +92,7 @@ def mounted(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
 
 
-def test_a_really_full_disk(mounted):
+def test_full_file_system_gives_one_error(mounted):
     cast = h.start(mounted, h.chain_config(40), lambda visit: "y" * 9_000)
     with pytest.raises(DiskError, match="No space left on device"):
         cast.run()
@@ -105,7 +105,7 @@ def test_a_really_full_disk(mounted):
     assert len(cast.steps) == 40
 
 
-def test_a_read_only_disk(mounted):
+def test_read_only_disk_gives_one_error(mounted):
     cast = h.start(mounted, h.chain_config(3), reply)
     cast.run(steps=1)
     cast.close()
@@ -142,7 +142,7 @@ except DiskError as error:
 """
 
 
-def test_a_file_that_may_not_grow(tmp_path):
+def test_file_size_limit_gives_one_error(tmp_path):
     """The limit of a file's size cuts a write short, as a full disk does, without needing root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -207,7 +207,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monkeypatch):
+def test_second_interrupt_during_rebuild_is_recovered_later(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(2), reply)
     cast.run(steps=1)
 
@@ -266,7 +266,7 @@ LONG = "x" * 70_000
 """More than stands in the journal."""
 
 
-def test_a_lost_output_is_shown_but_not_resumed(tmp_path):
+def test_cast_with_a_lost_output_is_shown_but_not_resumed(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
     cast.run(steps=4)
     cast.close()
@@ -288,7 +288,7 @@ def test_a_lost_output_is_shown_but_not_resumed(tmp_path):
     assert resume_cast(cast.run_dir, h.table(h.loop_agents(2))).run() == "complete"
 
 
-def test_r43_a_long_output_that_was_changed_is_noticed(tmp_path):
+def test_r43_modified_long_output_is_detected(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
     cast.run(steps=4)
     cast.close()
@@ -300,7 +300,7 @@ def test_r43_a_long_output_that_was_changed_is_noticed(tmp_path):
     assert "SHA-256" in open_cast(cast.run_dir).now.messages[0]
 
 
-def test_r43_the_journal_alone_rebuilds_a_cast_and_its_artifacts(tmp_path):
+def test_r43_journal_alone_rebuilds_cast_and_artifacts(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run(steps=4)
     cast.close()
@@ -317,7 +317,7 @@ def test_r43_the_journal_alone_rebuilds_a_cast_and_its_artifacts(tmp_path):
     assert again.run() == "complete"
 
 
-def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
+def test_cast_with_a_lost_plan_shows_its_route_and_items(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
@@ -327,7 +327,7 @@ def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
     assert opened.now.differences
 
 
-def test_a_lost_plan_costs_no_more_for_each_step_the_longer_the_cast_is(tmp_path):
+def test_cost_of_a_lost_plan_does_not_grow_with_the_cast(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(20, long=LONG))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
@@ -337,7 +337,7 @@ def test_a_lost_plan_costs_no_more_for_each_step_the_longer_the_cast_is(tmp_path
     assert not opened.passed  # each item was entered, though nobody knows what it was
 
 
-def test_a_journal_that_is_removed_or_replaced_is_noticed_before_anything_is_lost(tmp_path):
+def test_removed_or_replaced_journal_is_detected_before_a_write(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     cast.run(steps=1)
     journal = cast.run_dir / "events.jsonl"
@@ -353,7 +353,7 @@ def test_a_journal_that_is_removed_or_replaced_is_noticed_before_anything_is_los
 
 
 @pytest.mark.parametrize("change", [lambda text: b"", lambda text: text + b"\n", lambda text: text[:-9]])
-def test_a_second_writer_of_the_journal_is_noticed(tmp_path, change):
+def test_second_writer_of_the_journal_is_detected(tmp_path, change):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     cast.run(steps=1)
     journal = cast.run_dir / "events.jsonl"
@@ -368,7 +368,7 @@ def test_a_second_writer_of_the_journal_is_noticed(tmp_path, change):
     assert len(cast.steps) == 1, "nothing is believed that is not recorded"
 
 
-def test_a_journal_that_cannot_be_looked_at_is_no_raw_error(tmp_path, monkeypatch):
+def test_unreadable_journal_is_a_clear_error(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(1))
     journal = cast.runner.journal
     journal.rest()

@@ -90,7 +90,7 @@ def of_git(project):
 
 
 @pytest.mark.parametrize("seed", range(CASTS))
-def test_files_of_any_cast_are_the_same_at_every_step_and_git_is_not_touched(tmp_path, seed):
+def test_snapshots_restore_files_of_every_step_without_touching_git(tmp_path, seed):
     choose = random.Random(seed)
     project = repository(tmp_path / "p")
     (project / ".gitattributes").write_text("* text=auto eol=lf ident\n")
@@ -131,7 +131,7 @@ def writer(*files):
     return agent
 
 
-def test_a_step_knows_what_it_changed_and_a_person_is_not_taken_for_it(tmp_path):
+def test_step_lists_its_own_changes_only(tmp_path):
     cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("b", "1\n"), ("a", "1\n2\n")))
     cast.step()
     (tmp_path / "mine").write_text("of the person\n")
@@ -143,14 +143,14 @@ def test_a_step_knows_what_it_changed_and_a_person_is_not_taken_for_it(tmp_path)
     assert files_after(cast.runner.session, 0) == cast.steps[0].files.before
 
 
-def test_a_step_that_changed_nothing_starts_no_commit_and_no_event(tmp_path):
+def test_unchanged_step_makes_no_commit_and_no_event(tmp_path):
     cast = start(tmp_path, h.chain_config(2), lambda _: "x")
     cast.run()
     assert cast.steps[0].files == cast.steps[1].files
     assert (cast.run_dir / "events.jsonl").read_text().count('"files_kept"') == 1
 
 
-def test_a_failing_step_keeps_what_it_changed(tmp_path):
+def test_failed_step_keeps_its_changes(tmp_path):
     def agent(turn):
         (turn.project / "half").write_text("1")
         raise ValueError("no")
@@ -167,7 +167,7 @@ def test_a_failing_step_keeps_what_it_changed(tmp_path):
         ("kept with ignored", {"a", ".gitignore", "in/b", "x.log", "in/y.tmp"}),
     ],
 )
-def test_what_git_ignores_is_left_out_or_in_as_said(tmp_path, word, kept):
+def test_ignored_files_are_excluded_unless_configured(tmp_path, word, kept):
     repo = repository(tmp_path / "repo")
     project = repo / "inner"
     (project / "in").mkdir(parents=True)
@@ -179,7 +179,7 @@ def test_what_git_ignores_is_left_out_or_in_as_said(tmp_path, word, kept):
     assert {os.fsdecode(path) for path in tree_of(cast)} == kept
 
 
-def test_going_back_overwrites_nothing_that_was_never_kept(tmp_path):
+def test_going_back_does_not_overwrite_unsaved_files(tmp_path):
     project = repository(tmp_path / "p")
     cast = start(project, h.chain_config(2), writer(("out.log", "kept\n"), (".gitignore", "*.log\n")))
     cast.run()
@@ -193,7 +193,7 @@ def test_going_back_overwrites_nothing_that_was_never_kept(tmp_path):
     assert (project / "out.log").read_text() == "kept\n"
 
 
-def test_what_is_there_now_is_kept_before_going_back(tmp_path):
+def test_current_files_are_saved_before_going_back(tmp_path):
     cast = start(tmp_path, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
     cast.run()
     (tmp_path / "mine").write_text("of the person\n")
@@ -217,7 +217,7 @@ def test_a_fork_works_in_a_folder_of_its_own(tmp_path):
     assert seen(again.runner.base) == seen(fork.runner.base)
 
 
-def test_other_casts_share_what_is_kept(tmp_path):
+def test_casts_share_stored_files(tmp_path):
     (tmp_path / "a").write_text("1\n" * 1000)
     casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(3)]
     assert len({cast.runner.session.files for cast in casts}) == 3
@@ -225,7 +225,7 @@ def test_other_casts_share_what_is_kept(tmp_path):
     assert "count: 5" in told  # one file, one tree, three commits
 
 
-def test_a_repository_inside_is_kept_without_its_git(tmp_path):
+def test_nested_repository_is_stored_without_its_git_directory(tmp_path):
     repository(tmp_path / "vendor" / "lib")
     (tmp_path / "vendor" / "lib" / "README").chmod(0o755)
     cast = start(tmp_path, h.chain_config(1), lambda _: "x")
@@ -234,7 +234,7 @@ def test_a_repository_inside_is_kept_without_its_git(tmp_path):
     assert tree[b"vendor/lib/README"] == "100755"
 
 
-def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
+def test_oversized_file_is_excluded_and_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 10)
     cast = start(tmp_path, h.chain_config(2), writer(("long", "x" * 11), ("short", "x")))
     cast.run()
@@ -243,7 +243,7 @@ def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
     assert set(seen(tmp_path)) == {"long"}
 
 
-def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkeypatch):
+def test_too_many_files_are_refused_at_start_and_reported_later(tmp_path, monkeypatch):
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 1)
     cast = start(tmp_path, h.chain_config(2), writer(("a", "1"), ("b", "1")))
     cast.run()
@@ -254,7 +254,7 @@ def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkey
         start(tmp_path, h.chain_config(1), None)
 
 
-def test_without_git_it_says_what_is_missing(tmp_path, monkeypatch):
+def test_missing_git_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MateriaError, match="need Git, which is not installed") as refused:
         start(tmp_path, h.chain_config(1), None)
@@ -262,7 +262,7 @@ def test_without_git_it_says_what_is_missing(tmp_path, monkeypatch):
     assert not [path for path in (tmp_path / "casts").iterdir() if path.is_dir()]
 
 
-def test_a_file_that_changes_twice_within_a_tick_of_the_clock_is_seen(tmp_path):
+def test_two_changes_within_a_clock_tick_are_detected(tmp_path):
     keeper = FileSnapshots(tmp_path / "p", tmp_path / "casts", "c")
     (tmp_path / "p").mkdir()
     path, commits = tmp_path / "p" / "a", []
@@ -273,13 +273,13 @@ def test_a_file_that_changes_twice_within_a_tick_of_the_clock_is_seen(tmp_path):
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
-def test_a_journal_cannot_name_anything_but_a_commit(tmp_path, commit):
+def test_journal_can_only_name_commits(tmp_path, commit):
     keeper = FileSnapshots(tmp_path, tmp_path / "casts", "c")
     with pytest.raises(MateriaError, match="names no commit"):
         file_snapshots.note(keeper.git_dir, commit)
 
 
-def test_settings_of_the_person_run_nothing(tmp_path):
+def test_git_settings_of_the_user_run_no_program(tmp_path):
     project = repository(tmp_path / "p")
     ran = tmp_path / "ran"
     for key in ("core.fsmonitor", "core.hooksPath", "filter.f.clean", "core.sshCommand"):
@@ -291,7 +291,7 @@ def test_settings_of_the_person_run_nothing(tmp_path):
     assert not ran.exists()
 
 
-def test_the_last_cast_that_is_deleted_takes_what_was_kept_along(tmp_path):
+def test_deleting_the_last_cast_removes_its_snapshots(tmp_path):
     casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(2)]
     git_dir = casts[0].runner.file_snapshots().git_dir
     for cast, left in zip(casts, (True, False), strict=True):
@@ -300,7 +300,7 @@ def test_the_last_cast_that_is_deleted_takes_what_was_kept_along(tmp_path):
         assert git_dir.exists() is left
 
 
-def test_attempts_work_side_by_side_and_the_one_that_is_taken_brings_its_files(tmp_path):
+def test_accepted_attempt_brings_its_files(tmp_path):
     (tmp_path / "a").write_text("before\n")
     cast = start(tmp_path, h.chain_config(2), None)
     seen_by = []
@@ -317,7 +317,7 @@ def test_attempts_work_side_by_side_and_the_one_that_is_taken_brings_its_files(t
     assert ((tmp_path / "a").read_text(), step.files.changed) == ("2\n", ("a",))
 
 
-def test_rows_of_a_sweep_see_no_other_rows_files(tmp_path):
+def test_rows_of_a_sweep_have_separate_files(tmp_path):
     repository(tmp_path)
     (tmp_path / "a").write_text("before\n")
     before, seen_by = of_git(tmp_path), []
@@ -335,7 +335,7 @@ def test_rows_of_a_sweep_see_no_other_rows_files(tmp_path):
     assert of_git(tmp_path) == before
 
 
-def test_a_git_directory_that_came_with_somebodys_casts_runs_nothing(tmp_path):
+def test_foreign_git_directory_runs_no_program(tmp_path):
     cast = start(tmp_path, h.chain_config(1), writer(("a", "1\n")))
     cast.run()
     config = cast.runner.file_snapshots().git_dir / "config"
@@ -345,7 +345,7 @@ def test_a_git_directory_that_came_with_somebodys_casts_runs_nothing(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_git_that_is_run_in_a_fork_does_not_reach_the_persons(tmp_path):
+def test_git_in_a_fork_does_not_change_the_repository_of_the_user(tmp_path):
     project = repository(tmp_path / "p")
     cast = start(project, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
     cast.run()
@@ -399,7 +399,7 @@ def at_snapshot(number, act):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_an_interrupt_while_files_are_kept_leaves_each_step_its_own_files(tmp_path, monkeypatch, number):
+def test_interrupt_during_a_snapshot_keeps_files_of_each_step(tmp_path, monkeypatch, number):
     monkeypatch.setattr(FileSnapshots, "take", at_snapshot(number, lambda: signal.raise_signal(signal.SIGINT)))
     cast = write_three_files(tmp_path)
     with pytest.raises(KeyboardInterrupt):
@@ -408,7 +408,7 @@ def test_an_interrupt_while_files_are_kept_leaves_each_step_its_own_files(tmp_pa
     assert files_of_steps(cast, 3) == EACH_STEP_ITS_FILE
 
 
-def test_what_is_stored_is_what_was_read_while_files_are_being_written(tmp_path):
+def test_snapshot_stores_the_content_it_hashed(tmp_path):
     project, stop = tmp_path / "p", threading.Event()
     project.mkdir()
     snapshots = FileSnapshots(project, tmp_path / "casts", "c")
@@ -438,7 +438,7 @@ def test_what_is_stored_is_what_was_read_while_files_are_being_written(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["tab\there", "line\nend", '"quoted"', "-n", "ä", " "])
-def test_names_of_files_may_hold_any_character(tmp_path, name):
+def test_file_names_may_contain_any_character(tmp_path, name):
     cast = start(tmp_path, h.chain_config(2), writer((name, "1\n"), (name, "1\n2\n")))
     cast.run()
     assert [(change.path, change.added) for change in cast.files.changes(2)] == [(name, 1)]
@@ -453,7 +453,7 @@ def test_git_variables_of_a_hook_do_not_reach_the_snapshots(tmp_path, monkeypatc
     assert list(tree_of(cast)) == [b"a"]
 
 
-def test_a_file_that_is_put_back_keeps_its_permissions(tmp_path):
+def test_restored_file_keeps_its_permissions(tmp_path):
     cast = start(tmp_path, h.chain_config(2), writer(("secret", "1\n"), ("secret", "2\n")))
     cast.run(steps=1)
     (tmp_path / "secret").chmod(0o600)
@@ -463,7 +463,7 @@ def test_a_file_that_is_put_back_keeps_its_permissions(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_file_that_cannot_be_read_is_left_out_and_named(tmp_path):
+def test_unreadable_file_is_excluded_and_reported(tmp_path):
     (tmp_path / "locked").write_text("x")
     (tmp_path / "locked").chmod(0)
     (tmp_path / "open").write_text("x")
@@ -471,7 +471,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(tmp_path):
     assert (taken.changed, taken.left_out) == (("open",), ("locked",))
 
 
-def test_a_directory_that_a_killed_process_was_making_is_removed(tmp_path):
+def test_directory_left_by_a_killed_process_is_removed(tmp_path):
     leftover = tmp_path / "casts" / "files.git.new" / "objects"
     leftover.mkdir(parents=True)
     start(tmp_path, h.chain_config(1), None).close()
@@ -479,7 +479,7 @@ def test_a_directory_that_a_killed_process_was_making_is_removed(tmp_path):
     assert (tmp_path / "casts" / "files.git" / "config").exists()
 
 
-def test_processes_that_make_the_directory_together_make_one(tmp_path):
+def test_parallel_processes_create_one_directory(tmp_path):
     context = multiprocessing.get_context("fork")
     casts = tmp_path / "casts"
     makers = [context.Process(target=FileSnapshots, args=(tmp_path, casts, f"cast-{number}")) for number in range(6)]
@@ -492,7 +492,7 @@ def test_processes_that_make_the_directory_together_make_one(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["is_dir", "exists"])
-def test_what_the_disk_refuses_names_the_place(tmp_path, monkeypatch, call):
+def test_disk_error_names_its_path(tmp_path, monkeypatch, call):
     def refused(_):
         raise OSError(5, "Input/output error")
 

@@ -20,11 +20,11 @@ from materia_nb.store.files import json_bytes
         [[1], [], {"a": "b"}],
     ],
 )
-def test_indented_json_is_what_the_encoder_of_python_writes(value):
+def test_indented_json_equals_that_of_the_json_module(value):
     assert json_bytes(value, indented=True).decode() == json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def test_text_that_utf8_cannot_hold_is_written_as_escapes_on_as_many_lines():
+def test_text_outside_utf8_is_written_as_escapes():
     value = {"a": "\ud800", "b": [1]}
     assert json_bytes(value, indented=True).decode() == json.dumps(value, indent=2)
 
@@ -36,7 +36,7 @@ def nested(depth):
     return value
 
 
-def test_what_is_nested_too_deeply_to_be_indented_is_written_on_one_line_if_it_can_be():
+def test_deeply_nested_json_is_written_on_one_line():
     assert json_bytes(nested(800)) == b"[" * 801 + b"]" * 801
     indented = json_bytes(nested(800), indented=True)  # a later Python can go as deep
     assert b"".join(indented.split()) == json_bytes(nested(800))

@@ -37,7 +37,7 @@ def everything_in(folder):
 
 
 @pytest.mark.parametrize("key", ["../../../escaped", "/tmp/escaped", "a/../b", "..", "", 7, "x" * 300])
-def test_an_item_key_that_would_be_a_path_is_not_gone_on_with(begun, key):
+def test_item_key_that_is_a_path_is_refused(begun, key):
     def change(line):
         if "itemKey" in line["data"]:
             line["data"]["itemKey"] = key
@@ -66,7 +66,7 @@ def test_nothing_is_written_through_a_link(tmp_path, begun, name):
     assert everything_in(outside) == before
 
 
-def test_a_file_that_is_a_link_is_not_written_through(tmp_path, begun):
+def test_linked_files_are_not_written_through(tmp_path, begun):
     target = tmp_path / "precious"
     target.write_text("precious")
     folder = begun / "sockets" / "Socket-2"
@@ -78,7 +78,7 @@ def test_a_file_that_is_a_link_is_not_written_through(tmp_path, begun):
 
 
 @pytest.mark.parametrize("name", ["cast.lock", "events.jsonl"])
-def test_a_lock_or_a_journal_that_is_a_link_is_not_written_through(tmp_path, begun, name):
+def test_linked_lock_or_journal_is_not_written_through(tmp_path, begun, name):
     target = tmp_path / "precious"
     (begun / name).rename(target)
     (begun / name).symlink_to(target)
@@ -90,7 +90,7 @@ def test_a_lock_or_a_journal_that_is_a_link_is_not_written_through(tmp_path, beg
 
 @pytest.mark.parametrize("name", ["events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"])
 @pytest.mark.parametrize("kind", ["pipe", "endless"])
-def test_a_pipe_or_a_device_is_not_waited_for(begun, name, kind):
+def test_pipes_and_devices_do_not_block(begun, name, kind):
     (begun / name).unlink()
     if kind == "pipe":
         os.mkfifo(begun / name)
@@ -109,26 +109,26 @@ def test_a_pipe_or_a_device_is_not_waited_for(begun, name, kind):
     assert done
 
 
-def test_a_recording_that_is_a_pipe_is_not_waited_for(tmp_path, bench):
+def test_recording_that_is_a_pipe_does_not_block(tmp_path, bench):
     os.mkfifo(tmp_path / "r.json")
     with pytest.raises(MateriaError, match="cannot be read"):
         bench.agents.recorded(tmp_path / "r.json")
 
 
 @pytest.mark.parametrize("reference", ["~nobody/x", "a" * 5_000, "\ud800", "a\0b", "~nobody/r.json", "\ud800.json"])
-def test_what_can_be_no_path_is_no_cast_and_no_recording(bench, reference):
+def test_impossible_path_is_neither_cast_nor_recording(bench, reference):
     for find in (bench.open, bench.agents.recorded, bench.resume):
         with pytest.raises(MateriaError):
             find(reference)
 
 
-def test_half_of_a_surrogate_pair_can_be_forked(tmp_path):
+def test_cast_with_a_lone_surrogate_can_be_forked(tmp_path):
     cast = h.start(tmp_path, h.one_config(), lambda: "done", request="half \ud800 of it")
     cast.run()
     assert cast.fork().now.request == cast.now.request
 
 
-def test_a_fork_has_neither_links_nor_pipes(tmp_path):
+def test_fork_contains_no_links_or_pipes(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     cast.step()
     cast.export.derived_files()
@@ -167,7 +167,7 @@ def allowed(tmp_path):
     return cast.run_dir
 
 
-def test_consent_counts_when_a_cast_is_resumed_where_it_began(allowed):
+def test_approval_survives_a_resume_in_the_same_directory(allowed):
     cast = resume_cast(allowed)
     assert cast.approvals.allowed == {"bash"}
     assert [call.decided for call in cast.approvals.due] == ["always"]
@@ -178,7 +178,7 @@ def test_consent_counts_when_a_cast_is_resumed_where_it_began(allowed):
     [{"directory": "/elsewhere"}, {"host": "another"}, {"user": 4711}, None],
     ids=["directory", "host", "user", "not said"],
 )
-def test_consent_that_was_given_elsewhere_is_asked_for_anew(allowed, change):
+def test_approval_given_elsewhere_is_asked_for_again(allowed, change):
     def foreign(line):
         if line["type"] == "cast_start":
             line["data"]["place"] = change and {**line["data"]["place"], **change}

@@ -50,7 +50,7 @@ def test_lines_are_time_type_and_data(journal):
     assert read_journal(journal.path).lines[1].steps == 3
 
 
-def test_text_that_utf8_cannot_hold_is_kept_as_escapes(journal):
+def test_text_outside_utf8_is_stored_as_escapes(journal):
     journal.append([line("two", {"text": "a\ud800b"})])
     assert read_journal(journal.path).lines[1].data == {"text": "a\ud800b"}
 
@@ -73,7 +73,7 @@ class Disk:
 
 
 @pytest.mark.parametrize("room", [0, 1, 20, 60])
-def test_a_full_disk_leaves_no_part_of_an_append(journal, monkeypatch, room):
+def test_failed_append_leaves_no_partial_line(journal, monkeypatch, room):
     before = journal.path.read_bytes()
     disk = Disk(monkeypatch, room)
     with pytest.raises(DiskError, match="No space left on device") as caught:
@@ -85,7 +85,7 @@ def test_a_full_disk_leaves_no_part_of_an_append(journal, monkeypatch, room):
     assert [line.type for line in read_journal(journal.path).lines] == ["one", "four"]
 
 
-def test_an_interrupt_within_a_write_leaves_no_part(journal, monkeypatch):
+def test_interrupted_write_leaves_no_partial_line(journal, monkeypatch):
     before = journal.path.read_bytes()
     disk = Disk(monkeypatch, 10, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -96,7 +96,7 @@ def test_an_interrupt_within_a_write_leaves_no_part(journal, monkeypatch):
     assert [line.type for line in read_journal(journal.path).lines] == ["one", "three"]
 
 
-def test_a_part_that_could_not_be_cut_off_is_cut_before_the_next_write(journal, monkeypatch):
+def test_partial_line_is_removed_before_the_next_write(journal, monkeypatch):
     disk = Disk(monkeypatch, 10)
     real = os.ftruncate
     monkeypatch.setattr(os, "ftruncate", lambda *a: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only")))
@@ -112,7 +112,7 @@ def test_a_part_that_could_not_be_cut_off_is_cut_before_the_next_write(journal, 
 
 
 @pytest.mark.parametrize("sync", [False, True])
-def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
+def test_sync_setting_flushes_to_disk(tmp_path, monkeypatch, sync):
     """R29, part 7: flushed at every step, forced to the disk when asked."""
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
@@ -142,7 +142,7 @@ def recorded(tmp_path_factory):
     return cast
 
 
-def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
+def test_torn_last_line_is_set_aside(recorded, tmp_path):
     content = (recorded.run_dir / "events.jsonl").read_bytes()
     ends = [0, *[n + 1 for n, byte in enumerate(content) if byte == 10]]
     seen = dict(recorded.seen)
@@ -173,7 +173,7 @@ def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
         shutil.rmtree(folder)
 
 
-def test_what_tore_twice_at_one_place_is_kept_twice(tmp_path):
+def test_two_torn_lines_at_one_offset_are_both_kept(tmp_path):
     path = tmp_path / "events.jsonl"
     for part in (b'{"ts":1', b'{"ts":2'):
         path.write_bytes(part)
@@ -201,7 +201,7 @@ def test_a_damaged_line_in_the_middle_is_named(recorded, tmp_path, bad):
         resume_cast(folder)
 
 
-def test_blank_lines_and_other_line_ends_are_no_damage(recorded, tmp_path):
+def test_blank_lines_and_other_line_ends_are_accepted(recorded, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(recorded.run_dir, folder)
     content = (folder / "events.jsonl").read_bytes()
@@ -213,7 +213,7 @@ def test_blank_lines_and_other_line_ends_are_no_damage(recorded, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b'{"ts":1,"type":"cast_st'])
-def test_a_cast_that_never_began_can_be_seen_but_not_resumed(recorded, tmp_path, content):
+def test_cast_that_never_began_can_be_shown_but_not_resumed(recorded, tmp_path, content):
     folder = tmp_path / "run"
     shutil.copytree(recorded.run_dir, folder)
     (folder / "events.jsonl").write_bytes(content)
@@ -226,7 +226,7 @@ def test_a_cast_that_never_began_can_be_seen_but_not_resumed(recorded, tmp_path,
     assert (folder / "events.jsonl").read_bytes() == content
 
 
-def test_folding_may_empty_the_list_of_lines_and_leads_to_the_same_session(tmp_path):
+def test_folding_may_consume_the_list_of_lines(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(h.chain_config(3))
     wb.agent("M", lambda turn: "said")

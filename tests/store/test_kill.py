@@ -113,7 +113,7 @@ def begun(names: list[str]) -> int:
 
 
 @needs_fork
-def test_kills_end_where_no_kill_ends(undisturbed, tmp_path):
+def test_killed_casts_end_like_unkilled_ones(undisturbed, tmp_path):
     whole, ran, names = undisturbed
     for number in spread(names, KILLS, first=begun(names)):
         project = tmp_path / str(number)
@@ -147,7 +147,7 @@ def test_kills_end_where_no_kill_ends(undisturbed, tmp_path):
 
 @needs_fork
 @pytest.mark.parametrize("at", [6, 9])
-def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path, at):
+def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
     whole, ran, _ = undisturbed
     kills = 0
     while sum(name.startswith("wrote") for name in run_until(cast_it, str(tmp_path), at=at, of="wrote")) > at:
@@ -162,7 +162,7 @@ def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path, a
 
 
 @needs_fork
-def test_lanes_that_are_killed_come_to_the_same_result(tmp_path):
+def test_killed_lanes_give_the_same_result(tmp_path):
     """Each lane goes on where its lines end, and those that are over stay."""
     names = run_until(cast_lanes, str(tmp_path))
     (run,) = (tmp_path / "casts").glob("2*Z")
@@ -223,7 +223,7 @@ def trees(cast: Cast) -> list[str]:
 
 
 @needs_fork
-def test_kills_leave_each_step_its_own_files(tmp_path):
+def test_each_step_keeps_its_files_after_kills(tmp_path):
     project = repository(tmp_path / "whole")
     whole = Cast(start_runner(h.plan(project, h.chain_config(6), files="kept"), "x", h.table(write_files)))
     whole.run()

@@ -113,7 +113,7 @@ SCENES = (in_a_loop, gone_back, failed, with_a_draft, utilities, envelopes, cont
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-def test_the_files_of_a_cast(tmp_path, clock, scene):
+def test_run_directory_has_the_documented_files(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
     cast.export.derived_files()
     cast.close()
@@ -205,7 +205,7 @@ def test_a_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tm
 
 @pytest.mark.parametrize("variants", [without_each_line, with_each_field_odd])
 @pytest.mark.parametrize("scene", [in_a_loop, gone_back, failed, with_a_draft], ids=lambda scene: scene.__name__)
-def test_every_damage_to_a_journal_of_ours_is_named(tmp_path, clock, scene, variants):
+def test_each_damage_to_a_journal_is_reported(tmp_path, clock, scene, variants):
     cast = scene(tmp_path, clock)
     cast.close()
     last = sum(1 for _ in (cast.run_dir / "events.jsonl").open("rb")) - 1
@@ -234,7 +234,7 @@ def with_a_consent(tmp_path, clock):
 @pytest.mark.parametrize(
     "scene", [in_a_loop, gone_back, with_a_draft, utilities, with_a_consent], ids=lambda scene: scene.__name__
 )
-def test_what_a_fork_begins_with(tmp_path, clock, scene):
+def test_fork_begins_with_copied_events(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
     shown = []
     for number in (0, 1, None):
@@ -247,7 +247,7 @@ def test_what_a_fork_begins_with(tmp_path, clock, scene):
 
 
 @pytest.mark.parametrize("torn", [0, 20], ids=["cut off before", "torn in"])
-def test_a_journal_cut_off_at_any_line_is_verified_up_to_there_or_clearly_refused(tmp_path, clock, torn):
+def test_truncated_journal_is_verified_up_to_its_end_or_refused(tmp_path, clock, torn):
     cast = in_a_loop(tmp_path, clock)
     cast.close()
     path = cast.run_dir / "events.jsonl"

@@ -44,14 +44,14 @@ def changed(recorded, tmp_path):
     return make
 
 
-def test_an_untouched_cast_is_good(recorded):
+def test_untouched_cast_verifies(recorded):
     found = verify(RunDir(recorded[1]))
     assert (found.good, found.steps, found.lines) == (True, 8, len(recorded[0]))
     assert repr(found) == f"Good: up to step 8, {len(recorded[0])} lines."
     assert verify(open_cast(recorded[1]).runner.files) == found
 
 
-def test_any_flipped_bit_is_noticed(recorded, changed):
+def test_flipped_bit_is_detected(recorded, changed):
     lines, _ = recorded
     content, dice, silent = b"".join(lines), random.Random(63), []
     for _ in range(MANY):
@@ -73,7 +73,7 @@ def json_lines(folder):
         return None
 
 
-def test_lines_taken_out_put_in_or_exchanged_are_noticed(recorded, changed):
+def test_removed_added_or_swapped_lines_are_detected(recorded, changed):
     lines, _ = recorded
     dice = random.Random(64)
     for _ in range(MANY):
@@ -91,7 +91,7 @@ def test_lines_taken_out_put_in_or_exchanged_are_noticed(recorded, changed):
         assert found.lines == (other if kind == "twice" else one), (kind, one, other)
 
 
-def test_a_changed_output_is_told_when_opened_and_not_gone_on_with(recorded, changed):
+def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, changed):
     lines, _ = recorded
     place = next(n for n, line in enumerate(lines) if b"built 2" in line)
     folder = changed([line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)])
@@ -112,7 +112,7 @@ def test_a_changed_output_is_told_when_opened_and_not_gone_on_with(recorded, cha
     assert verify(cut.runner.files).good
 
 
-def test_an_end_that_was_taken_off_is_told_apart_from_one_that_tore(recorded, changed):
+def test_removed_end_is_distinguished_from_a_torn_one(recorded, changed):
     lines, _ = recorded
     shorter = changed(lines[:-3])
     found = verify(RunDir(shorter))
@@ -129,7 +129,7 @@ def test_an_end_that_was_taken_off_is_told_apart_from_one_that_tore(recorded, ch
     assert "torn" in repr(torn)
 
 
-def test_a_journal_without_links_opens_and_goes_on_with_them(recorded, changed):
+def test_journal_without_links_continues_with_links(recorded, changed):
     early = [
         json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n" for line in recorded[0]
     ]
@@ -145,7 +145,7 @@ def test_a_journal_without_links_opens_and_goes_on_with_them(recorded, changed):
     assert not broken.good
 
 
-def test_a_long_output_counts(tmp_path, bench):
+def test_long_output_is_verified_too(tmp_path, bench):
     cast = h.start(tmp_path, h.chain_config(3), lambda visit: "x" * 70_000)
     cast.run()
     cast.close()
@@ -155,7 +155,7 @@ def test_a_long_output_counts(tmp_path, bench):
     assert "SHA-256" in found.problems[0]
 
 
-def test_the_magic_verifies_also_what_cannot_be_opened(recorded, changed, shell):
+def test_verify_magic_checks_casts_that_cannot_be_opened(recorded, changed, shell):
     folder = changed([*recorded[0][:4], b"no event\n", *recorded[0][4:]])
     with pytest.raises(MateriaError, match="damaged"):
         open_cast(folder)

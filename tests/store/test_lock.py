@@ -40,7 +40,7 @@ def elsewhere(tmp_path):
         pipe.close()
 
 
-def test_another_process_is_named(tmp_path, elsewhere):
+def test_lock_error_names_the_other_process(tmp_path, elsewhere):
     with pytest.raises(MateriaError, match="is being written by process") as caught:
         CastLock(tmp_path)
     assert caught.value.kind == "locked"
@@ -50,14 +50,14 @@ def test_another_process_is_named(tmp_path, elsewhere):
 
 
 @pytest.mark.parametrize("how", ["kill", "end"])
-def test_a_process_that_ends_lets_go(tmp_path, elsewhere, how):
+def test_ended_process_releases_its_lock(tmp_path, elsewhere, how):
     elsewhere.kill() if how == "kill" else elsewhere.stdin.close()
     elsewhere.wait(60)
     assert lock_owner(tmp_path) is None
     CastLock(tmp_path).release()
 
 
-def test_this_very_kernel_is_named(tmp_path):
+def test_lock_error_names_the_current_kernel(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run(steps=1)
     with pytest.raises(MateriaError, match="this very kernel") as caught:
@@ -74,7 +74,7 @@ def test_this_very_kernel_is_named(tmp_path):
     resume_cast(cast.run_dir).close()
 
 
-def test_a_refused_resume_lets_go_again(tmp_path):
+def test_refused_resume_releases_its_lock(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x" * 70_000)
     cast.run()
     cast.close()
@@ -85,7 +85,7 @@ def test_a_refused_resume_lets_go_again(tmp_path):
         assert caught.value.kind == "missing_artifact"
 
 
-def test_a_lock_that_cannot_be_written_is_let_go(tmp_path, monkeypatch):
+def test_unwritable_lock_is_released(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", lambda *a: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(DiskError, match="No space left"):
@@ -94,7 +94,7 @@ def test_a_lock_that_cannot_be_written_is_let_go(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"[]", b'{"pid": 1}', b"\xff"])
-def test_an_owner_that_did_not_say_who_it_is(tmp_path, content):
+def test_lock_without_an_owner_record_is_reported(tmp_path, content):
     lock = CastLock(tmp_path)
     lock.path.write_bytes(content)
     with pytest.raises(MateriaError, match="by another process"):
@@ -102,7 +102,7 @@ def test_an_owner_that_did_not_say_who_it_is(tmp_path, content):
     lock.release()
 
 
-def test_looking_at_the_lock_does_not_take_it(tmp_path):
+def test_reading_the_lock_does_not_acquire_it(tmp_path):
     """A resume that meets someone who lists the casts must not be refused."""
     stop = threading.Event()
 
@@ -123,7 +123,7 @@ def test_looking_at_the_lock_does_not_take_it(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_neither_keeps_the_lock_nor_opens_it(tmp_path):
+def test_forked_child_neither_holds_nor_opens_the_lock(tmp_path):
     lock = CastLock(tmp_path)
     ready, done = multiprocessing.Pipe()
     child = os.fork()

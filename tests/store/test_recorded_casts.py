@@ -46,7 +46,7 @@ def replace_output(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_route_state_and_outcome(name):
+def test_recording_gives_route_state_and_outcome(name):
     before = {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")}
     cast = open_cast(RECORDED / name)
     assert cast.route == starts(RECORDED / name)
@@ -65,7 +65,7 @@ def test_route_state_and_outcome(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recording_of_a_cast_that_is_still_running_is_shown_as_it_stands(name, copied):
+def test_recording_of_a_running_cast_shows_its_current_state(name, copied):
     """Without cast_end, and cut anywhere: the steps so far, and no difference that is not in the whole."""
     path = copied(name)
     content = h.lines_of(path)
@@ -80,7 +80,7 @@ def test_a_recording_of_a_cast_that_is_still_running_is_shown_as_it_stands(name,
         assert cast.status != "failed" or whole.status == "failed"
 
 
-def test_a_limit_that_the_older_version_counts_otherwise_is_explained():
+def test_limit_counted_differently_by_an_older_version_is_explained():
     """R18: maxTraversals belongs to an item; the older version counted it over the whole cast."""
     cast = open_cast(RECORDED / "limit-total-thirty-retry")
     (difference,) = cast.now.differences
@@ -92,20 +92,20 @@ def test_a_limit_that_the_older_version_counts_otherwise_is_explained():
     assert cast.failure.message.startswith("Materia edge traversal limit exceeded")
 
 
-def test_drafts_and_the_final_result():
+def test_drafts_and_final_result_are_read():
     cast = open_cast(RECORDED / "mt-json-refine")
     assert [turn.mode for turn in cast.steps[0].turns] == ["draft", "draft", "final"]
     assert cast.steps[0].turns[2].reading.accepted
 
 
-def test_a_refused_answer_that_was_not_kept_is_mentioned():
+def test_missing_refused_answer_is_mentioned():
     cast = open_cast(RECORDED / "parse-repair-then-ok")
     (message,) = cast.now.messages
     assert message.startswith("Step 1: an answer was refused and asked for again; the recording does not keep it")
 
 
 @pytest.mark.parametrize("name", ["parse-repair-then-ok", "not-castable-legacy-exit"])
-def test_r59_a_turn_that_failed_is_told_as_one(name, copied):
+def test_r59_failed_turn_is_shown(name, copied):
     path = copied(name)
 
     def fail(lines):
@@ -123,7 +123,7 @@ def test_r59_a_turn_that_failed_is_told_as_one(name, copied):
     assert len([one for one in message if "was refused" in one]) == (0 if name == "parse-repair-then-ok" else 3)
 
 
-def test_r59_a_cast_that_a_failed_turn_ended_failed_by_its_agent(copied):
+def test_r59_cast_ended_by_a_failed_turn_has_an_agent_failure(copied):
     path = copied("parse-repair-then-ok")
 
     def fail(lines):
@@ -148,7 +148,7 @@ def test_r59_a_cast_that_a_failed_turn_ended_failed_by_its_agent(copied):
 @pytest.mark.parametrize(
     "name", ["loop-retry", "parse-repair-then-ok", "util-exit-nonzero", "not-castable-legacy-exit"]
 )
-def test_r59_the_cast_of_a_quest_has_the_quest_as_its_item_outside_loops(name, copied):
+def test_r59_quest_is_the_item_of_its_cast_outside_loops(name, copied):
     path = copied(name)
     quest = {"id": "quest-1", "title": "Ship it"}
 
@@ -167,7 +167,7 @@ def test_r59_the_cast_of_a_quest_has_the_quest_as_its_item_outside_loops(name, c
     assert (cast.status, cast.now.differences) == (before.status, before.now.differences)
 
 
-def test_a_changed_verdict_differs_at_its_step_and_the_rebuilding_goes_on(copied):
+def test_changed_verdict_is_a_difference_at_its_step(copied):
     path = copied("loop-retry")
     verdicts = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
     third = next(n for n, data in enumerate(verdicts, 1) if data["socket"] == "Socket-3")
@@ -180,7 +180,7 @@ def test_a_changed_verdict_differs_at_its_step_and_the_rebuilding_goes_on(copied
     assert cast.now.differences[0].why
 
 
-def test_an_exhausted_loop_that_the_recording_went_on_with(copied):
+def test_continued_exhausted_loop_is_a_difference(copied):
     """One output changed in the middle: our list is shorter, so our cast leaves the loop there."""
     path = copied("loop-three-members")
     generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
@@ -194,7 +194,7 @@ def test_an_exhausted_loop_that_the_recording_went_on_with(copied):
     assert "went to" in first.recorded
 
 
-def test_an_output_that_our_engine_refuses_is_told_with_its_issues(copied):
+def test_refused_recorded_output_is_shown_with_its_issues(copied):
     path = copied("gen-to-gen-util-passthrough")
     outputs = [line["data"]["artifact"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
     replace_output(path / outputs[1], '{"workItems": "none"}')
@@ -224,7 +224,7 @@ def test_a_changed_item_is_realigned(copied):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_events_and_fields_of_later_versions_are_skipped_sockets(name, copied):
+def test_events_and_fields_of_later_versions_are_skipped(name, copied):
     path = copied(name)
     config = json.loads((path / "config.resolved.json").read_text())
     config |= {
@@ -249,7 +249,7 @@ def test_events_and_fields_of_later_versions_are_skipped_sockets(name, copied):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_config_that_lacks_what_has_a_default(name, copied):
+def test_config_without_defaults_is_read(name, copied):
     path = copied(name)
     config = json.loads((path / "config.resolved.json").read_text())
     for field in ("artifactDir", "budget", "limits", "activeLoadout", "compaction"):
@@ -261,7 +261,7 @@ def test_a_config_that_lacks_what_has_a_default(name, copied):
     assert bool(cast.now.differences) == (name in DIFFER)
 
 
-def test_a_loadout_that_only_the_journal_holds(copied):
+def test_loadout_is_read_from_the_journal(copied):
     path = copied("loop-retry")
     config = json.loads((path / "config.resolved.json").read_text())
     del config["loadouts"]["T"]
@@ -270,7 +270,7 @@ def test_a_loadout_that_only_the_journal_holds(copied):
     assert (cast.route, cast.now.differences) == (starts(path), ())
 
 
-def test_r39_a_recording_whose_outputs_tell_events_opens_without_a_difference(copied):
+def test_r39_recording_with_events_in_outputs_opens_without_differences(copied):
     path = copied("loop-retry")
     before = len(open_cast(path).now.differences)
     output = path / "sockets/Socket-3/2-WI-1.md"
@@ -296,7 +296,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
     assert cast.steps.at(5).output == output.read_text()
 
 
-def test_resuming_a_cast_of_our_own_whose_loadout_cannot_be_cast_says_why(tmp_path):
+def test_resume_of_an_uncastable_loadout_states_the_reason(tmp_path):
     """R41: as when its config was changed, or a later version checks more."""
     cast = h.start(tmp_path, h.one_config(), lambda: "done")
     cast.run()
@@ -309,7 +309,7 @@ def test_resuming_a_cast_of_our_own_whose_loadout_cannot_be_cast_says_why(tmp_pa
     assert [step.output for step in opened.steps] == ["done"]
 
 
-def test_every_view_of_a_cast_whose_loadout_cannot_be_cast_can_be_drawn():
+def test_every_view_of_an_uncastable_cast_can_be_drawn():
     """R41."""
     cast = open_cast(NOT_CASTABLE)
     for view in (cast_view(cast.now), status_view(cast.now), step_view(cast.now), steps_view(cast.now)):
@@ -322,7 +322,7 @@ def test_every_view_of_a_cast_whose_loadout_cannot_be_cast_can_be_drawn():
 
 
 @pytest.mark.parametrize("config", ["{}", "[]", '{"loadouts": {"T": {"sockets": [], "loops": {"L": 3}}}}'])
-def test_whatever_the_config_is_the_recorded_steps_are_shown(config, copied):
+def test_recorded_steps_are_shown_with_any_config(config, copied):
     """R41: sockets that only the journal knows are drawn as well."""
     path = copied("not-castable-legacy-exit")
     (path / "config.resolved.json").write_text(config)

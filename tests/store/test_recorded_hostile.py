@@ -97,20 +97,20 @@ def test_r23_failed_utilities_have_their_kind(tmp_path, command, kind):
     assert cast.steps[0].output == ("no json" if kind == "invalid_output" else None)
 
 
-def test_an_agent_that_failed(text):
+def test_failed_agent_is_read_from_a_recording(text):
     cast = text.start("Socket-1").end("provider outage", entryId="e", socket="Socket-1").open()
     assert (cast.status, cast.failure.kind, cast.failure.socket) == ("failed", "recorded_failure", "Socket-1")
     assert cast.now.differences == ()
 
 
-def test_recovery_of_an_agent_that_failed_twice(text):
+def test_recovery_after_two_failures_is_read(text):
     text.start("Socket-1").event("same_socket_recovery_start", **RECOVERY, error="outage")
     text.event("same_socket_recovery_retry", **RECOVERY).event("same_socket_recovery_exhausted", **RECOVERY)
     cast = text.end("Same-socket recovery exhausted").open()
     assert (cast.failure.kind, cast.now.differences) == ("agent_error", ())
 
 
-def test_r19_answers_refused_until_the_end_are_read_as_far_as_they_were_kept(judged):
+def test_r19_stored_refused_answers_are_read(judged):
     judged.start("Socket-1").file("Socket-1", "still no json")
     judged.event("same_socket_recovery_start", **REPAIR, error="No JSON found").event(
         "same_socket_recovery_exhausted", **REPAIR
@@ -122,7 +122,7 @@ def test_r19_answers_refused_until_the_end_are_read_as_far_as_they_were_kept(jud
     assert cast.now.differences == ()
 
 
-def test_an_answer_that_the_recording_refused_and_this_engine_takes(judged):
+def test_answer_refused_only_by_the_recording_is_a_difference(judged):
     judged.start("Socket-1").file("Socket-1", h.YES)
     cast = judged.end("Invalid JSON").open()
     (difference,) = cast.now.differences
@@ -132,12 +132,12 @@ def test_an_answer_that_the_recording_refused_and_this_engine_takes(judged):
 
 
 @pytest.mark.parametrize("error", ["aborted", "Aborted"])
-def test_aborted(text, error):
+def test_aborted_recording_is_read(text, error):
     cast = text.start("Socket-1").done("Socket-1", "x").start("Socket-2").end(error).open()
     assert (cast.status, cast.now.differences) == ("aborted", ())
 
 
-def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
+def test_r20_budget_stop_without_usage_per_output_is_read(tmp_path):
     recording = Recording(tmp_path / "run", h.chain_config(3) | {"budget": {"maxTokens": 100}})
     recording.start("Socket-1").done("Socket-1", "x").event("budget_warning", tokens=80)
     recording.event("budget_limit", tokens=130, maxTokens=100)
@@ -148,21 +148,21 @@ def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
     assert cast.now.engine.usage[:3] == (90, 40, 0.5)
 
 
-def test_recast_of_an_agent_answers_in_the_same_visit(text):
+def test_recorded_retry_of_an_agent_stays_in_the_visit(text):
     text.start("Socket-1").end("outage").event("cast_recast", socket="Socket-1", visit=1, previousFailure="outage")
     cast = text.done("Socket-1", "x").start("Socket-2").open()
     assert (cast.status, cast.now.differences, cast.runner.messages) == ("waiting", (), [])
     assert cast.steps[0].output == "x"
 
 
-def test_recast_of_a_utility_starts_it_anew(tmp_path):
+def test_recorded_retry_of_a_utility_starts_it_again(tmp_path):
     recording = utility(tmp_path).end("no").event("cast_recast", socket="Socket-1", visit=1)
     cast = recording.start("Socket-1").done("Socket-1", "{}").end().open()
     assert (cast.status, cast.now.differences) == ("complete", ())
     assert [visit[1] for visit in cast.route] == [1, 2]
 
 
-def test_revive_goes_on_to_the_blocked_socket(tmp_path):
+def test_recorded_retry_of_a_limit_continues_at_the_blocked_socket(tmp_path):
     document = h.config({"Socket-1": h.at("M", ("always", "Socket-1", 1))}, {"M": h.agent()})
     recording = Recording(tmp_path / "run", document)
     recording.start("Socket-1").done("Socket-1", "a").start("Socket-1").done("Socket-1", "b")
@@ -173,7 +173,7 @@ def test_revive_goes_on_to_the_blocked_socket(tmp_path):
     assert (cast.status, cast.now.differences) == ("waiting", ())
 
 
-def test_revive_of_a_socket_is_followed_by_its_recast(judged):
+def test_recorded_retry_of_a_socket_is_followed_by_its_restart(judged):
     judged.start("Socket-1").file("Socket-1", "nothing")
     judged.event("same_socket_recovery_exhausted", **REPAIR).end("exhausted")
     judged.event("cast_revive", castId="c", recoveryContext={"socket": "Socket-1"})
@@ -182,7 +182,7 @@ def test_revive_of_a_socket_is_followed_by_its_recast(judged):
     assert (cast.status, cast.now.differences) == ("complete", ())
 
 
-def test_several_refinements_and_then_a_repair_of_the_final_result(tmp_path):
+def test_refinements_and_a_repaired_final_result_are_read(tmp_path):
     recording = Recording(tmp_path / "run", h.one_config(h.agent("D", multiTurn=True), parse="json"))
     recording.start("Socket-1")
     for turn in (1, 2, 3):
@@ -201,7 +201,7 @@ def test_several_refinements_and_then_a_repair_of_the_final_result(tmp_path):
     assert (cast.status, cast.now.differences, len(cast.now.messages)) == ("complete", (), 1)
 
 
-def test_a_final_result_without_a_recorded_draft(tmp_path):
+def test_final_result_without_a_draft_is_read(tmp_path):
     recording = Recording(tmp_path / "run", h.one_config(h.agent("D", multiTurn=True)))
     cast = recording.start("Socket-1").done("Socket-1", "x").end().open()
     assert (cast.status, cast.now.differences) == ("complete", ())
@@ -214,7 +214,7 @@ def test_r21_a_visit_limit_is_explained(tmp_path):
     assert "visits are counted here but never limited" in cast.now.differences[0].why
 
 
-def test_a_recording_that_starts_elsewhere(text):
+def test_recording_with_another_entry_is_a_difference(text):
     cast = text.start("Socket-2").done("Socket-2", "x").start("Socket-3").open()
     (difference,) = cast.now.differences
     assert (difference.step, difference.recorded, difference.ours) == (
@@ -226,7 +226,7 @@ def test_a_recording_that_starts_elsewhere(text):
 
 
 @pytest.mark.parametrize("status", ["early", "late"])
-def test_an_end_that_is_not_ours(text, status):
+def test_different_end_of_a_recording_is_a_difference(text, status):
     text.start("Socket-1")
     cast = (text.done("Socket-1", "x") if status == "late" else text).end().open()
     (difference,) = cast.now.differences
@@ -244,7 +244,7 @@ def test_an_end_that_is_not_ours(text, status):
         None, 7, ["x"], {"a": 1}, "link", "pipe", "/dev/zero",
     ],
 )  # fmt: skip
-def test_artifacts_that_are_none_are_messages(text, artifact):
+def test_invalid_artifacts_become_messages(text, artifact):
     secret = text.path.parent / "config"
     secret.write_text("secret")
     (text.path / "link").symlink_to("/etc/passwd")
@@ -258,7 +258,7 @@ def test_artifacts_that_are_none_are_messages(text, artifact):
     assert "root:" not in repr(h.facts(cast))
 
 
-def test_a_binary_artifact(judged):
+def test_binary_artifact_is_read(judged):
     judged.start("Socket-1").done("Socket-1", bytes(range(256)))
     cast = judged.start("Socket-2").done("Socket-2", b"\xff\xfe").open()
     assert cast.now.differences[0].step == 1
@@ -274,7 +274,7 @@ def test_an_unknown_socket_is_an_error(text, socket):
     assert caught.value.kind == "damaged_journal"
 
 
-def test_a_config_that_is_missing_or_no_config(text):
+def test_missing_or_invalid_config_is_an_error(text):
     config = text.path / "config.resolved.json"
     for content in (b"{", b"\xff", b"[" * 100_000):
         config.write_bytes(content)
@@ -294,7 +294,7 @@ def test_a_config_that_is_missing_or_no_config(text):
         open_cast(text.path)
 
 
-def test_folders_that_are_no_casts(tmp_path):
+def test_folders_without_a_cast_are_refused(tmp_path):
     with pytest.raises(MateriaError, match="no such run directory"):
         open_cast(tmp_path / "nowhere")
     with pytest.raises(MateriaError, match="journal cannot be read") as caught:
@@ -313,7 +313,7 @@ KINDS = [
 
 @pytest.mark.parametrize("value", WILD)
 @pytest.mark.parametrize("kind", KINDS)
-def test_fields_of_any_type_never_end_in_a_traceback(tmp_path, kind, value):
+def test_fields_of_any_type_never_raise(tmp_path, kind, value):
     """Each field of each event, each value of each field and each value in each event; not all three by one another."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",
@@ -337,7 +337,7 @@ def test_fields_of_any_type_never_end_in_a_traceback(tmp_path, kind, value):
     assert opened > len(names) / 2
 
 
-def test_outputs_that_nobody_asked_for_are_left_out(text):
+def test_unrequested_outputs_are_ignored(text):
     text.done("Socket-1", "early").start("Socket-1").done("Socket-3", "of another").done("Socket-1", "x")
     cast = text.done("Socket-1", "twice").start("Socket-2").open()
     assert [step.output for step in cast.steps] == ["twice", None]  # one file: the last one written

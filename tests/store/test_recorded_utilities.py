@@ -40,7 +40,7 @@ def name_script(config) -> None:
     config["materia"]["U"]["script"] = {"kind": "shippedUtility", "name": "detect-vcs.mjs", "runtime": "node"}
 
 
-def test_r72_a_recorded_utility_may_have_the_command_that_its_script_was_resolved_to(copied):
+def test_r72_recorded_utility_may_have_its_resolved_command(copied):
     path = copied("util-state-shallow")
     expected = open_cast(path)
     rewrite_config(path, name_script)
@@ -50,7 +50,7 @@ def test_r72_a_recorded_utility_may_have_the_command_that_its_script_was_resolve
     assert [step.decision.target for step in cast.steps] == ["Socket-2", "end"]
 
 
-def test_r72_a_utility_that_is_written_with_script_and_command_stays_an_error(copied, tmp_path):
+def test_r72_authored_utility_with_script_and_command_is_an_error(copied, tmp_path):
     rewrite_config(copied("util-state-shallow"), name_script)
     config = json.loads((tmp_path / "util-state-shallow" / "config.resolved.json").read_text())
     with pytest.raises(LoadoutError, match="both a command and a script"):
@@ -91,7 +91,7 @@ def test_reported_turns_are_the_usage_of_the_steps(rebuilt, copied):
     assert sum(row.usage.input for row in rows) == 10 * len(sockets)
 
 
-def test_the_usage_of_a_turn_whose_answer_was_not_kept_goes_to_the_next_output(copied):
+def test_usage_of_a_missing_answer_goes_to_the_next_output(copied):
     path = copied("parse-repair-then-ok")
     turns = [turn("Socket-1", "P", (1, 0, 1), 0.5), turn("Socket-1", "P", (2, 0, 1), 0.25)]
     report_turns(path, [*turns, turn("Socket-2", "Q", (4, 0, 1), 1.0)])
@@ -102,14 +102,14 @@ def test_the_usage_of_a_turn_whose_answer_was_not_kept_goes_to_the_next_output(c
 @pytest.mark.parametrize(
     "turns", [3, [3], [{"socket": []}], [{"socket": "Socket-1", "tokens": {"input": "x"}, "cost": 3}]]
 )
-def test_a_usage_report_that_makes_no_sense_is_skipped(turns, copied):
+def test_invalid_usage_report_is_skipped(turns, copied):
     path = copied("parse-repair-then-ok")
     expected = open_cast(path).route
     report_turns(path, turns)
     assert open_cast(path).route == expected
 
 
-def test_steps_of_a_cast_that_is_not_rebuilt_lead_to_the_sockets_that_were_started_next():
+def test_steps_of_an_uncastable_cast_lead_to_the_next_started_socket():
     cast = open_cast(RECORDED / "not-castable-legacy-exit")
     sockets = [step.socket for step in cast.steps]
     assert [step.decision.target for step in cast.steps][:-1] == sockets[1:]
@@ -142,7 +142,7 @@ def test_a_recorded_socket_that_defines_its_own_utility_is_named_after_it(copied
     assert "not recorded" in repr(cast.steps)
 
 
-def test_what_refuses_to_continue_a_recording_names_a_way_that_continues_it(copied):
+def test_refused_continuation_names_an_alternative(copied):
     path = copied("loop-retry")
     rewrite_journal(path, lambda lines: lines[:20])
     cast = open_cast(path)

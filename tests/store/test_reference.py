@@ -16,26 +16,26 @@ def ours(cast, *, enters=False, error=""):
     return our_route(cast.session, step), our_reason(cast.session, step, error)
 
 
-def test_the_entry_comes_first_and_what_waits_has_not_answered():
+def test_entry_is_first_and_waiting_socket_has_no_answer():
     cast = Folded(CHAIN)
     assert ours(cast) == ("goes on to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
     assert ours(cast) == ("still waits for an output of A", "it has not answered yet")
 
 
-def test_an_edge_that_matches_is_named_with_its_reason():
+def test_matching_edge_is_named_with_its_reason():
     cast = Folded(CHAIN).answers("a")
     way, why = ours(cast, enters=True)
     assert (way, ours(cast)[0]) == ("goes on to B", "goes on to B")
     assert why == "the edge of A to B is the first that matches: always matches"
 
 
-def test_where_nothing_matches_the_cast_ends():
+def test_cast_ends_where_nothing_matches():
     cast = Folded(config({"A": asks(edge("A", "not_satisfied"))})).answers(say(satisfied=True))
     assert ours(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
 
 
-def test_a_failure_and_an_abort_are_what_the_engine_says_of_them():
+def test_failure_and_abort_are_worded_as_by_the_engine():
     document = config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0})
     cast = Folded(document).answers("not json")
     assert ours(cast) == ("fails (repair_exhausted)", cast.state.failure.message)
@@ -43,7 +43,7 @@ def test_a_failure_and_an_abort_are_what_the_engine_says_of_them():
     assert ours(stopped) == ("is aborted", "enough")
 
 
-def test_an_output_that_cannot_be_used_is_named():
+def test_unusable_output_is_named():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).answers("not json")
     assert ours(cast)[1].startswith("the output of A cannot be used: ")
 
@@ -63,7 +63,7 @@ def test_a_skipped_socket_is_named():
         (3, "something else", "the edge of A to A"),
     ],
 )
-def test_a_limit_that_is_counted_otherwise_is_explained(most, error, why):
+def test_limit_counted_differently_is_explained(most, error, why):
     cast = Folded(config({"A": at("P", edge("A", most=most))})).answers("a")
     assert ours(cast, error=error)[1].startswith(why)
 

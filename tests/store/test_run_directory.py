@@ -25,7 +25,7 @@ def read(cast: Cast, name: str):
     return json.loads((cast.run_dir / name).read_text())
 
 
-def test_r29_the_id_is_a_time_and_the_folder_lies_in_the_artifact_directory(tmp_path):
+def test_r29_id_is_a_time_and_the_folder_is_in_the_artifact_directory(tmp_path):
     cast = h.start(tmp_path, h.chain_config(1))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z", cast.id)
     assert cast.run_dir == tmp_path / "casts" / cast.id
@@ -38,7 +38,7 @@ def test_r29_the_id_is_a_time_and_the_folder_lies_in_the_artifact_directory(tmp_
     assert read(cast, "config.resolved.json") == h.chain_config(1)
 
 
-def test_r29_a_utility(tmp_path):
+def test_r29_files_of_a_utility_are_written(tmp_path):
     code = (
         "import json, sys; d = json.load(sys.stdin); print('note', file=sys.stderr); "
         "print(json.dumps({'state': {'saw': sorted(d)}}))"
@@ -93,7 +93,7 @@ def test_r23_a_failed_utility_leaves_its_output(tmp_path):
     assert manifest["status"] == "failed"
 
 
-def test_r29_a_loop_over_items(tmp_path):
+def test_r29_files_of_a_loop_are_named_by_item(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
     keys = ["1-WI-1", "2-WI-1", "3-WI-2"]
@@ -116,7 +116,7 @@ def test_r29_a_loop_over_items(tmp_path):
     assert all(part.text in context for part in cast.steps[3].prompt.parts)
 
 
-def test_r29_an_item_outside_work_items_is_known_by_its_index(tmp_path):
+def test_r29_other_item_is_named_by_its_index(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Each", ("always", "Socket-1"), foreach={"items": "state.list", "as": "n"}, advance={})},
         {"Each": h.agent("{{item}}")},
@@ -231,14 +231,14 @@ def test_r30_what_a_visit_costs_does_not_grow(tmp_path, count):
     assert overhead_twice < 2.2 * overhead
 
 
-def test_r29_new_directories_need_no_clock_that_goes_on(tmp_path, monkeypatch):
+def test_r29_new_directories_are_unique_with_a_stopped_clock(tmp_path, monkeypatch):
     monkeypatch.setattr("materia_nb.store.rundir.time.time_ns", lambda: 1_700_000_000_999_000_000)
     names = [new_run_dir(tmp_path).name for _ in range(3)]
     assert names == ["2023-11-14T22-13-20-999Z", "2023-11-14T22-13-21-000Z", "2023-11-14T22-13-21-001Z"]
 
 
 @pytest.mark.parametrize("place", ["the casts directory is a file", "the config cannot be written"])
-def test_a_disk_that_refuses_before_a_cast_begins_is_not_told_to_resume(tmp_path, monkeypatch, place):
+def test_disk_error_before_a_cast_begins_does_not_suggest_a_resume(tmp_path, monkeypatch, place):
     if place == "the config cannot be written":
 
         def refused(*_, **__):
@@ -255,7 +255,7 @@ def test_a_disk_that_refuses_before_a_cast_begins_is_not_told_to_resume(tmp_path
     assert "nothing was recorded" in caught.value.hint
 
 
-def test_r43_outputs_that_a_cast_goes_back_behind_are_written(tmp_path):
+def test_r43_outputs_of_a_discarded_branch_are_written(tmp_path):
     cast = h.start(tmp_path, h.chain_config(5), lambda turn: f"{turn.socket_id} {turn.visit}")
     for _ in range(3):
         cast.step()

@@ -72,7 +72,7 @@ FAULTS = [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.EINVAL, errno.ELOOP, e
 DEEP = json.loads("[" * 900 + "]" * 900)
 
 
-def test_what_is_written_and_what_a_disk_refuses(tmp_path):
+def test_writes_and_disk_errors_match_their_record(tmp_path):
     own = OwnFormat("case", "materia-nb case 1", "make one")
     given = {
         "none.json": None,
@@ -123,7 +123,7 @@ def test_what_is_written_and_what_a_disk_refuses(tmp_path):
     shown_texts.matches("store-files", tried(*steps))
 
 
-def test_what_changed_in_a_project_is_seen(tmp_path, monkeypatch):
+def test_project_changes_match_their_record(tmp_path, monkeypatch):
     project = tmp_path / "project"
     casts = project / "casts"
     for name in (
@@ -163,7 +163,7 @@ def test_what_changed_in_a_project_is_seen(tmp_path, monkeypatch):
     shown_texts.matches("store-project", shown)
 
 
-def test_a_lock_and_a_journal(tmp_path):
+def test_lock_and_journal_match_their_record(tmp_path):
     run = tmp_path / "casts" / "one"
     run.mkdir(parents=True)
     line = JournalLine(1, "one", {"n": 1})
@@ -247,7 +247,7 @@ def test_a_lock_and_a_journal(tmp_path):
 # -- the list of casts ---------------------------------------------------------------------------------
 
 
-def test_how_a_cast_stands_after_each_event(tmp_path):
+def test_status_after_each_event_matches_its_record(tmp_path):
     kinds = [
         "cast_start",
         "socket_start",
@@ -328,7 +328,7 @@ def test_how_a_cast_stands_after_each_event(tmp_path):
     shown_texts.matches("store-entries", shown)
 
 
-def test_what_a_manifest_is_believed(tmp_path):
+def test_trusted_manifest_fields_match_their_record(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run()
     cast.close()
@@ -377,7 +377,7 @@ def test_what_a_manifest_is_believed(tmp_path):
     shown_texts.matches("store-manifest", shown)
 
 
-def test_finding_deleting_and_listing(tmp_path, monkeypatch):
+def test_find_delete_and_list_match_their_record(tmp_path, monkeypatch):
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config(artifactDir="casts"))
     root = tmp_path / "project" / "casts"
@@ -465,7 +465,7 @@ def test_finding_deleting_and_listing(tmp_path, monkeypatch):
     shown_texts.matches("store-finding", shown)
 
 
-def test_many_casts_are_told_in_portions(tmp_path):
+def test_long_cast_lists_are_paged(tmp_path):
     line = json.dumps({"ts": 1, "type": "cast_start", "data": {"request": "r"}}) + "\n"
     for n in range(41):
         (tmp_path / f"cast-{n:03}").mkdir()
@@ -481,7 +481,7 @@ def test_many_casts_are_told_in_portions(tmp_path):
 # -- what a run directory is asked ---------------------------------------------------------------------
 
 
-def test_names_places_and_what_is_kept_about_a_project(tmp_path):
+def test_project_data_matches_its_record(tmp_path):
     root = tmp_path / "casts"
     run, project = root / "one", tmp_path / "project"
     for folder in (run / "sockets", project / "in"):
@@ -564,7 +564,7 @@ def test_names_places_and_what_is_kept_about_a_project(tmp_path):
     shown_texts.matches("store-places", shown)
 
 
-def test_boards_that_can_be_read_and_those_that_cannot(tmp_path):
+def test_boards_match_their_record(tmp_path):
     path = tmp_path / "casts" / "quests.json"
     path.parent.mkdir()
     quest = {"id": "Q-1", "request": "r"}
@@ -595,7 +595,7 @@ def test_boards_that_can_be_read_and_those_that_cannot(tmp_path):
 # -- drafts, kept files ----------------------------------------------------------------------------------
 
 
-def test_drafts_that_can_be_read_and_those_that_cannot(project):
+def test_autosaves_match_their_record(project):
     bench = Workbench(project)
     bench.use("Plan-Build-Eval")
     design = bench.design()
@@ -654,7 +654,7 @@ def test_drafts_that_can_be_read_and_those_that_cannot(project):
     shown_texts.matches("store-drafts", shown)
 
 
-def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
+def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
     project, casts = tmp_path / "project", tmp_path / "project" / "casts"
     for name, text in {
         "a.txt": "1\n2\n3\n",
@@ -762,7 +762,7 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
     shown_texts.matches("store-kept", shown)
 
 
-def test_what_nobody_kept_is_in_the_way_of_a_file_in_the_place_of_its_folder(tmp_path):
+def test_unsaved_file_blocks_a_restored_folder(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("a file")
@@ -781,7 +781,7 @@ def test_what_nobody_kept_is_in_the_way_of_a_file_in_the_place_of_its_folder(tmp
     assert (project / "a").read_text() == "a file"
 
 
-def test_a_step_of_a_draft_that_leads_to_what_is_not_there_is_left_out(project):
+def test_autosaved_step_with_a_missing_target_is_dropped(project):
     bench = Workbench(project)
     bench.use("Plan-Build-Eval")
     design = bench.design()
@@ -804,7 +804,7 @@ class Naming:
         return value["files"]
 
 
-def test_what_an_output_names_as_made_and_is_not_there(tmp_path):
+def test_missing_output_files_match_their_record(tmp_path):
     run, project = tmp_path / "run", tmp_path / "project"
     for folder in (run, project):
         folder.mkdir()
@@ -831,7 +831,7 @@ def test_what_an_output_names_as_made_and_is_not_there(tmp_path):
         assert missing_evidence(Naming(), other, project, run) == []
 
 
-def test_a_cast_that_is_made_of_events_has_its_config_and_can_be_resumed(tmp_path):
+def test_cast_made_of_events_can_be_resumed(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run()
     made = cast.replay(h.loop_config()).go_on()
@@ -841,7 +841,7 @@ def test_a_cast_that_is_made_of_events_has_its_config_and_can_be_resumed(tmp_pat
     made.close()
 
 
-def test_folders_and_pipes_of_a_project_are_not_kept_and_hide_nothing(tmp_path):
+def test_folders_and_pipes_are_not_stored(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("a")
@@ -851,7 +851,7 @@ def test_folders_and_pipes_of_a_project_are_not_kept_and_hide_nothing(tmp_path):
     assert (kept.take(None, {}).changed, kept.take(None, {}).left_out) == (("a", "z"), ())
 
 
-def test_as_much_is_kept_as_may_be(tmp_path, monkeypatch):
+def test_stored_files_stay_within_the_limit(tmp_path, monkeypatch):
     project = tmp_path / "project"
     project.mkdir()
     for name in ("a", "b"):
@@ -865,7 +865,7 @@ def test_as_much_is_kept_as_may_be(tmp_path, monkeypatch):
     assert kept.take(None, {}).left_out == ("b",)
 
 
-def test_the_newest_draft_comes_first(project):
+def test_newest_autosave_is_listed_first(project):
     bench = Workbench(project)
     bench.use("Plan-Build-Eval")
     design = bench.design()
