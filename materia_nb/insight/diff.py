@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -89,10 +89,12 @@ def _one_line(value: JSON) -> str:
 # -- two loadouts ----------------------------------------------------------------------------
 
 _Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
-_OWN_ROWS: Final = frozenset({"id", "edges", "materia", "loops", "routes"})
-"""Fields that are compared in rows of their own."""
-_NOT_COMPARED: Final = frozenset({"layout", "parse_derived", "raw", "owner", "group"})
-"""Fields that do not change the route of a cast, such as the layout."""
+_NOT_COMPARED: Final = frozenset(
+    {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
+)
+"""Fields that are compared in rows of their own, or do not change the route of a cast."""
+_SHOWN_ALONE: Final = ("materia", "sockets")
+"""Fields that are shown of a socket or loop that only one loadout has."""
 
 
 class LoadoutDifference(NamedTuple):
@@ -117,19 +119,8 @@ class LoadoutComparison:
     @cached_property
     def differences(self) -> tuple[LoadoutDifference, ...]:
         """The differences, in the order: the loadout itself, its sockets, loops, materia, limits."""
-        a, b = self.a, self.b
-        rows = list(_field("loadout", "entry", a.entry, b.entry))
-        for id_ in sides_of(a.sockets, b.sockets):
-            rows += compare_sockets(a, b, id_)
-        for id_ in sides_of(a.loops, b.loops):
-            rows += _loops(id_, a.loops.get(id_), b.loops.get(id_))
-        left, right = _materia(a), _materia(b)
-        for id_, has in sides_of(left, right).items():
-            if has == "both":
-                rows += _fields(f"materia {id_}", left[id_], right[id_])
-        rows += _fields("limits", a.limits, b.limits)
-        rows += _fields("budget", a.budget, b.budget)
-        return tuple(rows)
+        groups = zip(_parts(self.a), _parts(self.b), strict=True)
+        return tuple(difference for left, right in groups for difference in _compare_parts(left, right))
 
     @property
     def sockets(self) -> Mapping[str, Side]:
@@ -148,29 +139,41 @@ class LoadoutComparison:
         return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 
 
-def compare_sockets(a: Graph, b: Graph, id_: str) -> list[LoadoutDifference]:
-    """Return the differences of the socket with this id in two loadouts, edge by edge."""
-    left, right = a.sockets.get(id_), b.sockets.get(id_)
-    if left is None or right is None:
-        ids = (MISSING if socket is None else socket.materia.id for socket in (left, right))
-        return list(_field(id_, "socket", *ids))
-    rows = list(_field(id_, "materia", left.materia.id, right.materia.id))
-    rows += _fields(id_, left, right)
-    rows += _list(id_, "edge", list(map(_edge, left.edges)), list(map(_edge, right.edges)))
-    return rows
+def _parts(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
+    """Return the fields of each part of a loadout by its name: of the loadout, its sockets, loops, materia and limits."""
+    sockets, loops = graph.sockets.values(), graph.loops.values()
+    return [
+        {"loadout": {"entry": graph.entry}},
+        {
+            socket.id: {"materia": socket.materia.id, **_fields(socket), **_numbered("edge", map(_edge, socket.edges))}
+            for socket in sockets
+        },
+        {f"loop {loop.id}": {**_fields(loop), **_numbered("exit", map(_exit, loop.routes))} for loop in loops},
+        {f"materia {socket.materia.id}": _fields(socket.materia) for socket in sockets},
+        {"limits": _fields(graph.limits), "budget": _fields(graph.budget)},
+    ]
 
 
-def _loops(id_: str, a: Loop | None, b: Loop | None) -> list[LoadoutDifference]:
-    name = f"loop {id_}"
-    if a is None or b is None:
-        sockets = (MISSING if loop is None else list(loop.sockets) for loop in (a, b))
-        return list(_field(name, "sockets", *sockets))
-    exits = (list(map(_exit, one.routes)) for one in (a, b))
-    return [*_fields(name, a, b), *_list(name, "exit", *exits)]
+def _fields(part: _Part) -> dict[str, JSON]:
+    from pydantic_core import to_jsonable_python
+
+    names = (field.name for field in fields(part) if field.name not in _NOT_COMPARED)
+    return {name: to_jsonable_python(getattr(part, name)) for name in names}
 
 
-def _materia(graph: Graph) -> dict[str, Materia]:
-    return {socket.materia.id: socket.materia for socket in graph.sockets.values()}
+def _numbered(name: str, texts: Iterable[str]) -> dict[str, JSON]:
+    return {f"{name} {number}": text for number, text in enumerate(texts, start=1)}
+
+
+def _compare_parts(
+    left: Mapping[str, Mapping[str, JSON]], right: Mapping[str, Mapping[str, JSON]]
+) -> Iterator[LoadoutDifference]:
+    for name, side in sides_of(left, right).items():
+        a, b = left.get(name, {}), right.get(name, {})
+        for field in {**a, **b}:
+            values = a.get(field, MISSING), b.get(field, MISSING)
+            if not same(*values) and (side == "both" or field in _SHOWN_ALONE):
+                yield LoadoutDifference(name, field, *values)
 
 
 def _edge(edge: Edge) -> str:
@@ -189,32 +192,6 @@ def _routes(graph: Graph) -> dict[Route, str]:
     for loop in graph.loops.values():
         routes |= {(route.source, route.edge_id): _exit(route) for route in loop.routes}
     return routes
-
-
-def _list(of: str, field: str, a: list[str], b: list[str]) -> Iterator[LoadoutDifference]:
-    for number, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING), start=1):
-        yield from _field(of, f"{field} {number}", left, right)
-
-
-def _fields(of: str, a: _Part, b: _Part) -> Iterator[LoadoutDifference]:
-    for field in fields(a):
-        if field.name not in _OWN_ROWS | _NOT_COMPARED:
-            yield from _field(of, field.name, getattr(a, field.name), getattr(b, field.name))
-
-
-def _field(of: str, field: str, a: object, b: object) -> Iterator[LoadoutDifference]:
-    if a != b:
-        yield LoadoutDifference(of, field, _as_json(a), _as_json(b))
-
-
-def _as_json(value: object) -> JSON:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _as_json(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _as_json(child) for key, child in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(child) for child in value]
-    return value
 
 
 Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
@@ -487,7 +464,7 @@ def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, righ
     """Return how the loadouts differ at the socket, since the same answer can lead elsewhere in another graph."""
     if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
-    rows = compare_sockets(*graphs, left.socket)
+    rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
     if not rows:
         return []
     differences = "; ".join(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows[:_MAX_SHOWN_CHANGES])
