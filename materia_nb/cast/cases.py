@@ -19,17 +19,10 @@ from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
 from materia_nb.engine.state import BOUNDS, CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
-from materia_nb.insight import diff
-from materia_nb.insight.compare import (
-    Comparison,
-    MissingAnswer,
-    RecordedAnswers,
-    recorded_answers,
-    replay_end,
-    send_answers,
-)
-from materia_nb.insight.diff import ComparedCast, format_difference, value_changes
+from materia_nb.insight.compare import ComparedCast, Comparison, step_target
 from materia_nb.insight.explore import Exploration
+from materia_nb.insight.replay import MissingAnswer, RecordedAnswers, recorded_answers, replay_end, send_answers
+from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
@@ -126,7 +119,7 @@ def _visit_words(visit: Any) -> str:
 
 def _visits(session: Session) -> list[JSON]:
     return [
-        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": diff.step_target(step)}
+        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": step_target(step)}
         for step in all_steps(session)
     ]
 

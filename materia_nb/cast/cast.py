@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
     from materia_nb.cast.views.tables import FilesView, SpentView
     from materia_nb.display.blocks import View
-    from materia_nb.insight.compare import Replay
+    from materia_nb.insight.replay import Replay
     from materia_nb.insight.why import Why
 
 
@@ -252,7 +252,7 @@ class Cast:
 
             return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
-        from materia_nb.insight.blame import blame_value
+        from materia_nb.insight.values import blame_value
 
         self.now.needs_castable()
         path_segments(path)
@@ -271,7 +271,7 @@ class Cast:
             MateriaError: it is not a loadout, or has problems; or the cast is shown as recorded (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
-        from materia_nb.insight.compare import replay_answers
+        from materia_nb.insight.replay import replay_answers
 
         self.now.needs_castable()
         replayed = replay_answers(
@@ -661,7 +661,7 @@ class Cast:
 
     def _before_change(self, path: str) -> tuple[int, bool]:
         """Return the last step before the latest change of a value, and whether an edit after that step is the change."""
-        from materia_nb.insight.blame import blame_value
+        from materia_nb.insight.values import blame_value
 
         self.now.needs_castable()
         latest = next((change for change in blame_value(self.runner.session, path) if change.step > 0), None)

@@ -14,9 +14,9 @@ from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import EVENT_SEVERITIES
-from materia_nb.insight import diff
-from materia_nb.insight.blame import OutputMatch, query_outputs
+from materia_nb.insight.compare import step_target
 from materia_nb.insight.estimate import step_time, step_usage
+from materia_nb.insight.values import OutputMatch, query_outputs
 from materia_nb.insight.why import EDGE_COLUMNS, THINKING_HEADING, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
@@ -220,7 +220,7 @@ class StepList(Listed[StepRecord]):
             "visit": step.visit,
             "item": step.item_key,
             "label": step.item_label,
-            "next": diff.step_target(step),
+            "next": step_target(step),
             "by": None if decision is None else decision.by,
             "satisfied": None if decision is None else decision.satisfied,
             "issues": 0 if step.reading is None else len(step.reading.issues),

@@ -25,7 +25,7 @@ from materia_nb.engine.conversation import Label
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.blame import OutputMatch, compile_query
+from materia_nb.insight.values import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE

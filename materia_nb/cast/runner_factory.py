@@ -44,7 +44,7 @@ from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import RunDir, is_current, location_of, new_run_dir, read_context, write_envelope
 
 if TYPE_CHECKING:
-    from materia_nb.insight.compare import Replay
+    from materia_nb.insight.replay import Replay
 
 
 @dataclass(frozen=True, slots=True)

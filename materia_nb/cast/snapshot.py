@@ -28,7 +28,7 @@ from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.runtime_rules import Approval, Grant, can_be_granted, request_of, sealed_from
-from materia_nb.insight.diff import ComparedCast
+from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph

@@ -1,47 +1,314 @@
-"""The comparison of two casts, and the replay of recorded answers in another loadout.
+"""The comparison of two casts, steps or loadouts: where they first differ, and why.
 
-Answers, decisions, states and ends are compared. Time, cost, ids and prompts are shown, but make no difference. A
-replay asks nobody and runs nothing.
+Answers, decisions, states and ends are compared. Time, cost, ids and prompts are shown, but make no difference.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from materia_nb.engine import decide, entering
-from materia_nb.engine.decide import Answer
-from materia_nb.engine.events import Event, Events
-from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, Streams, TurnRecord, all_steps, parts_of, pending
-from materia_nb.engine.state import Status, Usage
+from materia_nb.engine.session import Session, StepRecord, Streams, TurnRecord, all_steps
+from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.diff import (
-    Aspect,
-    ComparedCast,
-    FirstDifference,
-    LoadoutComparison,
-    Side,
-    ValueChange,
-    compare_ends,
-    differing_aspects,
-    differing_prompt_parts,
-    explain_difference,
-    number_repeats,
-    sides_of,
-    step_answer,
-    step_route,
-    step_target,
-    value_changes,
-)
 from materia_nb.insight.estimate import work_time
-from materia_nb.jsonvalue import same
-from materia_nb.loadout.graph import Route
+from materia_nb.insight.values import ValueChange, format_difference, is_same_value, value_changes, without_id
+from materia_nb.jsonvalue import JSON, MISSING, same
+from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
+
+Side: TypeAlias = Literal["A", "B", "both"]
+"""The sides of a comparison that have something."""
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
+    """Return the sides that have each key, the keys of A first."""
+    left, right = dict.fromkeys(a), dict.fromkeys(b)
+    return {key: "A" if key not in right else "both" if key in left else "B" for key in left | right}
+
+
+# -- steps --------------------------------------------------------------------------------------
+
+Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
+"""The aspects of a step: its socket and item, the state before it, its answer, the decision, the state after it."""
+
+
+class ComparedCast(NamedTuple):
+    """One of two casts that are compared.
+
+    Attributes:
+        name: its name, which is its id too; the id is removed from texts before they are compared.
+        rules: its rules.
+        session: its session.
+        kept: the directory of its file snapshots, None if it has none.
+    """
+
+    name: str
+    rules: Rules
+    session: Session
+    kept: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {len(self.session.steps)} steps>"
+
+
+def step_answer(step: StepRecord) -> JSON:
+    """Return the answer of a step: parsed if it is JSON, else the text; None if there is none yet."""
+    reading = step.reading
+    if reading is None or reading.value is None or reading.value is MISSING:
+        return step.output
+    return reading.value
+
+
+def step_target(step: StepRecord) -> str | None:
+    """Return the target of a step: a socket or ``end``; None if it failed or still owes an answer."""
+    return None if step.decision is None else step.decision.target
+
+
+def step_route(step: StepRecord) -> tuple[str | None, ...]:
+    """Return the socket, the item and the target of a step, and the failure that its answer led to."""
+    decision = step.decision
+    failure = decision.failure if decision is not None else None
+    if decision is not None and decision.by == "failure" and decision.reading.error is None:
+        failure = None
+    return step.socket, step.item_key, step_target(step), failure.kind if failure else None
+
+
+def differing_prompt_parts(a: Prompt | None, b: Prompt | None, cast_ids: tuple[str, str] = ("", "")) -> tuple[str, ...]:
+    """Return the names of the parts of two prompts that differ; the ids of the casts do not count."""
+    left, right = prompt_part_texts(a, cast_ids[0]), prompt_part_texts(b, cast_ids[1])
+    return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
+
+
+def prompt_part_texts(prompt: Prompt | None, cast_id: str) -> Mapping[str, str]:
+    """Return the non-empty parts of a prompt by name, without the id of the cast."""
+    parts = () if prompt is None else prompt.parts
+    return {part.name: without_id(part.text, cast_id) for part in parts if part.text}
+
+
+def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
+    """Yield each key with the number of its occurrence, from 1."""
+    counts: Counter[_Key] = Counter()
+    for key in keys:
+        counts[key] += 1
+        yield key, counts[key]
+
+
+def differing_aspects(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
+    """Return the aspects in which two steps differ. Prompts, time and cost are not compared."""
+    differ: dict[Aspect, bool] = {
+        "socket": (a.socket, a.item_key) != (b.socket, b.item_key),
+        "given": not is_same_value(dict(a.before.data), dict(b.before.data), cast_ids),
+        "answer": not _same_answers(a, b, cast_ids),
+        "route": _compared_decision(a) != _compared_decision(b),
+        "state": not is_same_value(dict(a.after.data), dict(b.after.data), cast_ids),
+    }
+    return tuple(aspect for aspect, is_different in differ.items() if is_different)
+
+
+def _same_answers(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str]) -> bool:
+    if len(a.turns) != len(b.turns):
+        return False
+    return all(
+        x.mode == y.mode and is_same_value(_turn_answer(x), _turn_answer(y), cast_ids)
+        for x, y in zip(a.turns, b.turns, strict=True)
+    )
+
+
+def _turn_answer(turn: TurnRecord) -> JSON:
+    value = None if turn.reading is None else turn.reading.value
+    return turn.text.strip() if value is None or value is MISSING else value
+
+
+def _compared_decision(step: StepRecord) -> tuple[object, ...]:
+    """Return the decision of a step without the uses of edges and the message of a failure."""
+    decision = step.decision
+    if decision is None:
+        return ()
+    failure = decision.failure.kind if decision.failure else None
+    return decision.by, decision.target, decision.satisfied, failure, decision.done, decision.exhausted
+
+
+# -- reasons ------------------------------------------------------------------------------------
+
+_MAX_VALUE_CHARS: Final = 60
+_MAX_SHOWN_CHANGES: Final = 3
+
+
+class FirstDifference(NamedTuple):
+    """The first difference between two casts.
+
+    Attributes:
+        step: the number of the step, the same in both; 0 if they differ before the first one.
+        a: the target of the first cast from there: a socket or ``end``; None if it failed or has not continued.
+        b: the target of the second.
+        lines: the answer, verdict, edge or exit that made the difference, a sentence each.
+        aspects: the aspects in which the step differs; empty if only one cast has continued, or they ended differently.
+        lane: the lane of the step, "" for the cast itself.
+        shorter: ``A`` or ``B`` if only the other has continued from there, else "".
+    """
+
+    step: int
+    a: str | None
+    b: str | None
+    lines: tuple[str, ...]
+    aspects: tuple[Aspect, ...] = ()
+    lane: str = ""
+    shorter: Literal["", "A", "B"] = ""
+
+    @property
+    def place(self) -> str:
+        """The step in words, with its lane."""
+        return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return " ".join(self.lines)
+
+    def __str__(self) -> str:
+        head = f"S{self.place[1:]}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}."
+        return "\n  ".join([head, *self.lines])
+
+
+def explain_difference(
+    left: StepRecord,
+    right: StepRecord,
+    aspects: tuple[Aspect, ...],
+    cast_ids: tuple[str, str] = ("", ""),
+    graphs: tuple[Graph, Graph] | None = None,
+) -> FirstDifference:
+    """Explain how two steps differ after equal steps; ``graphs`` are the loadouts in which they ran."""
+    lines: list[str] = []
+    if "socket" in aspects:
+        lines.append(f"A is at {_visit_words(left)}, B at {_visit_words(right)}.")
+    if "given" in aspects:
+        changes = value_changes(left.before.data, right.before.data, cast_ids)
+        lines.append(f"A person changed the state before it: {_list_changes(changes, 'state')}.")
+    if "answer" in aspects and "socket" not in aspects:
+        lines.append(_explain_answers(left, right, cast_ids))
+    if "route" in aspects or "socket" in aspects:
+        lines += [_explain_decision("A", left.decision), _explain_decision("B", right.decision)]
+    elif "answer" in aspects:
+        lines.append(f"Both went to {step_target(left) or 'nowhere'}.")
+    if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
+        changes = value_changes(left.after.data, right.after.data, cast_ids)
+        lines.append(f"The values put into the state differ: {_list_changes(changes, 'state')}.")
+    lines += _explain_loadouts(graphs, left, right)
+    return FirstDifference(left.number, step_target(left), step_target(right), tuple(lines), aspects, left.lane)
+
+
+def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
+    """Return the difference of two casts whose common steps are equal: in their length, or in how they ended."""
+    steps, others = a.session.steps, b.session.steps
+    count = min(len(steps), len(others))
+    left, right = (step_target(each[count - 1]) if count else None for each in (steps, others))
+    start = a.session.start
+    number, lane = start.steps + count, start.lane.name if start.lane is not None else ""
+    if len(steps) != len(others):
+        shorter, longer, names = (a, b, "AB") if len(steps) < len(others) else (b, a, "BA")
+        next_step = longer.session.steps[count]
+        line = f"{names[0]} {_status(shorter)} there; {names[1]} continued with {_visit_words(next_step)}."
+        return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
+    if _end(a) == _end(b):
+        return None
+    return FirstDifference(number, left, right, (f"A {_status(a)}; B {_status(b)}.",), (), lane)
+
+
+def _end(cast: ComparedCast) -> tuple[str, str | None]:
+    state = cast.session.state
+    return state.status, state.failure.kind if state.failure else None
+
+
+def _status(cast: ComparedCast) -> str:
+    state = cast.session.state
+    if state.failure is not None:
+        return f"is {state.status} ({short(state.failure.message, _MAX_VALUE_CHARS)})"
+    return f"is {state.status}"
+
+
+def _visit_words(step: StepRecord) -> str:
+    return f"{step.socket} ({step.item_key})" if step.item_key else step.socket
+
+
+def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
+    a, b = step_answer(left), step_answer(right)
+    visit = _visit_words(left)
+    parts = differing_prompt_parts(left.prompt, right.prompt, cast_ids)
+    prompts = f"Their prompts differ in: {', '.join(parts)}." if parts else ""
+    if a is None or b is None:
+        side = "neither" if a is b else "only B" if a is None else "only A"
+        text = f"{visit} has answered in {side}."
+    elif isinstance(a, dict | list) and isinstance(b, dict | list):
+        changes = value_changes(a, b, cast_ids)
+        text = f"{visit} answered differently: {_list_changes(changes, '$')}."
+        text = text if changes else _explain_turns(left, right)
+    elif is_same_value(a, b, cast_ids):
+        text = _explain_turns(left, right)
+    else:
+        text = f"{visit} answered differently: {_both_values(a, b)}."
+    return f"{text} {prompts}".strip()
+
+
+def _explain_turns(left: StepRecord, right: StepRecord) -> str:
+    visit, turns, others = _visit_words(left), len(left.turns), len(right.turns)
+    if turns == others:
+        return f"{visit} answered differently in an earlier turn of the visit."
+    return f"{visit} needed {turns} turns for its answer in A, {others} in B."
+
+
+def _list_changes(changes: list[ValueChange], root: str) -> str:
+    """List the first changes, those of a verdict first."""
+    ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
+    parts = [
+        f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
+        for change in ordered[:_MAX_SHOWN_CHANGES]
+    ]
+    more = len(changes) - _MAX_SHOWN_CHANGES
+    return "; ".join([*parts, f"and {more} more"] if more > 0 else parts)
+
+
+def _explain_decision(name: str, decision: Decision | None) -> str:
+    if decision is None:
+        return f"{name} waits for the answer."
+    if decision.failure is not None:
+        return f"{name} stopped: {short(decision.failure.message, _MAX_VALUE_CHARS)}"
+    look = decision.chosen
+    if look is None:
+        return f"{name} went to {decision.target} ({decision.by})."
+    edge = f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
+    return f"{name} took {edge} to {look.to}: {look.reason(decision.result)}."
+
+
+def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
+    """Return how the loadouts differ at the socket, since the same answer can lead elsewhere in another graph."""
+    if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
+        return []
+    rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
+    if not rows:
+        return []
+    differences = "; ".join(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows[:_MAX_SHOWN_CHANGES])
+    more = len(rows) - _MAX_SHOWN_CHANGES
+    return [f"The loadouts differ there: {differences}{f'; and {more} more' if more > 0 else ''}."]
+
+
+def _both_values(a: JSON, b: JSON) -> str:
+    left, right = (
+        f'"{text}"' if isinstance(value, str) else text
+        for value, text in zip((a, b), format_difference(a, b, _MAX_VALUE_CHARS), strict=True)
+    )
+    return f"{left} in A, {right} in B"
+
+
+# -- casts --------------------------------------------------------------------------------------
 
 _DifferenceTest: TypeAlias = Callable[[StepRecord, StepRecord], bool]
 
@@ -288,300 +555,109 @@ def _routes_taken(cast: ComparedCast) -> list[Route]:
     return routes
 
 
-# -- replay ----------------------------------------------------------------------------------
+# -- loadouts -----------------------------------------------------------------------------------
 
-_AnswerKey: TypeAlias = tuple[str, str, str]
-"""The socket of an answer, and the key and label of its item, empty if there is none."""
-RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
-"""The turns of each visit, by socket and item, and the number of the visit to that item."""
-
-
-class MissingAnswer(NamedTuple):
-    """An answer that a replay needs and that was not recorded, with the reason."""
-
-    socket: str
-    visit: int
-    item_key: str | None
-    why: str
+_Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
+_NOT_COMPARED: Final = frozenset(
+    {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
+)
+"""Fields that are compared in rows of their own, or do not change the route of a cast."""
+_SHOWN_ALONE: Final = ("materia", "sockets")
+"""Fields that are shown of a socket or loop that only one loadout has."""
 
 
-def replay_end(session: Session, needs: MissingAnswer | None) -> str:
-    """Return how a replay ended: a status, the kind of a failure, or ``needs`` for a missing answer."""
-    if needs is not None:
-        return "needs"
-    failure = session.state.failure
-    return failure.kind if failure else session.state.status
+class LoadoutDifference(NamedTuple):
+    """One field of a socket, materia or loop that differs; MISSING on the side that does not have it."""
+
+    of: str
+    field: str
+    a: JSON
+    b: JSON
 
 
-@dataclass(eq=False, repr=False)
-class Replay:
-    """A cast as it would have gone in another loadout, as far as its recorded answers reach.
+class LoadoutComparison:
+    """The comparison of two loadouts; true if a cast could take another route in them. Their names do not count."""
 
-    True if it goes elsewhere or ends differently (:attr:`first`).
-
-    Attributes:
-        original: the recorded cast.
-        replayed: the cast in the other loadout.
-        needs: the answer that is missing, None if the replay came to its end.
-        left_out: the acts of a person that are not replayed, in sentences.
-        events: the events of the replay, after those with which it began.
-    """
-
-    original: ComparedCast
-    replayed: ComparedCast
-    needs: MissingAnswer | None
-    left_out: Sequence[str] = ()
-    events: Sequence[Event] = ()
+    def __init__(self, a: Graph, b: Graph) -> None:
+        """Compare two loadouts."""
+        self.a, self.b = a, b
 
     def __bool__(self) -> bool:
-        return self.first is not None
+        return bool(self.differences)
 
     @cached_property
-    def compared(self) -> Comparison:
-        """The comparison of the original (A) with the replay (B)."""
-        return Comparison(self.original, self.replayed)
+    def differences(self) -> tuple[LoadoutDifference, ...]:
+        """The differences, in the order: the loadout itself, its sockets, loops, materia, limits."""
+        groups = zip(_parts(self.a), _parts(self.b), strict=True)
+        return tuple(difference for left, right in groups for difference in _compare_parts(left, right))
 
     @property
-    def first(self) -> FirstDifference | None:
-        """The first step that goes elsewhere, or the different end; None if the route is the same as far as it goes.
-
-        A replay that continues after the end of the original goes elsewhere. If the original was under way, or its
-        agent failed, continuing is the same route.
-        """
-        difference = self.compared.first_where(lambda left, right: step_route(left) != step_route(right))
-        state = self.original.session.state
-        if difference is None or difference.aspects or self.needs is None or state.status == "complete":
-            return difference
-        stopped_by_rule = state.failure is not None and (
-            state.failure.blocked is not None or state.failure.allow is not None
-        )
-        return None if difference.shorter != "B" and not stopped_by_rule else difference
+    def sockets(self) -> Mapping[str, Side]:
+        """The sides that have each socket."""
+        return sides_of(self.a.sockets, self.b.sockets)
 
     @property
-    def beside(self) -> FirstDifference | None:
-        """The first difference on the same route, such as another value in the state; None if there is none."""
-        difference, elsewhere = self.compared.first, self.first
-        if difference is None or not difference.aspects:
-            return None
-        if elsewhere is not None and elsewhere.lane == difference.lane and elsewhere.step <= difference.step:
-            return None
-        return difference
+    def routes(self) -> Mapping[Route, Side]:
+        """The sides that have each edge, by its position, and each exit."""
+        return sides_of(_routes(self.a), _routes(self.b))
 
     @property
-    def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order: socket, visit, item key, item label."""
-        steps = self.replayed.session.steps
-        return [(step.socket, step.visit, step.item_key, step.item_label) for step in steps]
-
-    @property
-    def ends(self) -> str:
-        """How it ends: ``complete``, or the kind of a failure; ``needs`` if an answer is missing."""
-        return replay_end(self.replayed.session, self.needs)
-
-    @cached_property
-    def asked_otherwise(self) -> tuple[int, ...]:
-        """The numbers of the steps of the replay whose prompt is not the recorded one.
-
-        Their answers could have been different. A utility counts if its command or parameters differ.
-        """
-        parts = parts_of(self.original.session)
-        recorded = _by_answer_key([step for part in parts for step in part.steps])
-        replayed = _by_answer_key(self.replayed.session.steps)
-        pairs = ((step, recorded.get(key)) for key, step in replayed.items())
-        return tuple(
-            step.number for step, source in pairs if source is not None and self._is_asked_otherwise(step, source)
-        )
-
-    def _is_asked_otherwise(self, step: StepRecord, source: StepRecord) -> bool:
-        casts = (self.original, self.replayed)
-        before, after = (cast.rules.sockets[step.socket].socket.materia for cast in casts)
-        if before.kind == "utility" or after.kind == "utility":
-            return (before.command, before.script, before.params) != (after.command, after.script, after.params)
-        names = self.original.name, self.replayed.name
-        return before.model != after.model or bool(differing_prompt_parts(source.prompt, step.prompt, names))
+    def changed_routes(self) -> frozenset[Route]:
+        """The edges and exits of both loadouts whose target, condition or limit differs."""
+        left, right = _routes(self.a), _routes(self.b)
+        return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 
 
-def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
-    """Replay the recorded answers of a cast by the rules of another loadout, as far as they reach.
-
-    A recorded answer is used for the same socket, item and number of the visit to that item. Limits that were granted
-    again are granted again where they stop the replay, and a budget that a person set counts. Edits of a person are
-    repeated when the state equals the one that they changed.
-    """
-    session = original.session
-    state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
-    edits = list(session.edits)
-    run = _Run(rules, begin_at(state), edits, dict(session.state.extra))
-    if session.state.budget != rules.graph.budget == original.rules.graph.budget:
-        run.apply(decide.set_budget, session.state.budget)
-    needs = run.play(recorded_answers(session))
-    left_out = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
-    replayed = ComparedCast(original.name, rules, run.session)
-    return Replay(original, replayed, needs, left_out, tuple(run.events))
+def _parts(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
+    """Return the fields of each part of a loadout by its name: of the loadout, its sockets, loops, materia and limits."""
+    sockets, loops = graph.sockets.values(), graph.loops.values()
+    return [
+        {"loadout": {"entry": graph.entry}},
+        {
+            socket.id: {"materia": socket.materia.id, **_fields(socket), **_numbered("edge", map(_edge, socket.edges))}
+            for socket in sockets
+        },
+        {f"loop {loop.id}": {**_fields(loop), **_numbered("exit", map(_exit, loop.routes))} for loop in loops},
+        {f"materia {socket.materia.id}": _fields(socket.materia) for socket in sockets},
+        {"limits": _fields(graph.limits), "budget": _fields(graph.budget)},
+    ]
 
 
-def recorded_answers(session: Session) -> RecordedAnswers:
-    """Return the answers of the visits that count, those of lanes after the others."""
-    steps = [step for part in parts_of(session) for step in part.steps]
-    return {key: _recorded_turns(step) for key, step in _by_answer_key(steps).items()}
+def _fields(part: _Part) -> dict[str, JSON]:
+    from pydantic_core import to_jsonable_python
+
+    names = (field.name for field in fields(part) if field.name not in _NOT_COMPARED)
+    return {name: to_jsonable_python(getattr(part, name)) for name in names}
 
 
-def send_answers(
-    rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
-) -> tuple[Session, MissingAnswer | None]:
-    """Run a new session with these answers; also return the answer that is missing.
-
-    Edits that are made are removed from ``edits``.
-    """
-    run = _Run(rules, session, edits, {})
-    needs = run.play(answers)
-    return run.session, needs
+def _numbered(name: str, texts: Iterable[str]) -> dict[str, JSON]:
+    return {f"{name} {number}": text for number, text in enumerate(texts, start=1)}
 
 
-class _Run:
-    """A session that is played with recorded answers; ``grants`` are the limits that may be granted again."""
-
-    def __init__(
-        self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
-    ) -> None:
-        self.rules, self.session, self.edits, self.grants = rules, session, edits, grants
-        self.events: list[Event] = []
-
-    def status(self) -> Status:
-        return self.session.state.status
-
-    def apply(self, command: Callable[..., Events], *arguments: object) -> None:
-        events = command(self.rules, self.session, *arguments, 0)
-        self.session = fold(self.rules, self.session, events)
-        self.events += events
-
-    def play(self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
-        """Give every answer that is asked for, lane after lane; return the first that was not recorded."""
-        visits = Counter() if visits is None else visits
-        while self.status() == "ready":
-            self._repeat_edits()
-            for name in [action.lane for action in pending(self.rules, self.session) if action.lane]:
-                if self.status() == "ready" and (needs := _LaneRun(self, name).play(answers, visits)):
-                    return needs
-            if self.status() == "ready":
-                self.apply(decide.enter)
-            if self.status() == "ready":
-                continue
-            if self.status() != "waiting":
-                if self._grant_again():
-                    continue
-                break
-            self._repeat_edits()
-            visit = self.session.steps[-1]
-            key = _answer_key(visit)
-            visits[key] += 1
-            turns = answers.get((key, visits[key]))
-            if reason := self._answer(list(turns or ())):
-                reason = _no_answer_words(visit, visits[key]) if turns is None else reason
-                return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
-        return None
-
-    def _answer(self, turns: list[TurnRecord]) -> str:
-        """Give the recorded answers of a visit until it is over; return why that is not possible, empty if it is."""
-        while self.status() == "waiting":
-            if not turns:
-                return f"it asks for another turn ({self.session.mode}) than were recorded"
-            turn = turns.pop(0)
-            visit = self.session.state.at
-            if self.session.mode == "draft" and visit is not None and visit.drafts > 0:
-                if turn.mode == "draft":
-                    self.apply(decide.refine, turn.message or "")
-                else:
-                    self.apply(decide.finalize)
-            for usage in turn.spent:
-                self.apply(decide.spent, usage)
-            answer = Answer(
-                turn.text,
-                turn.usage,
-                turn.meta,
-                pinned=turn.pinned,
-                thinking=turn.thinking,
-                cut=turn.cut,
-                worked=turn.worked,
-            )
-            self.apply(decide.answer, answer)
-            if self.status() == "failed":
-                self._grant_again()
-        if self.status() == "held":
-            return "its agent holds the cast, and what a person decided then is not replayed"
-        return ""
-
-    def _grant_again(self) -> bool:
-        """Grant the limit that stopped the cast again if that was done in the recording."""
-        failure, visit = self.session.state.failure, self.session.state.at
-        if failure is None:
-            return False
-        key: tuple[object, ...] = ("repair", visit.step) if visit else ()
-        if failure.kind != "repair_exhausted":
-            key = failure.allow[0] if failure.allow else ()
-        if self.grants.get(key, 0) < 1:
-            return False
-        self.grants[key] -= failure.allow[1] if failure.allow else 1
-        self.apply(decide.revive)
-        return True
-
-    def _repeat_edits(self) -> None:
-        """Make the edits that were made to this very state."""
-        while self.edits and _fits(self.edits[0], self.session):
-            edit = self.edits[0]
-            try:
-                self.apply(decide.edit_state, edit.after.data, edit.lists)
-            except MateriaError:  # the other loadout does not allow it
-                break
-            self.edits.pop(0)
+def _compare_parts(
+    left: Mapping[str, Mapping[str, JSON]], right: Mapping[str, Mapping[str, JSON]]
+) -> Iterator[LoadoutDifference]:
+    for name, side in sides_of(left, right).items():
+        a, b = left.get(name, {}), right.get(name, {})
+        for field in {**a, **b}:
+            values = a.get(field, MISSING), b.get(field, MISSING)
+            if not same(*values) and (side == "both" or field in _SHOWN_ALONE):
+                yield LoadoutDifference(name, field, *values)
 
 
-class _LaneRun(_Run):
-    """The same for one lane of a run."""
-
-    def __init__(self, run: _Run, name: str) -> None:
-        self.rules, self.edits, self.grants = run.rules, [], run.grants
-        self._run, self._name = run, name
-
-    @property
-    def session(self) -> Session:  # type: ignore[override]
-        return self._run.session.streams[-1].lanes[self._name].session
-
-    def status(self) -> Status:
-        return self.session.state.status if self._run.status() == "ready" else self._run.status()
-
-    def apply(self, command: Callable[..., Events], *arguments: object) -> None:
-        self._run.apply(decide.in_lane, self._name, command, *arguments)
+def _edge(edge: Edge) -> str:
+    limit = "" if edge.max_traversals is None else f", at most {counted(edge.max_traversals, 'time')}"
+    return f"{edge.when} to {edge.to}{limit}"
 
 
-def _answer_key(step: StepRecord) -> _AnswerKey:
-    return step.socket, step.item_key or "", step.item_label or ""
+def _exit(route: ExitRoute) -> str:
+    return f"{route.condition} from {route.source} to {route.target}"
 
 
-def _by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
-    return dict(zip(number_repeats(map(_answer_key, steps)), steps, strict=True))
-
-
-def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
-    """Return the turns of a visit that count; a correction replaces the answer that it corrected."""
-    turns = [turn for turn in step.turns[step.left :] if turn.mode != "correction"]
-    corrections = [turn for turn in step.turns if turn.mode == "correction"]
-    if corrections and turns:
-        turns[-1] = turns[-1]._replace(text=corrections[-1].text)
-    return turns
-
-
-def _no_answer_words(visit: StepRecord, number: int) -> str:
-    item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
-    if number == 1:
-        return f"{visit.socket} never answered{item}"
-    return f"{visit.socket} answered{item} only {counted(number - 1, 'time')}"
-
-
-def _fits(edit: Edit, session: Session) -> bool:
-    state = session.state
-    return (
-        edit.step == state.steps
-        and edit.before.status == state.status
-        and same(dict(edit.before.data), dict(state.data))
-    )
+def _routes(graph: Graph) -> dict[Route, str]:
+    routes: dict[Route, str] = {}
+    for socket in graph.sockets.values():
+        routes |= {(socket.id, edge.place): _edge(edge) for edge in socket.edges}
+    for loop in graph.loops.values():
+        routes |= {(route.source, route.edge_id): _exit(route) for route in loop.routes}
+    return routes

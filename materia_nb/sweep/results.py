@@ -22,7 +22,7 @@ from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of,
 from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.base import Requirements
 from materia_nb.handoff.checks import summarize_issues
-from materia_nb.insight import diff
+from materia_nb.insight.compare import step_answer
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 
@@ -448,7 +448,7 @@ def _route_of(cast: Cast) -> list[str]:
 
 def _outputs_of(cast: Cast) -> dict[str, JSON]:
     """Return the last output of each socket: parsed if it is JSON, else the text."""
-    return {step.socket: diff.step_answer(step) for step in cast.now.all_steps if step.output is not None}
+    return {step.socket: step_answer(step) for step in cast.now.all_steps if step.output is not None}
 
 
 def ends_of(cast: Cast) -> str:

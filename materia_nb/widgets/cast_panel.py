@@ -18,7 +18,7 @@ from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
-from materia_nb.insight.diff import ComparedCast
+from materia_nb.insight.compare import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_of_buttons, checked, correction, parse_value

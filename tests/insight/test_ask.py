@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.insight.blame import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
+from materia_nb.insight.values import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
 
 
 def test_every_output_is_asked(cast):

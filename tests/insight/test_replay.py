@@ -20,9 +20,8 @@ from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
-from materia_nb.insight import diff
-from materia_nb.insight.compare import replay_answers, replay_end
-from materia_nb.insight.diff import ComparedCast
+from materia_nb.insight.compare import ComparedCast, step_route
+from materia_nb.insight.replay import replay_answers, replay_end
 from materia_nb.loadout import build_graph
 
 REPLAYED = int(os.environ.get("MATERIA_NB_REPLAYED", "25"))
@@ -170,7 +169,7 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
     if original.session.state.status == "complete" and again.needs:
         assert again
         assert again.first is not None
-    ones, others = ([diff.step_route(step) for step in side.session.steps] for side in (original, again.replayed))
+    ones, others = ([step_route(step) for step in side.session.steps] for side in (original, again.replayed))
     if again.needs is None:
         ended = [replay_end(side.session, None) for side in (original, again.replayed)]
         assert bool(again) == (ones != others or ended[0] != ended[1])

@@ -155,7 +155,7 @@ def test_agents_can_be_one_choice_a_list_or_labels(wb):
         ({"requests": "r", "repeat": 0}, "at least one loadout"),
         ({"requests": "r", "agents": [good, good]}, "have the same name"),
         ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
-        ({"requests": "r", "loadouts": ["Nope"]}, "no loadout 'Nope'"),
+        ({"requests": "r", "loadouts": ["Nope"]}, "The loadout 'Nope' does not exist"),
         ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "asks for 'rout'"),
         ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be called"),
     ],

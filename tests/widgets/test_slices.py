@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
-from materia_nb.insight.diff import value_changes
+from materia_nb.insight.values import value_changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.frontend import ItemRow

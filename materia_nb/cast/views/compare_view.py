@@ -27,15 +27,25 @@ from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
 from materia_nb.errors import MateriaError, counted, plain
-from materia_nb.insight import diff
-from materia_nb.insight.compare import Comparison, Replay, StepComparison, StepPair
-from materia_nb.insight.diff import ComparedCast, LoadoutComparison, format_difference
+from materia_nb.insight.compare import (
+    ComparedCast,
+    Comparison,
+    LoadoutComparison,
+    StepComparison,
+    StepPair,
+    differing_prompt_parts,
+    prompt_part_texts,
+    step_answer,
+    step_target,
+)
 from materia_nb.insight.estimate import format_work_time, step_time, step_usage
+from materia_nb.insight.replay import Replay
+from materia_nb.insight.values import format_difference
 from materia_nb.jsonvalue import JSON, FrozenDict, same
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
-    from materia_nb.insight.blame import BlameEntry
+    from materia_nb.insight.values import BlameEntry
 
 _MAX_ALIKE: Final = 3
 """Maximum number of equal steps in a row that are shown at each end."""
@@ -158,7 +168,7 @@ class StepCompareView(Shown, StepComparison):
             names: the names of sockets; their ids if left out.
         """
         a, b = sides = self.a, self.b
-        targets = [diff.step_target(step) or "" for step in sides]
+        targets = [step_target(step) or "" for step in sides]
         rows = [
             ("step", *(f"{_numbered(step)}: {_place(step, names)}, visit {step.visit}" for step in sides)),
             ("went to", *(names.get(target, target) for target in targets)),
@@ -170,7 +180,7 @@ class StepCompareView(Shown, StepComparison):
             rows.append(("answered", *(origin or "at once" for origin in origins)))
         blocks: list[Block] = [Table(_SIDE_COLUMNS, rows)]
         if self.answer:
-            answers = _changed_value(diff.step_answer(a), diff.step_answer(b))
+            answers = _changed_value(step_answer(a), step_answer(b))
             blocks += [Heading("answer", small=True), answers]
         if self.prompt:
             blocks.append(Heading("prompt", small=True))
@@ -215,7 +225,7 @@ def _changed_parts(
     a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str] = ("", "")
 ) -> list[Block]:
     """Compare the named parts of two prompts by their words."""
-    left, right = (diff.prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
+    left, right = (prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
 
 
@@ -356,7 +366,7 @@ def compare_view(a: Any, b: Any) -> Compared:
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
     if isinstance(a, Prompt) and isinstance(b, Prompt):
-        return ValueCompareView("", _changed_parts(a, b, diff.differing_prompt_parts(a, b)))
+        return ValueCompareView("", _changed_parts(a, b, differing_prompt_parts(a, b)))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         a, b = dict(a), dict(b)
         return ValueCompareView("", [] if same(a, b) else [_changed_tree(a, b)])
@@ -389,7 +399,7 @@ def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
     """Return the socket of a step, where it went and its output, as the timeline shows them."""
     if step is None:
         return ""
-    name, target = _place(step, names), diff.step_target(step) or "failed"
+    name, target = _place(step, names), step_target(step) or "failed"
     target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
     verdict = verdict_words(step, _MAX_VERDICT)
     return f"{target}: {verdict}" if verdict else target

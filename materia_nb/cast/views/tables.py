@@ -40,7 +40,7 @@ from materia_nb.store.file_snapshots import REPOSITORY, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.insight.blame import OutputMatch
+    from materia_nb.insight.values import OutputMatch
     from materia_nb.store.design_autosave import Quest
 
 

@@ -19,9 +19,9 @@ from materia_nb.display.blocks import JsonView, Text
 from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.blame import compile_query
 from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.odds import Chances, PerSocket, Probability
+from materia_nb.insight.values import compile_query
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import Call, Rest, Several, from_method, value_of, verb
 from materia_nb.registry import lookup

@@ -1,18 +1,90 @@
-"""The history of a value of the state: which step, edit or lane changed it, by which rule, and from what.
-
-JSONPath queries over the state and the outputs of steps are here too.
-"""
+"""The values of states and outputs: their differences by dotted path, their history (blame), and JSONPath queries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.session import Edit, Session, StepRecord, Streams
-from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
+from materia_nb.errors import MateriaError, common_prefix_length
+from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_path
 from materia_nb.loadout.vocabulary import jsonpath_fault, takes_long
+
+_MAX_CHANGES: Final = 200
+"""Maximum number of changes; two values that have nothing in common differ everywhere."""
+
+
+class ValueChange(NamedTuple):
+    """One difference between two values; MISSING where there is no value. The path is empty for the whole value."""
+
+    path: str
+    a: JSON
+    b: JSON
+
+
+def value_changes(a: JSON, b: JSON, cast_ids: tuple[str, str] = ("", "")) -> list[ValueChange]:
+    """Return the differences between two values, at most :data:`_MAX_CHANGES`; the ids of their casts do not count."""
+    changes = islice(_changes("", a, b), _MAX_CHANGES)
+    return [change for change in changes if not any(cast_ids) or not is_same_value(change.a, change.b, cast_ids)]
+
+
+def _changes(path: str, a: JSON, b: JSON) -> Iterator[ValueChange]:
+    if a is b:
+        return  # states of one cast share unchanged values
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in {**a, **b}:
+            yield from _changes(_joined(path, key), a.get(key, MISSING), b.get(key, MISSING))
+    elif isinstance(a, list) and isinstance(b, list):
+        for index, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING)):
+            yield from _changes(_joined(path, str(index)), left, right)
+    elif not same(a, b):
+        yield ValueChange(path, a, b)
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def is_same_value(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
+    """Return True if two values are the same, except for the ids of their casts."""
+    if same(a, b):
+        return True
+    if isinstance(a, str) and isinstance(b, str):
+        return without_id(a, cast_ids[0]) == without_id(b, cast_ids[1])
+    if not any(isinstance(a, kind) and isinstance(b, kind) for kind in (dict, list)):
+        return False
+    return without_id(compact(a), cast_ids[0]) == without_id(compact(b), cast_ids[1])
+
+
+def without_id(text: str, cast_id: str) -> str:
+    """Return text with a placeholder for the id of a cast."""
+    return text.replace(cast_id, "<cast>") if cast_id else text
+
+
+def cut_around_difference(a: str, b: str, max_chars: int) -> tuple[str, str]:
+    """Cut two long texts to about ``max_chars``, so that both contain the position where they first differ."""
+    start = max(0, common_prefix_length(a, b) - max_chars // 2) if max(len(a), len(b)) > max_chars else 0
+    return _cut(a, start, max_chars), _cut(b, start, max_chars)
+
+
+def _cut(text: str, start: int, max_chars: int) -> str:
+    end = start + max_chars
+    return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
+
+
+def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
+    """Write two values on one line each, cut around their first difference."""
+    return cut_around_difference(_one_line(a), _one_line(b), max_chars)
+
+
+def _one_line(value: JSON) -> str:
+    if value is MISSING:
+        return "(none)"
+    return " ".join(value.split()) if isinstance(value, str) else compact(value)
+
+
+# -- history of a value ------------------------------------------------------------------------
 
 _Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
 """The origin of a value: the start, the state patch or a canonical field of an answer (R10), an assignment (R11), the
@@ -57,7 +129,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
         segments = segments[1:]
     start = get_path(dict(session.start.data), segments)
     entries = [] if start is MISSING else [BlameEntry(0, None, None, "start", None, MISSING, start)]
-    for author, data_before, data_after in _changes(session):
+    for author, data_before, data_after in _state_changes(session):
         before, after = get_path(dict(data_before), segments), get_path(dict(data_after), segments)
         if same(before, after):
             continue
@@ -70,7 +142,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
     return entries[::-1]
 
 
-def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
+def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
     """Yield every change of the state in order: its author, and the state before and after."""
     yield from _edit_changes([edit for edit in session.edits if edit.step == 0])
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
@@ -143,13 +215,14 @@ def _source_path(source: str, segments: Sequence[str]) -> str:
     return source + "".join(f"[{name}]" if name.isdigit() else f".{name}" for name in segments)
 
 
+# -- queries ------------------------------------------------------------------------------------
+
 MAX_EXPRESSION_CHARS: Final = 500
 """Maximum length of an expression."""
 MAX_VALUES: Final = 100_000
 """Maximum number of objects, lists and scalars in a value that is searched."""
 _MAX_MATCHES: Final = 1_000
 """Maximum number of matches of one question."""
-
 _Query = Callable[[JSON], list[JSON]]
 
 

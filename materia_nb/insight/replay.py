@@ -1,0 +1,323 @@
+"""The replay of recorded answers in another loadout, which asks nobody and runs nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from materia_nb.engine import decide, entering
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.events import Event, Events
+from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, parts_of, pending
+from materia_nb.engine.state import Status
+from materia_nb.errors import MateriaError, counted
+from materia_nb.insight.compare import (
+    ComparedCast,
+    Comparison,
+    FirstDifference,
+    differing_prompt_parts,
+    number_repeats,
+    step_route,
+)
+from materia_nb.jsonvalue import same
+
+_AnswerKey: TypeAlias = tuple[str, str, str]
+"""The socket of an answer, and the key and label of its item, empty if there is none."""
+RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
+"""The turns of each visit, by socket and item, and the number of the visit to that item."""
+
+
+class MissingAnswer(NamedTuple):
+    """An answer that a replay needs and that was not recorded, with the reason."""
+
+    socket: str
+    visit: int
+    item_key: str | None
+    why: str
+
+
+def replay_end(session: Session, needs: MissingAnswer | None) -> str:
+    """Return how a replay ended: a status, the kind of a failure, or ``needs`` for a missing answer."""
+    if needs is not None:
+        return "needs"
+    failure = session.state.failure
+    return failure.kind if failure else session.state.status
+
+
+@dataclass(eq=False, repr=False)
+class Replay:
+    """A cast as it would have gone in another loadout, as far as its recorded answers reach.
+
+    True if it goes elsewhere or ends differently (:attr:`first`).
+
+    Attributes:
+        original: the recorded cast.
+        replayed: the cast in the other loadout.
+        needs: the answer that is missing, None if the replay came to its end.
+        left_out: the acts of a person that are not replayed, in sentences.
+        events: the events of the replay, after those with which it began.
+    """
+
+    original: ComparedCast
+    replayed: ComparedCast
+    needs: MissingAnswer | None
+    left_out: Sequence[str] = ()
+    events: Sequence[Event] = ()
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @cached_property
+    def compared(self) -> Comparison:
+        """The comparison of the original (A) with the replay (B)."""
+        return Comparison(self.original, self.replayed)
+
+    @property
+    def first(self) -> FirstDifference | None:
+        """The first step that goes elsewhere, or the different end; None if the route is the same as far as it goes.
+
+        A replay that continues after the end of the original goes elsewhere. If the original was under way, or its
+        agent failed, continuing is the same route.
+        """
+        difference = self.compared.first_where(lambda left, right: step_route(left) != step_route(right))
+        state = self.original.session.state
+        if difference is None or difference.aspects or self.needs is None or state.status == "complete":
+            return difference
+        stopped_by_rule = state.failure is not None and (
+            state.failure.blocked is not None or state.failure.allow is not None
+        )
+        return None if difference.shorter != "B" and not stopped_by_rule else difference
+
+    @property
+    def beside(self) -> FirstDifference | None:
+        """The first difference on the same route, such as another value in the state; None if there is none."""
+        difference, elsewhere = self.compared.first, self.first
+        if difference is None or not difference.aspects:
+            return None
+        if elsewhere is not None and elsewhere.lane == difference.lane and elsewhere.step <= difference.step:
+            return None
+        return difference
+
+    @property
+    def route(self) -> list[tuple[str, int, str | None, str | None]]:
+        """The visits in order: socket, visit, item key, item label."""
+        steps = self.replayed.session.steps
+        return [(step.socket, step.visit, step.item_key, step.item_label) for step in steps]
+
+    @property
+    def ends(self) -> str:
+        """How it ends: ``complete``, or the kind of a failure; ``needs`` if an answer is missing."""
+        return replay_end(self.replayed.session, self.needs)
+
+    @cached_property
+    def asked_otherwise(self) -> tuple[int, ...]:
+        """The numbers of the steps of the replay whose prompt is not the recorded one.
+
+        Their answers could have been different. A utility counts if its command or parameters differ.
+        """
+        parts = parts_of(self.original.session)
+        recorded = _by_answer_key([step for part in parts for step in part.steps])
+        replayed = _by_answer_key(self.replayed.session.steps)
+        pairs = ((step, recorded.get(key)) for key, step in replayed.items())
+        return tuple(
+            step.number for step, source in pairs if source is not None and self._is_asked_otherwise(step, source)
+        )
+
+    def _is_asked_otherwise(self, step: StepRecord, source: StepRecord) -> bool:
+        casts = (self.original, self.replayed)
+        before, after = (cast.rules.sockets[step.socket].socket.materia for cast in casts)
+        if before.kind == "utility" or after.kind == "utility":
+            return (before.command, before.script, before.params) != (after.command, after.script, after.params)
+        names = self.original.name, self.replayed.name
+        return before.model != after.model or bool(differing_prompt_parts(source.prompt, step.prompt, names))
+
+
+def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
+    """Replay the recorded answers of a cast by the rules of another loadout, as far as they reach.
+
+    A recorded answer is used for the same socket, item and number of the visit to that item. Limits that were granted
+    again are granted again where they stop the replay, and a budget that a person set counts. Edits of a person are
+    repeated when the state equals the one that they changed.
+    """
+    session = original.session
+    state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
+    edits = list(session.edits)
+    run = _Run(rules, begin_at(state), edits, dict(session.state.extra))
+    if session.state.budget != rules.graph.budget == original.rules.graph.budget:
+        run.apply(decide.set_budget, session.state.budget)
+    needs = run.play(recorded_answers(session))
+    left_out = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
+    replayed = ComparedCast(original.name, rules, run.session)
+    return Replay(original, replayed, needs, left_out, tuple(run.events))
+
+
+def recorded_answers(session: Session) -> RecordedAnswers:
+    """Return the answers of the visits that count, those of lanes after the others."""
+    steps = [step for part in parts_of(session) for step in part.steps]
+    return {key: _recorded_turns(step) for key, step in _by_answer_key(steps).items()}
+
+
+def send_answers(
+    rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
+) -> tuple[Session, MissingAnswer | None]:
+    """Run a new session with these answers; also return the answer that is missing.
+
+    Edits that are made are removed from ``edits``.
+    """
+    run = _Run(rules, session, edits, {})
+    needs = run.play(answers)
+    return run.session, needs
+
+
+class _Run:
+    """A session that is played with recorded answers; ``grants`` are the limits that may be granted again."""
+
+    def __init__(
+        self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
+    ) -> None:
+        self.rules, self.session, self.edits, self.grants = rules, session, edits, grants
+        self.events: list[Event] = []
+
+    def status(self) -> Status:
+        return self.session.state.status
+
+    def apply(self, command: Callable[..., Events], *arguments: object) -> None:
+        events = command(self.rules, self.session, *arguments, 0)
+        self.session = fold(self.rules, self.session, events)
+        self.events += events
+
+    def play(self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
+        """Give every answer that is asked for, lane after lane; return the first that was not recorded."""
+        visits = Counter() if visits is None else visits
+        while self.status() == "ready":
+            self._repeat_edits()
+            for name in [action.lane for action in pending(self.rules, self.session) if action.lane]:
+                if self.status() == "ready" and (needs := _LaneRun(self, name).play(answers, visits)):
+                    return needs
+            if self.status() == "ready":
+                self.apply(decide.enter)
+            if self.status() == "ready":
+                continue
+            if self.status() != "waiting":
+                if self._grant_again():
+                    continue
+                break
+            self._repeat_edits()
+            visit = self.session.steps[-1]
+            key = _answer_key(visit)
+            visits[key] += 1
+            turns = answers.get((key, visits[key]))
+            if reason := self._answer(list(turns or ())):
+                reason = _no_answer_words(visit, visits[key]) if turns is None else reason
+                return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
+        return None
+
+    def _answer(self, turns: list[TurnRecord]) -> str:
+        """Give the recorded answers of a visit until it is over; return why that is not possible, empty if it is."""
+        while self.status() == "waiting":
+            if not turns:
+                return f"it asks for another turn ({self.session.mode}) than were recorded"
+            turn = turns.pop(0)
+            visit = self.session.state.at
+            if self.session.mode == "draft" and visit is not None and visit.drafts > 0:
+                if turn.mode == "draft":
+                    self.apply(decide.refine, turn.message or "")
+                else:
+                    self.apply(decide.finalize)
+            for usage in turn.spent:
+                self.apply(decide.spent, usage)
+            answer = Answer(
+                turn.text,
+                turn.usage,
+                turn.meta,
+                pinned=turn.pinned,
+                thinking=turn.thinking,
+                cut=turn.cut,
+                worked=turn.worked,
+            )
+            self.apply(decide.answer, answer)
+            if self.status() == "failed":
+                self._grant_again()
+        if self.status() == "held":
+            return "its agent holds the cast, and what a person decided then is not replayed"
+        return ""
+
+    def _grant_again(self) -> bool:
+        """Grant the limit that stopped the cast again if that was done in the recording."""
+        failure, visit = self.session.state.failure, self.session.state.at
+        if failure is None:
+            return False
+        key: tuple[object, ...] = ("repair", visit.step) if visit else ()
+        if failure.kind != "repair_exhausted":
+            key = failure.allow[0] if failure.allow else ()
+        if self.grants.get(key, 0) < 1:
+            return False
+        self.grants[key] -= failure.allow[1] if failure.allow else 1
+        self.apply(decide.revive)
+        return True
+
+    def _repeat_edits(self) -> None:
+        """Make the edits that were made to this very state."""
+        while self.edits and _fits(self.edits[0], self.session):
+            edit = self.edits[0]
+            try:
+                self.apply(decide.edit_state, edit.after.data, edit.lists)
+            except MateriaError:  # the other loadout does not allow it
+                break
+            self.edits.pop(0)
+
+
+class _LaneRun(_Run):
+    """The same for one lane of a run."""
+
+    def __init__(self, run: _Run, name: str) -> None:
+        self.rules, self.edits, self.grants = run.rules, [], run.grants
+        self._run, self._name = run, name
+
+    @property
+    def session(self) -> Session:  # type: ignore[override]
+        return self._run.session.streams[-1].lanes[self._name].session
+
+    def status(self) -> Status:
+        return self.session.state.status if self._run.status() == "ready" else self._run.status()
+
+    def apply(self, command: Callable[..., Events], *arguments: object) -> None:
+        self._run.apply(decide.in_lane, self._name, command, *arguments)
+
+
+def _answer_key(step: StepRecord) -> _AnswerKey:
+    return step.socket, step.item_key or "", step.item_label or ""
+
+
+def _by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
+    return dict(zip(number_repeats(map(_answer_key, steps)), steps, strict=True))
+
+
+def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
+    """Return the turns of a visit that count; a correction replaces the answer that it corrected."""
+    turns = [turn for turn in step.turns[step.left :] if turn.mode != "correction"]
+    corrections = [turn for turn in step.turns if turn.mode == "correction"]
+    if corrections and turns:
+        turns[-1] = turns[-1]._replace(text=corrections[-1].text)
+    return turns
+
+
+def _no_answer_words(visit: StepRecord, number: int) -> str:
+    item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
+    if number == 1:
+        return f"{visit.socket} never answered{item}"
+    return f"{visit.socket} answered{item} only {counted(number - 1, 'time')}"
+
+
+def _fits(edit: Edit, session: Session) -> bool:
+    state = session.state
+    return (
+        edit.step == state.steps
+        and edit.before.status == state.status
+        and same(dict(edit.before.data), dict(state.data))
+    )
