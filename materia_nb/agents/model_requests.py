@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,10 +27,6 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
-    ToolCallPart,
-    ToolCallPartDelta,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
@@ -62,8 +58,6 @@ class CutOff(Exception):
 
 
 _TABLE: Final = read_package_toml(__file__, "failures.toml")
-_KINDS: Final = {name: (row["kind"], row["what"], row["hint"]) for name, row in _TABLE.items()}
-"""The kind of each error, what is said of it with the model's name, and the way on."""
 
 
 def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
@@ -77,26 +71,17 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
     if isinstance(error, AgentError):
         return error
     name, detail = _failure_name(error), _provider_message(error)
-    kind, sentence, hint = _KINDS[name]
-    sentence = sentence.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
-    if name == "request" and _TOOLS.search(detail):
-        hint = _NO_TOOLS
+    hint = _NO_TOOLS if name == "request" and _TOOLS.search(detail) else ""
     if suggested := getattr(error, "suggested_model_id", None):
         hint = f"did you mean {suggested!r}?"
-    return AgentError(sentence + (f": {detail}" if detail else ""), hint=hint, kind=kind)
+    return answer_error(name, model, detail, tries=tries, hint=hint)
 
 
-def refusal_error(model: str, why: object) -> AgentError:
-    """Return the error for an answer that was refused, or held back by a filter."""
-    detail = f": {_one_short_line(why)}" if isinstance(why, str) and why else ""
-    kind, sentence, hint = _KINDS["refused"]
-    return AgentError(sentence.format(model=model) + detail, hint=hint, kind=kind)
-
-
-def empty_answer_error(model: str) -> AgentError:
-    """Return the error for an answer without text and without calls."""
-    kind, _, hint = _KINDS["malformed"]
-    return AgentError(f"The answer of {model} is empty", hint=hint, kind=kind)
+def answer_error(name: str, model: str, detail: str = "", *, tries: int = 1, hint: str = "") -> AgentError:
+    """Return the error of a row of ``failures.toml``, with what the provider said as its detail."""
+    row = _TABLE[name]
+    sentence = row["what"].format(model=model) + (f", in {tries} tries" if tries > 1 else "")
+    return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -151,16 +136,17 @@ def _provider_message(error: Exception) -> str:
         inner = body.get("error", body)
         body = inner.get("message") if isinstance(inner, dict) else inner
     if isinstance(body, str) and body.strip():
-        return _one_short_line(body)
+        return one_short_line(body)
     if isinstance(error, ai.ModelHTTPError):
         return f"status {error.status_code}"
     innermost: BaseException = error
     while innermost.__cause__ is not None:
         innermost = innermost.__cause__
-    return _one_short_line(named_error(innermost))
+    return one_short_line(named_error(innermost))
 
 
-def _one_short_line(text: str) -> str:
+def one_short_line(text: str) -> str:
+    """Return what a provider said on one line, bounded and without keys."""
     return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
@@ -411,24 +397,17 @@ def _text(event: ModelResponseStreamEvent) -> str:
     return ""
 
 
+_SIZED: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "args", "args_delta")
+"""The fields of the parts of an answer that can be long."""
+
+
 def _size(event: ModelResponseStreamEvent) -> int:
     """Return how many characters came with an event."""
     match event:
-        case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text)):
-            return len(text)
-        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-            return len(text)
-        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)):
-            return len(text or "")
-        case PartStartEvent(part=ToolCallPart() as part):
-            return len(part.tool_name) + len(part.tool_call_id) + _length(part.args)
-        case PartDeltaEvent(delta=ToolCallPartDelta() as delta):
-            return len(delta.tool_name_delta or "") + _length(delta.args_delta)
+        case PartStartEvent(part=part) | PartDeltaEvent(delta=part):
+            values = (getattr(part, name, None) or "" for name in _SIZED)
+            return sum(len(value if isinstance(value, str) else json.dumps(value, default=str)) for value in values)
     return 0
-
-
-def _length(args: str | Mapping[str, object] | None) -> int:
-    return len(args) if isinstance(args, str) else len(json.dumps(args, default=str)) if args else 0
 
 
 def _has_finish(response: ModelResponse) -> bool:

@@ -46,8 +46,8 @@ from materia_nb.agents.model_requests import (
     ModelOptions,
     Requests,
     UsageLog,
-    empty_answer_error,
-    refusal_error,
+    answer_error,
+    one_short_line,
 )
 from materia_nb.agents.tools import Tool, choose_tools
 from materia_nb.agents.tools.file_tools import Toolbox
@@ -262,10 +262,6 @@ class ToolCalls:
         self._ids.add(name)
         return name
 
-    def not_run(self, call: ToolCall, why: str) -> ToolCall:
-        """Record a call that is not run, and return it with ``why`` as its result."""
-        return self._record(call, why, ok=False, started=time.perf_counter())
-
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run what may run and return the calls that have a result, and those that need leave first.
 
@@ -302,16 +298,16 @@ class ToolCalls:
         started = time.perf_counter()
         if call.decided != "denied" and self._changes(call):
             # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
-            self._record(call, _INTERRUPTED, ok=False, started=started)
+            self.record(call, _INTERRUPTED, ok=False, started=started)
         try:
             text, ok = self._result(call)
         except KeyboardInterrupt:
-            self._record(call, _INTERRUPTED, ok=False, started=started)
+            self.record(call, _INTERRUPTED, ok=False, started=started)
             raise
         if self._stop.is_set():
-            self._record(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, started=started)
+            self.record(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, started=started)
             raise AgentError("The agent was interrupted", kind="interrupted")
-        return self._record(call, text, ok=ok, started=started)
+        return self.record(call, text, ok=ok, started=started)
 
     def _changes(self, call: ToolCall) -> bool:
         """Return True if running the call could change something; calls of unknown tools or with invalid arguments do nothing."""
@@ -325,16 +321,15 @@ class ToolCalls:
             meant = did_you_mean(call.tool, self._tools)
             return f"There is no tool {call.tool!r}: {meant}", False
         if INVALID in call.args:
-            limit = f"{MAX_ARGUMENTS_CHARS:,}"
-            return (
-                f"The arguments are not a JSON object of at most {limit} characters; send the call again.",
-                False,
-            )
+            limit = f"{MAX_ARGUMENTS_CHARS:,} characters"
+            return f"The arguments are not a JSON object of at most {limit}; send the call again.", False
         result = self._box.call(call.tool, call.args)
         return result.text, result.ok
 
-    def _record(self, call: ToolCall, text: str, *, ok: bool, started: float) -> ToolCall:
-        call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - started, 6))
+    def record(self, call: ToolCall, text: str, *, ok: bool, started: float | None = None) -> ToolCall:
+        """Report a call with its result, and return it; without ``started`` it did not run."""
+        seconds = 0.0 if started is None else round(time.perf_counter() - started, 6)
+        call = replace(call, result=text, ok=ok, seconds=seconds)
         self._turn.tell(Called(call))
         return call
 
@@ -475,19 +470,20 @@ class ModelTurn:
             tool = self._by_wire.get(part.tool_name, part.tool_name)
             calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=call_text))
         if len(calls) > MAX_CALLS:
-            calls[-1] = self._calls.not_run(
-                calls[-1],
+            message = (
                 f"Not run: too many at once. Of {len(response.tool_calls)} calls the first {MAX_CALLS} "
-                "were taken, and the others, from this one on, were not.",
+                "were taken, and the others, from this one on, were not."
             )
+            calls[-1] = self._calls.record(calls[-1], message, ok=False)
         return replace(response, parts=parts), calls
 
     def _check(self, response: ModelResponse, split: SplitReply) -> None:
         name = self._handle.name
         if response.finish_reason == "content_filter":
-            raise refusal_error(name, (response.provider_details or {}).get("refusal") or response.text)
+            refusal = (response.provider_details or {}).get("refusal") or response.text
+            raise answer_error("refused", name, one_short_line(refusal) if isinstance(refusal, str) else "")
         if not response.tool_calls and not split.text.strip() and not self._cut(response, split):
-            raise empty_answer_error(name)
+            raise answer_error("empty", name)
         if response.finish_reason == "length":
             self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
 

@@ -14,7 +14,8 @@ from pydantic import Field
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, AgentTable, Asking
-from materia_nb.agents.tools import MAX_RESULT_CHARS, MoreTools, Toolbox, choose_tools, more_tools
+from materia_nb.agents.tools import MAX_RESULT_CHARS, MoreTools, choose_tools, more_tools
+from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import ToolFinder, close_servers, function_tool
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MAX_RESULT_CHARS, Toolbox, file_tools
+from materia_nb.agents.tools import MAX_RESULT_CHARS, file_tools
+from materia_nb.agents.tools.file_tools import Toolbox
 
 
 @pytest.fixture

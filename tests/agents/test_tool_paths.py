@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import Toolbox, file_tools
+from materia_nb.agents.tools import file_tools
+from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.search import NotPlain, open_plain
 
 CANARY = "a canary that sings outside"

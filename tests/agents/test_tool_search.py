@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MAX_RESULT_CHARS, Toolbox, file_tools, search
+from materia_nb.agents.tools import MAX_RESULT_CHARS, file_tools, search
+from materia_nb.agents.tools.file_tools import Toolbox
 from process_helpers import assert_gone, wait_for
 
 CATASTROPHE = {"pattern": "(x+x+)+y"}

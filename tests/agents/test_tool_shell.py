@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from materia_nb.agents.tools import MAX_RESULT_CHARS, Toolbox, file_tools
+from materia_nb.agents.tools import MAX_RESULT_CHARS, file_tools
+from materia_nb.agents.tools.file_tools import Toolbox
 from process_helpers import STUBBORN_PAIR, assert_gone, pids_in
 
 PAIR = shlex.join([sys.executable, "-S", "-E", "-c", textwrap.dedent(STUBBORN_PAIR)])

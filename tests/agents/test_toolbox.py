@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from materia_nb.agents.tools import (
     MAX_RESULT_CHARS,
     TOOLS,
-    Toolbox,
     choose_tools,
     cut_middle,
     named,
     readable,
 )
+from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.loadout.topology import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]

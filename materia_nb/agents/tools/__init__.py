@@ -10,14 +10,11 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.errors import did_you_mean
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
-
-__all__ = ["MAX_RESULT_CHARS", "MoreTools", "Tool", "ToolResult", "Toolbox", "choose_tools"]
 
 MAX_RESULT_CHARS: Final = 32_000
 """The longest result that a model is told, in characters."""
@@ -153,12 +150,7 @@ def choose_tools(
     return tuple(known.values()), tuple(name for name, tools in tools_of.items() if not tools)
 
 
-_WORDS: Final = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-}
+_WORDS: Final = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
 
 def check_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
@@ -210,32 +202,17 @@ def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
 
 
 def _has_type(type_name: str, value: JSON) -> bool:
-    if type_name == "string":
-        return isinstance(value, str)
-    if type_name == "boolean" or isinstance(value, bool):
-        return type_name == "boolean" and isinstance(value, bool)
     if isinstance(value, float):
-        return math.isfinite(value) and (type_name == "number" or value.is_integer())
-    return isinstance(value, int)
+        return math.isfinite(value) and (type_name == "number" or (type_name == "integer" and value.is_integer()))
+    allowed = {"string": (str,), "boolean": (bool,)}.get(type_name, (int,))
+    return type(value) in allowed
 
 
 def _type_words(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "a text"
-    if isinstance(value, int | float):
-        return "a number"
-    return "a list" if isinstance(value, list) else "an object"
+    words = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
+    return words.get(type(value), "an object")
 
 
 def _argument_names(tool: Tool) -> str:
     required = tool.parameters["required"]
     return ", ".join(name if name in required else f"{name} (optional)" for name in tool.parameters["properties"])
-
-
-def __getattr__(name: str) -> Any:
-    """Load what runs tools on first use: whoever only says what a tool is starts no process."""
-    if name != "Toolbox":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("materia_nb.agents.tools.file_tools").Toolbox

@@ -20,7 +20,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -167,12 +167,7 @@ def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
 
 def _count_fitting(lines: list[str]) -> int:
     """Return the number of lines that fit."""
-    room = _ROOM
-    for count, line in enumerate(lines):
-        room -= len(line) + 1
-        if room < 0:
-            return count
-    return len(lines)
+    return sum(size <= _ROOM for size in accumulate(len(line) + 1 for line in lines))
 
 
 SECONDS: Final = 20
@@ -458,7 +453,7 @@ class Toolbox:
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
         self._work = Workspace(Root(project), stop)
-        self._more = {tool.name: tool for tool in more if tool.run is not None}
+        self._more = {tool.name: tool.run for tool in more if tool.run is not None}
         # A model can ask for several edits of a file at once: each must see what the one before left.
         self._files = threading.Lock()
 
@@ -471,21 +466,15 @@ class Toolbox:
         Raises:
             KeyboardInterrupt: interrupted; nothing is left running or half-written.
         """
-        more = self._more.get(name)
-        if more is not None and more.run is not None:  # an interrupt reaches it
+        run_elsewhere = self._more.get(name)
+        # An interrupt reaches a tool from elsewhere. Nothing that one of ours has opened may stay open.
+        with HeldInterrupts() if run_elsewhere is None else nullcontext():
             try:
-                result = more.run(args, self._work.stop)
-            except Refused as error:
-                result = ToolResult(str(error), ok=False)
-            return ToolResult(cut_middle(scrubbed(readable(result.text))), ok=result.ok)
-        # Nothing that a tool has opened may stay open; one that runs a process ends it.
-        with HeldInterrupts():
-            try:
-                result = self._run(name, args)
+                result = self._run(name, args) if run_elsewhere is None else run_elsewhere(args, self._work.stop)
             except (Refused, OSError) as error:
-                result = ToolResult(readable(str(error)), ok=False)
+                result = ToolResult(str(error), ok=False)
             # Before it is cut: of a key that was cut in two a half would stay.
-            return ToolResult(cut_middle(scrubbed(result.text)), ok=result.ok)
+            return ToolResult(cut_middle(scrubbed(readable(result.text))), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
