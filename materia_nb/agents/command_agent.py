@@ -400,34 +400,6 @@ class Preset:
         chosen = tuple(part.replace(_MODEL, model) for part in self.model) if model else ()
         return (*self.argv[:at], *chosen, *more, *self.argv[at:])
 
-    def for_turn(self, turn: Turn, model: str | None, session: str, *, any_tools: bool = False) -> tuple[str, ...]:
-        """Return the command for a turn: its tools, its schema, and the session in which it goes on.
-
-        Args:
-            turn: the turn.
-            model: the model; None leaves it to the program.
-            session: the session in which it goes on, if any.
-            any_tools: True if the program may use its own tools where it cannot be held to the materia's.
-
-        Raises:
-            AgentError: the program cannot be held to the materia's ``tools`` (``tools_not_held``, R73).
-        """
-        scope = _scope_of(turn.tools)
-        if scope not in ("coding", *self.holds) and not any_tools:
-            raise AgentError(
-                f"{self.argv[0]} cannot be held to `tools: {scope}` of {turn.materia_id}: it could use its own tools",
-                where=turn.socket_id,
-                hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{self.name}{ANY_TOOLS}",
-                kind="tools_not_held",
-            )
-        nothing = self.looking if self.nothing is None else self.nothing
-        more = [*{"coding": self.changing, "readOnly": self.looking, "none": nothing}[scope]]
-        if turn.schema is not None:
-            more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in self.schema)
-        if session:
-            more += (part.replace("{session}", session) for part in self.resume)
-        return self.command(model, *more)
-
 
 def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "coding"]:
     """Return the scope that a materia's tools come down to for a program with tools of its own."""
@@ -473,9 +445,26 @@ class PresetAgent(CommandAgent):
         self.preset, self.model, self.any_tools = preset, model, any_tools
 
     def command(self, turn: Turn) -> tuple[str, ...]:
-        """Return the command for a turn: its model, its tools, and what else the program takes."""
-        session = self.goes_on_in(turn)
-        return self.preset.for_turn(turn, self.model or turn.model, session, any_tools=self.any_tools)
+        """Return the command for a turn, with its model, tools, schema and session.
+
+        Raises:
+            AgentError: the program cannot be held to the materia's ``tools`` (``tools_not_held``, R73).
+        """
+        preset, scope = self.preset, _scope_of(turn.tools)
+        if scope not in ("coding", *preset.holds) and not self.any_tools:
+            raise AgentError(
+                f"{self.argv[0]} cannot be held to `tools: {scope}` of {turn.materia_id}: it could use its own tools",
+                where=turn.socket_id,
+                hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS}",
+                kind="tools_not_held",
+            )
+        nothing = preset.looking if preset.nothing is None else preset.nothing
+        more = [*{"coding": preset.changing, "readOnly": preset.looking, "none": nothing}[scope]]
+        if turn.schema is not None:
+            more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in preset.schema)
+        if session := self.goes_on_in(turn):
+            more += (part.replace("{session}", session) for part in preset.resume)
+        return preset.command(self.model or turn.model, *more)
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return by what a config may have its price: with its model, or without."""

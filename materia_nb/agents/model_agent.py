@@ -6,8 +6,9 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -238,11 +239,6 @@ def _reports_finish(model: Model) -> bool:
     return isinstance(model, OpenAIChatModel)
 
 
-_ATTEMPTS: Final = 4
-_FIRST_PAUSE_S: Final = 1.0
-_MAX_ROUNDS: Final = 50
-
-
 def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
     """Return what a request of a model, ``provider:model``, costs in dollars; None where no price is known (R56). Nobody is asked."""
     if find_spec("pydantic_ai") is None:
@@ -253,6 +249,7 @@ def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
     return price_of(model, tokens_in, tokens_out)
 
 
+@dataclass(eq=False, repr=False)
 class ModelAgent:
     """Asks a language model, streams what it says, and lets it use the tools of the materia.
 
@@ -285,45 +282,35 @@ class ModelAgent:
             ``prompt_form``.
     """
 
-    def __init__(  # noqa: PLR0913 - what there is to set, by name
-        self,
-        model: object = None,
-        *,
-        base_url: str | None = None,
-        key_env: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        tools: bool = True,
-        timeout_s: float = TIMEOUT_S,
-        attempts: int = _ATTEMPTS,
-        first_pause_s: float = _FIRST_PAUSE_S,
-        prompt_form: str | None = None,
-        name: str | None = None,
-    ) -> None:
+    model: object = None
+    _: KW_ONLY
+    base_url: str | None = None
+    key_env: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    tools: bool = True
+    timeout_s: float = TIMEOUT_S
+    attempts: int = 4
+    first_pause_s: float = 1.0
+    prompt_form: PromptForm | None = None
+    name: str = ""
+    most_rounds: int = field(default=50, init=False)
+    _handles: dict[str, ModelHandle] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
         with HeldInterrupts():
-            name_of_it = "model" if model is None else display_name(model)
-            if model is not None:
-                check_model(model, base_url)
-        if key_env:
-            register_key_variable(key_env)
-        form = prompt_form or (getattr(model, "profile", None) or {}).get("prompt_form")
-        if form is not None and form not in PROMPT_FORMS:
+            self.name = self.name or ("model" if self.model is None else display_name(self.model))
+            if self.model is not None:
+                check_model(self.model, self.base_url)
+        if self.key_env:
+            register_key_variable(self.key_env)
+        self.prompt_form = self.prompt_form or (getattr(self.model, "profile", None) or {}).get("prompt_form")
+        if self.prompt_form is not None and self.prompt_form not in PROMPT_FORMS:
             raise AgentError(
-                f"{form!r:.40} is not a form of a prompt",
+                f"{self.prompt_form!r:.40} is not a form of a prompt",
                 hint=f"one of {', '.join(PROMPT_FORMS)}",
                 kind="bad_settings",
             )
-        self.model = model
-        self.prompt_form: PromptForm | None = form
-        self.base_url = base_url
-        self.key_env = key_env
-        self.settings = dict(settings or {})
-        self.tools = tools
-        self.timeout_s = timeout_s
-        self.attempts = attempts
-        self.first_pause_s = first_pause_s
-        self.most_rounds = _MAX_ROUNDS
-        self._handles: dict[str, ModelHandle] = {}
-        self.name = name or name_of_it
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings of the agent without its open connections."""

@@ -119,12 +119,12 @@ class RecordedAgent:
 
     def __init__(
         self,
-        replies: Mapping[tuple[str, int], Sequence[str | Reply | RecordedTurn]],
+        replies: Mapping[tuple[str, int], Sequence[RecordedTurn]],
         *,
         name: str = "recording",
     ) -> None:
         self.name = name
-        self._replies = {key: tuple(_turn(reply) for reply in turns) for key, turns in replies.items()}
+        self._replies = replies
 
     @property
     def outputs(self) -> dict[tuple[str, int], str]:
@@ -184,12 +184,6 @@ def _same_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None
     if turn.turn_of_visit < len(turns) and turns[turn.turn_of_visit].kind is None:
         return turns[turn.turn_of_visit]
     return None
-
-
-def _turn(reply: str | Reply | RecordedTurn) -> RecordedTurn:
-    if isinstance(reply, RecordedTurn):
-        return reply
-    return RecordedTurn(Reply(reply) if isinstance(reply, str) else reply)
 
 
 _ScriptEntry: TypeAlias = str | Mapping[str, object] | Reply

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from materia_nb.engine.conversation import as_listed
 from materia_nb.engine.routing import short
@@ -53,14 +53,6 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
 }
 """How a cast stands after an event of the reference; ours say it themselves."""
 
-_STATUSES: Final[tuple[CastStatus, ...]] = (
-    "ready",
-    "waiting",
-    "held",
-    "complete",
-    "failed",
-    "aborted",
-)
 _GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
 
@@ -386,30 +378,32 @@ def _readable_entry(path: Path) -> CastEntry:
     lines = tail.splitlines()[0 if is_whole else 1 :]
     if written is not None:  # what is told comes from the end of the cast, and from what was said of it since
         ends = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
-        over = written.status in ("complete", "failed", "aborted")
+        over = written["status"] in ("complete", "failed", "aborted")
         lines = lines[next(ends, 0) if over else -1 :]
     events = [event for line in lines if (event := line_of(line)) is not None]
     data = start.data
-    status, steps = (written.status, written.steps) if written else _from_events(events, is_whole=is_whole)
-    if written is None and (path / "parallel").is_dir():
-        steps = None  # the end of the journal does not say how many steps lanes have made
+    if written is None:
+        status, steps = _from_events(events, is_whole=is_whole)
+        # The end of the journal does not say how many steps lanes have made.
+        written = {"status": status, "steps": None if (path / "parallel").is_dir() else steps}
     request, loadout = data.get("request"), data.get("loadout")
+    label = as_listed(events[-1].label if events else None)
     return CastEntry(
         id=path.name,
         path=path,
         loadout=loadout if isinstance(loadout, str) else None,
         request=_shortened(request) if isinstance(request, str) else None,
-        status=status,
-        steps=steps,
         started=max(start.ts, creation_time(path.name)) if start.ts else None,
         last_event=(events[-1].ts if events else start.ts) or None,
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
-        warnings=_warnings(events) if status == "complete" else (),
-        failure=_failure(events) if status in ("failed", "aborted") else "",
-        cost=written.cost if written else None,
-        unpriced=written.unpriced if written else 0,
-        **_label_fields(events[-1].label if events else None),
+        warnings=_warnings(events) if written["status"] == "complete" else (),
+        failure=_failure(events) if written["status"] in ("failed", "aborted") else "",
+        name=label.name,
+        tags=label.tags,
+        verdict=label.verdict,
+        note=label.note,
+        **written,
     )
 
 
@@ -421,17 +415,8 @@ def last_events(path: Path) -> list[JournalLine]:
     return [event for line in lines if (event := line_of(line)) is not None]
 
 
-class _Written(NamedTuple):
-    """The data of a cast in our manifest."""
-
-    status: CastStatus
-    steps: int
-    cost: float | None
-    unpriced: int
-
-
-def _from_manifest(path: Path, size: int) -> _Written | None:
-    """Read what our manifest says, if it was written at the journal's end."""
+def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
+    """Return the fields of an entry that our manifest has, or None unless it was written at the journal's end."""
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():
@@ -439,7 +424,8 @@ def _from_manifest(path: Path, size: int) -> _Written | None:
     cost, unpriced = None, head.get("unpriced", "")
     with suppress(ValueError):
         cost = float(head.get("cost", ""))
-    return _Written(known, int(head["steps"]), cost, int(unpriced) if unpriced.isdecimal() else 0)
+    unpriced_turns = int(unpriced) if unpriced.isdecimal() else 0
+    return {"status": known, "steps": int(head["steps"]), "cost": cost, "unpriced": unpriced_turns}
 
 
 def _from_events(events: list[JournalLine], *, is_whole: bool) -> tuple[CastStatus, int | None]:
@@ -453,13 +439,8 @@ def _from_events(events: list[JournalLine], *, is_whole: bool) -> tuple[CastStat
     return status, step
 
 
-def _label_fields(listed: JSON) -> dict[str, Any]:
-    label = as_listed(listed)
-    return {"name": label.name, "tags": label.tags, "verdict": label.verdict, "note": label.note}
-
-
 def _known_status(value: object) -> CastStatus | None:
-    return next((status for status in _STATUSES if status == value), None)
+    return next((status for status in get_args(CastStatus) if status == value != "broken"), None)
 
 
 def _end_of(events: list[JournalLine]) -> Mapping[str, JSON]:

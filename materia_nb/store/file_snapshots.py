@@ -183,8 +183,7 @@ class FileSnapshots:
         if parent is None:
             names = self._indexed
         else:
-            compare = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(parent))
-            names = frozenset(self._git(*compare).split(b"\0")[:-1])
+            names = self._changed_since(parent)
             if not names:
                 return FileSnapshot(parent, left_out)
         tree = self._git("write-tree").decode().strip()
@@ -192,6 +191,10 @@ class FileSnapshots:
         commit = self._git("commit-tree", tree, *parents, stdin=json.dumps(note).encode()).decode().strip()
         self._git("update-ref", f"refs/casts/{self._name}", commit)
         return FileSnapshot(commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names)))
+
+    def _changed_since(self, commit: str) -> frozenset[bytes]:
+        compare = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(commit))
+        return frozenset(self._git(*compare).split(b"\0")[:-1])
 
     def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
         """Make the index equal to the files of the folder without those ``unread``; return the files that are left out."""
@@ -274,21 +277,11 @@ class FileSnapshots:
         Raises:
             MateriaError: such a file is in the way (``in_the_way``), or the disk refuses; ``now`` holds the files as they were.
         """
-        compare = (
-            "diff-tree",
-            "-r",
-            "-z",
-            "--name-status",
-            "--no-renames",
-            _commit_id(now),
-            _commit_id(then),
-        )
-        fields = self._git(*compare).split(b"\0")[:-1]
+        commits = (_commit_id(now), _commit_id(then))
+        fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]
         kinds = dict(zip(fields[1::2], fields[::2], strict=True))
         self._update_index()
-        changed_since = frozenset(
-            self._git("diff-index", "--cached", "-z", "--name-only", "--no-renames", now).split(b"\0")
-        )
+        changed_since = self._changed_since(now)
         removed = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_since & kinds.keys()
         with disk(self.folder, "look for files in the way"):
@@ -365,18 +358,9 @@ def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
 
 def difference(git_dir: Path, before: str, after: str, path: str | None = None) -> str:
     """Return how the files of two commits differ, as Git tells it."""
-    only = () if path is None else ("--", path)
-    command = (
-        "diff-tree",
-        "-r",
-        "-p",
-        "-M",
-        "--no-ext-diff",
-        "--no-textconv",
-        _commit_id(before),
-        _commit_id(after),
-    )
-    return git(git_dir, "--literal-pathspecs", *command, *only).decode("utf-8", "replace")
+    selection = (_commit_id(before), _commit_id(after), *(() if path is None else ("--", path)))
+    command = ("diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv")
+    return git(git_dir, "--literal-pathspecs", *command, *selection).decode("utf-8", "replace")
 
 
 def content(git_dir: Path, commit: str, path: str) -> bytes | None:

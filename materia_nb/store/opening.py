@@ -217,12 +217,6 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
-def _session_of(contents: Contents) -> str:
-    """Return what the agents of a cast are told as its id; "" where the journal does not say."""
-    session = (cast_start(contents) or {}).get("session")
-    return session if isinstance(session, str) else ""
-
-
 def check_resumable(files: RunDir) -> None:
     """Refuse what can never be gone on with, before a lock file is left in its directory.
 
@@ -271,8 +265,9 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
         else None
     )
     problems: tuple[str, ...] = ()
+    session = start.get("session")  # the id that its agents are told
     try:
-        rules = Rules(build_graph(document, name, owners), _session_of(contents))
+        rules = Rules(build_graph(document, name, owners), session if isinstance(session, str) else "")
     except MateriaError as error:
         if not to_look:
             raise
@@ -305,10 +300,8 @@ def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
 
 def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
     """Return a config in which a materia that it has is defined in another way."""
-    known = document.get("materia") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(known, dict) or materia not in known:
-        return document
-    return {**document, "materia": {**known, str(materia): definition}}
+    known = as_object(as_object(document).get("materia"))
+    return {**as_object(document), "materia": {**known, str(materia): definition}} if materia in known else document
 
 
 def _without_resolved_scripts(document: JSON) -> JSON:
@@ -328,16 +321,12 @@ def _without_resolved_scripts(document: JSON) -> JSON:
 def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
     """Take the loadout from ``cast_start`` when the config lacks it: the reference keeps it in both places."""
     name, pipeline = start.get("loadout"), start.get("pipeline")
-    if not isinstance(document, dict):
-        return document, name if isinstance(name, str) else None
-    loadouts = document.get("loadouts")
-    known = loadouts if isinstance(loadouts, dict) else {}
-    if isinstance(name, str) and name in known:
+    name = name if isinstance(name, str) else None
+    known = as_object(as_object(document).get("loadouts"))
+    if name in known or not isinstance(document, dict) or not isinstance(pipeline, dict):
         return document, name
-    if isinstance(pipeline, dict):
-        name = name if isinstance(name, str) else "recorded"
-        return {**document, "loadouts": {**known, name: pipeline}}, name
-    return document, name if isinstance(name, str) else None
+    name = name or "recorded"
+    return {**document, "loadouts": {**known, name: pipeline}}, name
 
 
 def _document(path: Path) -> JSON:

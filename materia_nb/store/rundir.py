@@ -263,7 +263,10 @@ class ArtifactWriter:
         if timer is not None:
             timer.cancel()
         with self._lock:
-            self._since = write_files(self._files, self._rules, session, self._since, mark)
+            self._since = write_steps(self._files, self._rules, session, self._since)
+            self._files.write_json("usage.json", usage_report(self._rules, session))
+            # Last, since it says that all of them are there.
+            self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, mark))
             self._written = session
 
     @computing()
@@ -287,23 +290,12 @@ class Mark(NamedTuple):
     link: str = ""
 
 
-def write_files(
-    files: RunDir, rules: Rules, session: Session, since: Mapping[str, int], mark: Mark
-) -> Mapping[str, int]:
-    """Write the files of the steps from the indexes ``since`` on, then manifest and usage.
-
-    Returns the indexes to go on from: those of the first steps that may still change, by the folder of the cast and of
-    each lane.
-    """
-    since = write_steps(files, rules, session, since)
-    files.write_json("usage.json", usage_report(rules, session))
-    # Last, since it says that all of them are there.
-    files.write("manifest.json", manifest(files.path.name, rules, session, mark))
-    return since
-
-
 def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
-    """Write the files of the steps from the indexes ``since`` on, as :func:`write`; returns the indexes to go on from."""
+    """Write the files of the steps from the indexes ``since`` on.
+
+    Returns:
+        The indexes of the first steps that may still change, by the folder of the cast and of each lane.
+    """
     prompts = _writes_prompts(rules)
     for part in parts_of(session):
         for step in part.steps[since.get(part.prefix, 0) :]:

@@ -23,6 +23,7 @@ from materia_nb.agents import (
     Usage,
     agent_from,
 )
+from materia_nb.agents.notebook_agents import RecordedTurn
 
 
 def turn(socket="Socket-1", materia="Build", **more) -> Turn:
@@ -110,7 +111,8 @@ class TestScripted:
 
 class TestRecorded:
     def test_same_turn_of_the_same_visit(self):
-        agent = RecordedAgent({("Socket-1", 2): ["broken", Reply("repaired", Usage(1, 2))]})
+        turns = {"broken": None, "repaired": Usage(1, 2)}
+        agent = RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply(text, usage)) for text, usage in turns.items()]})
         assert agent.answer(turn(visit=2)).text == "broken"
         assert agent.answer(turn(visit=2, turn_of_visit=1)) == Reply("repaired", Usage(1, 2))
 
@@ -124,7 +126,7 @@ class TestRecorded:
     )
     def test_what_was_not_said_is_not_made_up(self, asked, said):
         with pytest.raises(AgentError, match=said) as caught:
-            RecordedAgent({("Socket-1", 2): ["a"]}).answer(asked)
+            RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply("a"))]}).answer(asked)
         assert caught.value.kind == "recorded_exhausted"
 
 

@@ -59,7 +59,7 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
     assert "build it" not in told["args"]
     assert "{model}" not in told["args"]
     if not PRESETS[name].needs_model:
-        assert called(f"command:{name}", turn)["args"] == list(PRESETS[name].for_turn(turn, None, "")[1:])
+        assert called(f"command:{name}", turn)["args"] == list(preset_agent(f"command:{name}").command(turn)[1:])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from builders import YES, Play, asks, at, config, edge, say
 from materia_nb.agents.interface import AgentError, Reply, Turn, Usage
-from materia_nb.agents.notebook_agents import RecordedAgent
+from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
@@ -259,7 +259,7 @@ def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
 
 
 def test_a_recorded_cast_answers_both_turns(tmp_path):
-    again = RecordedAgent({("Socket-1", 1): ["the work", DONE]})
+    again = RecordedAgent({("Socket-1", 1): [RecordedTurn(Reply(text)) for text in ("the work", DONE)]})
     cast = h.start(tmp_path, h.one_config(**ONE), again)
     assert cast.run() == "complete"
 

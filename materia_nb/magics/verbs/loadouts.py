@@ -277,7 +277,7 @@ def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
         None if options["model"] == "model" else options["model"],
         base_url=options["base_url"],
         key_env=options["key_env"],
-        settings=None if options["max_tokens"] is None else {"max_tokens": options["max_tokens"]},
+        settings={} if options["max_tokens"] is None else {"max_tokens": options["max_tokens"]},
         tools=not options["no_tools"],
         prompt_form=options["prompt_form"],
     )
