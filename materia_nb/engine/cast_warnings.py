@@ -5,20 +5,21 @@ Differences between the route of a recorded cast and the route that this engine 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.engine.events import Transition
 from materia_nb.engine.item_edits import entry_of
-from materia_nb.engine.items import item_at, list_at, walked_by
+from materia_nb.engine.items import item_at, list_at, places, show_only, walked_by
 from materia_nb.engine.routing import Decision, Look, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
-from materia_nb.engine.state import BOUNDS, CastState, ItemId, Place
+from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Place, Walk
 from materia_nb.errors import counted
 from materia_nb.handoff.checks import summarize_issues
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.jsonvalue import JSON, compact, get_path
 from materia_nb.loadout.topology import reachable_from
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 
@@ -245,9 +246,7 @@ def _never_worked_on(
 ) -> Iterator[CastWarning]:
     """Yield the entries of lists that no visit worked on (R46, R67), of loops that were entered or that a person edited.
 
-    An entry behind its cursor was worked on unless it was skipped, or the list was replaced so that its loop found nothing to
-    do; then, and ahead of the cursor, a visit must have had an equal item, or one with the same title, at its place. The items
-    left at ``counted_cursor`` are counted by another warning.
+    The items left at ``counted_cursor`` are counted by another warning. An inner list is checked for each outer item (R34).
     """
     state, edited = session.state, {path for edit in session.edits for path in edit.lists}
     skipped_sockets = (skip.socket for decision in decisions for skip in decision.passed if not skip.empty)
@@ -258,35 +257,110 @@ def _never_worked_on(
             cursor = walk.iterator.cursor
             if cursor == counted_cursor:
                 continue
-            reached, outer = state.cursors.get(cursor, 0), state.within.get(cursor, ())
-            items = list_at(walk.iterator.items, state)
-            own = range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes
-            visited: dict[int, set[str]] | None = None
-            for index in own:
-                item = item_at(walk, items, index, outer)
-                skipped_unentered = state.passed.get((cursor, index, outer))
-                if item is None or item.id in state.items or item.id in state.joined or skipped_unentered:
-                    continue
-                why = "the cast came to its end without it"
-                if index < reached and skipped_unentered is None:
-                    if session.edits or cursor not in replaced:
-                        continue
-                    why = "the list was replaced behind its cursor"
-                if skipped_unentered is None:
-                    visited = _visited_identities(session, cursor, outer) if visited is None else visited
-                    if not visited.get(index, set()).isdisjoint(_identities(items[index])):
-                        continue
-                message = f"{item.label} ({item.key}) was never worked on: {why}"
-                yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
+            for outer_item, items, is_new in _lists_walked(rules, session, walk):
+                for item, why in _unvisited(session, walk, items, outer_item, is_new or cursor in replaced):
+                    within = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
+                    message = f"{item.label} ({item.key}){within} was never worked on: {why}"
+                    yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
 
 
-def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> dict[int, set[str]]:
-    """Return what identifies the items that visits worked on, by their index in the list of a cursor."""
-    visited: dict[int, set[str]] = {}
+def _unvisited(
+    session: Session, walk: Walk, items: list[JSON], outer_item: Item | None, is_replaced: bool
+) -> Iterator[tuple[Item, str]]:
+    """Yield the items of a list that no visit worked on, and why.
+
+    An item behind the cursor was worked on unless it was skipped, or the list was replaced so that its loop found nothing to
+    do; then, and ahead of the cursor, a visit must have had an equal item, or one with the same title, at its index.
+    """
+    state, cursor = session.state, walk.iterator.cursor
+    outer = () if outer_item is None else places(outer_item.id)
+    reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
+    visited: Mapping[int, set[str]] | None = None
+    for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
+        item = item_at(walk, items, index, outer)
+        skipped_unentered = state.passed.get((cursor, index, outer))
+        if item is None or item.id in state.items or item.id in state.joined or skipped_unentered:
+            continue
+        why = "the cast came to its end without it"
+        if index < reached and skipped_unentered is None:
+            if session.edits or not is_replaced:
+                continue
+            why = "the list was replaced behind its cursor"
+        if skipped_unentered is None:
+            visited = _visited_identities(session, cursor, outer) if visited is None else visited
+            if not visited[index].isdisjoint(_identities(items[index])):
+                continue
+        yield item, why
+
+
+def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[Item | None, list[JSON], bool]]:
+    """Yield each list that ``walk`` goes over, with its outer item, None outside one (R34), and whether that was replaced."""
+    state, cursor = session.state, walk.iterator.cursor
+    items = [item for step in session.steps if (item := step.at.item) is not None]
+    outers = {item.outer for item in items if item.cursor == cursor} | {state.within.get(cursor, ())}
+    outer_cursors = {outer[-1][0] for outer in outers if outer}
+    if not outer_cursors:
+        yield None, list_at(walk.iterator.items, state), False
+    steps_within: dict[tuple[Place, ...], list[StepRecord]] = {}
+    for step in session.steps if outer_cursors else ():
+        of_step = () if step.at.item is None else places(step.at.item.id)
+        for depth, (name, _) in enumerate(of_step, start=1):
+            if name in outer_cursors:
+                steps_within.setdefault(of_step[:depth], []).append(step)
+    for outer, steps in steps_within.items():
+        yield from _list_within(rules, session, walk, outer, steps)
+
+
+def _list_within(
+    rules: Rules, session: Session, walk: Walk, outer: tuple[Place, ...], steps: Sequence[StepRecord]
+) -> Iterator[tuple[Item, list[JSON], bool]]:
+    """Yield an outer item with its inner list and whether the item was replaced, unless the item is gone.
+
+    The list is that of the last visit that worked on it, since assignments to it end with the outer item. If a person edited
+    lists, or the outer item was replaced since, it is the list that the outer item holds now.
+    """
+    inner_steps = [step for step in steps if step.at.item is not None and step.at.item.outer == outer]
+    outer_shown = None
+    items: list[JSON] = []
+    for step in inner_steps[-1:] or reversed(steps):
+        after = Draft(step.after)
+        if len(after.shown) < len(outer):  # an edit abandoned the outer item
+            continue
+        show_only(after, after.shown[: len(outer)])
+        outer_shown = after.shown[-1]
+        items = list_at(walk.iterator.items, after, outer_shown.item)
+        if items:
+            break
+    if outer_shown is None:
+        return
+    outer_walk, outer_item, is_new = outer_shown.walk, outer_shown.item, False
+    if len(outer) == 1:
+        later = (edit for edit in session.edits if edit.step >= steps[-1].number)
+        moved = moved_by(rules, later, outer_item.id)
+        now = moved and item_at(outer_walk, list_at(outer_walk.iterator.items, session.state), moved[1])
+        if not now:
+            return
+        is_new = _identities(now.value).isdisjoint(_identities(outer_item.value))
+        if session.edits or is_new:
+            alias = next(alias for alias in outer_walk.paths if walk.list_path[: len(alias)] == alias)
+            held = get_path(now.value, walk.list_path[len(alias) :])
+            items = held if isinstance(held, list) else []
+        outer_item = now
+    yield outer_item, items, is_new
+
+
+def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> Mapping[int, set[str]]:
+    """Return what identifies the items that visits worked on, by their index in the list of a cursor.
+
+    An edit may move an inner item, so after edits the visits inside all outer items count, at any index.
+    """
+    visited: defaultdict[int, set[str]] = defaultdict(set)
+    anywhere: set[str] = set()
     for item in (step.at.item for step in session.steps):
-        if item is not None and (item.cursor, item.outer) == (cursor, outer):
-            visited.setdefault(item.position, set()).update(_identities(item.value))
-    return visited
+        if item is not None and item.cursor == cursor and (item.outer == outer or (outer and session.edits)):
+            visited[item.position] |= _identities(item.value)
+            anywhere |= visited[item.position]
+    return defaultdict(lambda: anywhere) if outer and session.edits else visited
 
 
 def _identities(entry: JSON) -> set[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from builders import NO, YES, Play, asks, at, config, edge, exit_route, say
-from materia_nb.engine import entering, outputs
+from builders import NO, YES, Folded, Play, asks, at, config, edge, exit_route, say
+from materia_nb.engine import decide, entering, outputs
+from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.item_edits import ListEdit, lay_out
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
@@ -220,3 +221,50 @@ def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():
     assert laid.data["rows"][0] == laid.data["row"] == row
     assert laid.data["rows"][1:] == play.data["rows"][1:]
     assert [one.item.value for one in laid.state.shown] == [row, 1]
+
+
+def warned_entries(document, *answers):
+    """The entries that a complete cast warns of, by their label and key."""
+    cast = Folded(document).answers(*answers).do(decide.enter)
+    assert cast.state.status == "complete"
+    warnings = find_warnings(cast.rules, cast.session)
+    return [warning.message.partition(" was")[0] for warning in warnings if warning.code == "never-worked-on"]
+
+
+def with_an_early_way_out(document, **fields):
+    """Leave the inner loop by an ordinary edge when a sub is not satisfactory."""
+    document["loadouts"]["T"]["sockets"]["Sub"] |= {"edges": [edge("Next", "not_satisfied"), edge("Sub")], **fields}
+    return document
+
+
+def test_r67_entries_of_the_inner_list_of_an_earlier_outer_item_are_never_worked_on():
+    document = with_an_early_way_out(nested())
+    answers = (ROWS, "x", NO, "n", "x", YES, "n", "x", YES, YES, "n", "end")
+    assert warned_entries(document, *answers) == ["1 (1) of 0 (0)"]
+
+
+def test_r67_entries_of_the_inner_list_of_the_last_outer_item_are_never_worked_on():
+    document = with_an_early_way_out(nested())
+    answers = (ROWS, "x", YES, YES, "n", "x", YES, "n", "x", NO, "n", "end")
+    assert warned_entries(document, *answers) == ["1 (1) of 2 (2)"]
+
+
+def test_r67_inner_lists_that_were_worked_off_have_no_warning():
+    document = with_an_early_way_out(nested())
+    assert warned_entries(document, ROWS, "x", YES, YES, "n", "x", YES, "n", "x", YES, YES, "n", "end") == []
+
+
+def test_r67_an_inner_list_that_an_assignment_made_is_checked_for_each_outer_item():
+    document = with_an_early_way_out(nested())
+    row = document["loadouts"]["T"]["sockets"]["Row"]
+    row |= {**asks(*row["edges"]), "materia": "Outer", "assign": {"row.subs": "$.subs"}}
+    rows = say(state={"rows": [{"n": "a"}, {"n": "b"}]})
+    answers = (rows, say(subs=[1, 2]), NO, "n", say(subs=[3]), YES, "n", "end")
+    assert warned_entries(document, *answers) == ["1 (1) of 0 (0)"]
+
+
+@pytest.mark.parametrize("subs, warned", [([], []), ([7], ["0 (0) of new (0)"])])
+def test_r67_of_a_list_that_was_replaced_the_new_inner_list_counts(subs, warned):
+    document = with_an_early_way_out(nested(), assign={"rows": "$.rows"})
+    answers = (ROWS, "x", say(satisfied=False, rows=[{"name": "new", "subs": subs}]), "n", "end")
+    assert warned_entries(document, *answers) == warned
