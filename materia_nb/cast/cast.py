@@ -387,7 +387,8 @@ class Cast:
                 else:
                     with self.runner.lock():
                         self.runner.begin()
-                        followed = self.runner.followers.wants("changes", "events")
+                        followers = self.runner.followers
+                        followed = followers.wants("changes") or followers.wants("events")
                         self.runner.goes_on = alone and not followed and not self.breakpoints.conditions
                         step = self.runner.advance(breaks)
                     if step is not None:

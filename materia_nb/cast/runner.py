@@ -88,9 +88,9 @@ class Followers:
         functions.append(function)
         return lambda: functions.remove(function) if function in functions else None
 
-    def wants(self, *kinds: _FollowKind) -> bool:
-        """Return True if a function is registered for one of these kinds."""
-        return any(self._functions[kind] for kind in kinds)
+    def wants(self, kind: _FollowKind) -> bool:
+        """Return True if a function is registered for this kind."""
+        return bool(self._functions[kind])
 
     def follow(self, cast: object) -> None:
         """Set the cast that watchers get; a weak reference, so that they keep neither the cast nor its lock alive."""
