@@ -9,7 +9,7 @@ from typing import Final
 from materia_nb.engine import events as ev
 from materia_nb.engine import outputs, routing
 from materia_nb.engine.conversation import Decided, ToolCall
-from materia_nb.engine.events import Events, Transition
+from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import held_visit, waiting_visit
@@ -125,7 +125,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
     step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
     first = ev.HoldDecided(about=routing.about(rules, visit), satisfied=satisfied, target=target)
     # It says what socket_complete would.
-    return transition_events(session, step._replace(events=(first, *step.events[1:])), ts)
+    return step._replace(events=(first, *step.events[1:])).events_from(session.state, ts)
 
 
 def asking(session: Session) -> tuple[ToolCall, ...]:
@@ -156,10 +156,3 @@ def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
             kind="unknown_tool",
         )
     return names
-
-
-def transition_events(session: Session, step: Transition, ts: int) -> Events:
-    """Return the events of a transition with their time; the first event carries the transition for evolve."""
-    first, *rest = step.events
-    carrying = first.replace(ts=ts, transition=step._replace(before=session.state))
-    return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing, streams
 from materia_nb.engine import events as ev
-from materia_nb.engine.approvals import asking, transition_events
+from materia_nb.engine.approvals import asking
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
 from materia_nb.engine.conversation import Label, LabelKey, ToolCall
@@ -84,8 +84,8 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
         return events
     step = entering.enter(rules, session.state)
     if step.state.status == "waiting":
-        return transition_events(session, step, ts)
-    ended, *_ = transition_events(session, step, ts)
+        return step.events_from(session.state, ts)
+    ended, *_ = step.events_from(session.state, ts)
     assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
     ended = ended.replace(step=step.state.steps)
     warnings = [warning.as_json() for warning in find_warnings(rules, evolve(rules, session, ended))]
@@ -189,7 +189,7 @@ def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
 
 def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
     """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
-    first, *rest = transition_events(session, recovery.fail(rules, session.state, failure), ts)
+    first, *rest = recovery.fail(rules, session.state, failure).events_from(session.state, ts)
     if isinstance(first, ev.SocketFailed):
         return (first.replace(worked=worked), *rest)
     assert isinstance(first, ev.CastEnd)  # noqa: S101 - a failure that is not gone on from ends the cast
@@ -201,21 +201,21 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
     if (running := lanes_running(session)) is not None:
         end = ev.CastEnd(ok=False, error=reason, kind=recovery.ABORTED, ts=ts)
         return (*streams.events_of_interruption(running, reason, ts), end)
-    return transition_events(session, recovery.abort(session.state, reason), ts)
+    return recovery.abort(session.state, reason).events_from(session.state, ts)
 
 
 def recast(rules: Rules, session: Session, ts: int) -> Events:
     """Retry the socket where a failed or aborted cast stopped, from its first prompt; so does each failed lane."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, recast, ts)
-    return transition_events(session, recovery.recast(rules, session.state), ts)
+    return recovery.recast(rules, session.state).events_from(session.state, ts)
 
 
 def revive(rules: Rules, session: Session, ts: int) -> Events:
     """Continue a failed or aborted cast with the exhausted limit raised; so does each failed lane."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, revive, ts)
-    return transition_events(session, recovery.revive(rules, session.state), ts)
+    return recovery.revive(rules, session.state).events_from(session.state, ts)
 
 
 def _lanes_again(rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int) -> Events:
@@ -242,7 +242,7 @@ def resend(rules: Rules, session: Session, ts: int) -> Events:
     """Send the interrupted turn again; each failed lane does so too, or retries from its first prompt."""
     if (at_work := lanes_at_work(session)) is not None:
         return _lanes_again(rules, session, at_work, _resend_or_recast, ts)
-    return transition_events(session, recovery.resend(rules, session.state), ts)
+    return recovery.resend(rules, session.state).events_from(session.state, ts)
 
 
 def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
@@ -255,7 +255,7 @@ def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
     """Let the visit where the cast stopped wait for a person's answer instead of its agent or process."""
     _not_in_lanes(session)
-    return transition_events(session, recovery.by_hand(rules, session.state), ts)
+    return recovery.by_hand(rules, session.state).events_from(session.state, ts)
 
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
@@ -279,7 +279,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
     _needs_note(note)
     _not_in_lanes(session)
     step = recovery.skip(rules, session.state)
-    first, *rest = transition_events(session, step, ts)
+    first, *rest = step.events_from(session.state, ts)
     assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - skipping begins so
     return (first.replace(note=note, next=step.state.next or None), *rest)
 
@@ -495,7 +495,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edit
         for event in step.events
         if isinstance(event, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
     ]
-    corrected = transition_events(session, step._replace(events=(first, *kept_events)), ts)
+    corrected = step._replace(events=(first, *kept_events)).events_from(session.state, ts)
     edits = tuple(event for event in session.edits if event.step >= record.number)
     if discard_edits:
         return corrected

@@ -233,6 +233,7 @@ def _visit(
                 return stop_cast(draft, failure, decision=decision)
         draft.items = FrozenDict({**draft.items, item_id: record})
     visit = Visit(socket, number, step, item, socket_rules.first_mode)
+    of_visit = about(rules, visit)
     draft.visits = FrozenDict({**draft.visits, socket: number})
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
@@ -242,7 +243,7 @@ def _visit(
         if rules.nests:  # what cannot be written into a prompt is refused before anybody is asked
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before)
-    started = SocketStart(about=about(rules, visit), visit=number, step=step)
+    started = SocketStart(about=of_visit, visit=number, step=step)
     return Transition(state, (started,), _skipped_sockets(step, passed, socket) if passed else None, prompt)
 
 

@@ -659,6 +659,12 @@ class Transition(NamedTuple):
     before: CastState | None = None
     forced: bool = False
 
+    def events_from(self, before: CastState, ts: int) -> Events:
+        """Return the events with their time; the first one carries the transition from ``before`` for evolve."""
+        first, *rest = self.events
+        carrying = first.replace(ts=ts, transition=self._replace(before=before))
+        return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)
+
 
 class _Form(NamedTuple):
     """How the values of one kind of field are written and read; ``read`` raises ValueError."""
