@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from operator import is_
 from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -58,26 +57,6 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-class _DuplicateKey(Exception):
-    """An object has a key twice."""
-
-
-def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise _DuplicateKey
-    return value
-
-
-def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
-    def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        counts = Counter(key for key, _ in pairs)
-        duplicates.extend(key for key, count in counts.items() if count > 1)
-        return dict(pairs)
-
-    return build
-
-
 def _long_integer(text: str) -> int:
     if len(text.lstrip("-")) > _MAX_DIGITS:
         raise NotJson(f"a number has more than {_MAX_DIGITS} digits")
@@ -109,7 +88,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
         NotJson: anything else, such as NaN, comments, trailing commas, infinite numbers or more than
             ``MAX_DEPTH`` levels.
     """
-    return _parse(text, _STRICT, _STRICT_DECODER)
+    return _parse(text, _finite, _integer)
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
@@ -118,11 +97,11 @@ def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces. Whole numbers have at most
     :data:`_MAX_DIGITS` digits.
     """
-    return _parse(text, _WIDE, _WIDE_DECODER)
+    return _parse(text, float, _long_integer)
 
 
 def without_infinities(value: JSON) -> JSON:
-    """Return ``value`` with null instead of infinite numbers; the same object if there are none."""
+    """Return ``value`` with null instead of infinite numbers; the same object if all numbers are finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -134,33 +113,30 @@ def without_infinities(value: JSON) -> JSON:
     return value
 
 
-_DecoderFactory: TypeAlias = Callable[..., json.JSONDecoder]
-_STRICT: Final[_DecoderFactory] = partial(
-    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
-)
-_WIDE: Final[_DecoderFactory] = partial(
-    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=float, parse_int=_long_integer
-)
-_STRICT_DECODER: Final = _STRICT(object_pairs_hook=_unique)
-_WIDE_DECODER: Final = _WIDE(object_pairs_hook=_unique)
+def _parse(
+    text: str, parse_float: Callable[[str], float], parse_int: Callable[[str], int]
+) -> tuple[JSON, tuple[str, ...]]:
+    duplicates: dict[str, None] = {}
 
+    def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            duplicates.update((key, None) for key, count in counts.items() if count > 1)
+        return fields
 
-def _parse(text: str, factory: _DecoderFactory, decoder: json.JSONDecoder) -> tuple[JSON, tuple[str, ...]]:
-    duplicates: list[str] = []
+    decoder = json.JSONDecoder(
+        object_pairs_hook=build, parse_float=parse_float, parse_int=parse_int, parse_constant=_refuse_constant
+    )
     try:
-        try:
-            value = decoder.decode(text)
-        except _DuplicateKey:
-            value = factory(object_pairs_hook=_collecting(duplicates)).decode(text)
-    except NotJson:
-        raise
+        value = decoder.decode(text)
     except RecursionError:
         raise NotJson(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
     if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and too_deep(value):
         raise NotJson(_TOO_DEEP)
-    return value, tuple(dict.fromkeys(duplicates)) if duplicates else ()
+    return value, tuple(duplicates)
 
 
 def utility_object(text: str) -> FoundObject:
@@ -172,7 +148,7 @@ def utility_object(text: str) -> FoundObject:
 
 
 def agent_object(text: str) -> FoundObject:
-    """Return the object in an agent's reply: the whole text, else the first fence, else the first one that parses (R5)."""
+    """Return the object in an agent's reply: the whole text, the first fence, or the first object that parses (R5)."""
     text = text.lstrip("\ufeff").strip()
     if not text:
         raise NotJson("the reply is empty")
@@ -184,10 +160,9 @@ def agent_object(text: str) -> FoundObject:
         if isinstance(value, dict):
             return FoundObject(value, "whole", duplicates)
         raise NotJson(f"the reply is {_kind(value)}, not an object")
-    found = _in_first_fence(text) or _in_prose(text)
-    if found is None:
-        raise NotJson(f"no JSON object was found in the reply: {reason}")
-    return found
+    if embedded := _in_first_fence(text) or _in_prose(text):
+        return embedded
+    raise NotJson(f"no JSON object was found in the reply: {reason}")
 
 
 def _in_first_fence(text: str) -> FoundObject | None:
@@ -272,7 +247,7 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def json_advice(text: str) -> str:
-    """Return how to fix the first fault in ``text``; empty if there is no known fix."""
+    """Return advice to fix the first fault in ``text``; empty for an unknown fault."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -314,7 +289,7 @@ def _word_advice(word: str) -> str:
 
 
 NO_REASON: Final = "No reason was given."
-"""The value of a required text if there is none."""
+"""The value of a missing text that is required."""
 _ENTRIES_SHOWN: Final = 20
 """Number of entries of a list that are shown; the recorded output has all of them."""
 
@@ -330,7 +305,7 @@ def as_text(value: JSON) -> str:
 
 
 def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
-    """Yield one line with a title and the entries that are not blank; nothing if there are none."""
+    """Yield one line with a title and the entries, without blank ones; yield nothing if all are blank."""
     texts = [one_line(entry) for entry in entries if entry.strip()]
     if texts:
         more = f" and {len(texts) - _ENTRIES_SHOWN} more" if len(texts) > _ENTRIES_SHOWN else ""
@@ -343,7 +318,7 @@ def without_backticks(value: Mapping[str, JSON]) -> str:
 
 
 def join_within_limit(lines: Sequence[str], limit: int) -> str:
-    """Join the first line, and those of the others that fit into ``limit`` characters."""
+    """Join the first line and each later line that still fits into ``limit`` characters."""
     text = lines[0]
     for line in filter(None, lines[1:]):
         if len(text) + 1 + len(line) <= limit:

@@ -56,19 +56,15 @@ _SCOPE_PATH: Final = f"$.{_SCOPE_FIELD}"
 _SCOPE_FORM: Final = f'{{"{_SCOPE_FIELD}": {{"kind": "replace", "scope": {{"id": "...", "cwd": "..."}}}}}}'
 
 
-def _split_scope(value: dict[str, JSON]) -> tuple[dict[str, JSON], Scope | None, tuple[Issue, ...]]:
-    """Return a utility's output without its scope transition, the new scope (None: unchanged), and its issues."""
-    if _SCOPE_FIELD not in value:
-        return value, None, ()
-    rest = {name: child for name, child in value.items() if name != _SCOPE_FIELD}
-    transition = value[_SCOPE_FIELD]
+def _read_scope(transition: JSON) -> tuple[Scope | None, tuple[Issue, ...]]:
+    """Return the scope after a utility's scope transition, None if it is refused, and the issues."""
     if transition == {"kind": "base"}:
-        return rest, BASE, ()
+        return BASE, ()
     issues = tuple(_scope_issues(transition))
     if issues or not isinstance(transition, dict):
-        return rest, None, issues
+        return None, issues
     scope = frozen(transition["scope"])
-    return rest, Scope(scope["id"], scope["cwd"], scope.get("state"), scope.get("exports", FrozenDict())), ()
+    return Scope(scope["id"], scope["cwd"], scope.get("state"), scope.get("exports", FrozenDict())), ()
 
 
 def _scope_issues(transition: JSON) -> Iterator[Issue]:
@@ -123,19 +119,12 @@ _EVENT_TEXTS: Final = ("message", "source")
 _EVENT_FIELDS: Final = ("type", "severity", *_EVENT_TEXTS, "payload")
 
 
-def _split_events(
-    value: dict[str, JSON],
-) -> tuple[dict[str, JSON], tuple[dict[str, JSON], ...], tuple[Issue, ...]]:
-    """Return an output without its events, the events, and their issues."""
-    if "event" not in value:
-        return value, (), ()
-    rest = {name: child for name, child in value.items() if name != "event"}
-    events = value["event"]
+def _read_events(events: JSON) -> tuple[tuple[dict[str, JSON], ...], tuple[Issue, ...]]:
+    """Return the events of an output, none if one is refused, and their issues."""
     if not isinstance(events, list):
-        issue = Issue("$.event", "event must be an array of events.", "put the event into [], or remove it")
-        return rest, (), (issue,)
+        return (), (Issue("$.event", "event must be an array of events.", "put the event into [], or remove it"),)
     issues = tuple(issue for index, event in enumerate(events) for issue in _event_issues(f"$.event[{index}]", event))
-    return rest, () if issues else tuple(events), issues
+    return () if issues else tuple(events), issues
 
 
 def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
@@ -171,7 +160,7 @@ _FIX_BY_NAME: Final = {
     "risks": _IF_NEEDED,
     "state": "remove it; only utilities patch the state",
 }
-"""What to do with fields that models often add."""
+"""Fixes for fields that models often add."""
 _ITEM_FIX_BY_NAME: Final = {
     "id": "remove it; the key of an item follows from its position in the list",
     "description": "put it into context",
@@ -194,14 +183,14 @@ class SparseProtocol(HandoffProtocol):
         if requirements.parse == "text":
             return Reading(text if requirements.utility else text.strip())
         try:
-            found = utility_object(text) if requirements.utility else agent_object(text)
+            output = utility_object(text) if requirements.utility else agent_object(text)
         except NotJson as error:
             issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
             return Reading(None, "not_json", (issue,))
-        value, events, issues = _split_events(found.value)
-        scope = None
-        if requirements.utility:
-            value, scope, scope_issues = _split_scope(value)
+        value, scope = output.value, None
+        events, issues = _read_events(value.pop("event", []))
+        if requirements.utility and _SCOPE_FIELD in value:
+            scope, scope_issues = _read_scope(value.pop(_SCOPE_FIELD))
             issues += scope_issues
         issues += tuple(_issues(value, requirements))
         if requirements.streams:
@@ -209,8 +198,17 @@ class SparseProtocol(HandoffProtocol):
         if not requirements.utility:
             issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
-            return Reading(value, "contract", issues, _notes(found), events=events)
-        return accepted(value, _notes(found), events)._replace(scope=scope)
+            return Reading(value, "contract", issues, _notes(output), events=events)
+        satisfied, context = value.get("satisfied"), value.get("context")
+        return Reading(
+            value,
+            notes=_notes(output),
+            satisfied=satisfied if isinstance(satisfied, bool) else None,
+            context=context if isinstance(context, str) else None,
+            work_items=value.get("workItems"),
+            events=events,
+            scope=scope,
+        )
 
     def fields(self, requirements: Requirements) -> dict[str, str]:
         """Return the fields that this socket requires, each with a description."""
@@ -228,10 +226,6 @@ class SparseProtocol(HandoffProtocol):
             if name and name not in fields:
                 fields[name] = _MEANINGS.get(name, f"any JSON; {source} is stored as state.{target}")
         return fields
-
-    def ask(self, requirements: Requirements) -> str:
-        """Return the instruction that names the fields which this socket requires, and no others."""
-        return self.form(requirements)
 
     def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:  # noqa: ARG002
         """Return one line to copy with the required fields, and a description of each (R51)."""
@@ -254,6 +248,8 @@ class SparseProtocol(HandoffProtocol):
                 if (name := first_field(source)) and name not in _PLACEHOLDERS
             ]
         return join_within_limit(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
+
+    ask = form
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
         """Return a schema with the required fields and context, which may be empty.
@@ -294,26 +290,11 @@ _SHAPES: Final[dict[str, JSON]] = {
 }
 
 
-def accepted(
-    value: dict[str, JSON], notes: tuple[str, ...] = (), events: tuple[Mapping[str, JSON], ...] = ()
-) -> Reading:
-    """Return the reading of a valid sparse object."""
-    satisfied, context = value.get("satisfied"), value.get("context")
-    return Reading(
-        value,
-        notes=notes,
-        satisfied=satisfied if isinstance(satisfied, bool) else None,
-        context=context if isinstance(context, str) else None,
-        work_items=value.get("workItems"),
-        events=events,
-    )
-
-
-def _notes(found: FoundObject) -> tuple[str, ...]:
-    notes = [_NOTES[found.where]] if found.where in _NOTES else []
-    notes += [f"the key {_short(key)} occurs twice; the last one counts" for key in found.duplicates[:8]]
-    if len(found.duplicates) > 8:
-        notes.append(f"and {len(found.duplicates) - 8} more keys")
+def _notes(output: FoundObject) -> tuple[str, ...]:
+    notes = [_NOTES[output.where]] if output.where in _NOTES else []
+    notes += [f"the key {_short(key)} occurs twice; the last one counts" for key in output.duplicates[:8]]
+    if len(output.duplicates) > 8:
+        notes.append(f"and {len(output.duplicates) - 8} more keys")
     return tuple(notes)
 
 
