@@ -60,41 +60,32 @@ class Assumption:
 
     assumption: str
     why: str
-    impact: str
+    impact_if_wrong: str
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """The content of an envelope: words in upper case, missing texts as "", missing lists empty."""
 
-    status: str = ""
-    did: str = ""
-    found: str = ""
-    decisions: tuple[str, ...] = ()
-    artifacts: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    measurements: Mapping[str, JSON] | None = None
-    concerns: tuple[Concern, ...] = ()
-    assumptions: tuple[Assumption, ...] = ()
-    recommendation: str = ""
-    reason: str = ""
-    suggestion: str = ""
-    can_help: bool | None = None
+    status: str
+    what_i_did: str
+    what_i_found: str
+    key_decisions: tuple[str, ...]
+    artifacts_produced: tuple[str, ...]
+    commands_run: tuple[str, ...]
+    measurements: Mapping[str, JSON] | None
+    concerns: tuple[Concern, ...]
+    assumptions: tuple[Assumption, ...]
+    recommendation: str
+    reason: str
+    next_step_suggestion: str
+    can_further_iteration_help: bool | None
 
     @property
     def has_evidence(self) -> bool:
         """True if there is an artifact, a command, a measurement or a location."""
-        pointers = (
-            *self.artifacts,
-            *self.commands,
-            *(self.measurements or {}).values(),
-            *(concern.location for concern in self.concerns),
-        )
-        return not all(map(is_blank, pointers))
-
-
-def _upper(word: str) -> str:
-    return word.strip().upper()
+        measurements, locations = (self.measurements or {}).values(), [concern.location for concern in self.concerns]
+        return not all(map(is_blank, (*self.artifacts_produced, *self.commands_run, *measurements, *locations)))
 
 
 def _text(missing: str = "", *, optional: bool = False) -> HandoffField:
@@ -102,9 +93,11 @@ def _text(missing: str = "", *, optional: bool = False) -> HandoffField:
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
-def _one_of(words: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
+def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
     """Return a word field; a blank word is missing if ``missing`` is a code, else it is a wrong word."""
-    return HandoffField("word", missing or code, "", is_blank if missing else is_null, words, code, _upper)
+    return HandoffField(
+        "word", missing or code, "", is_blank if missing else is_null, choices, code, lambda word: word.strip().upper()
+    )
 
 
 _SUMMARY: Final[Fields] = {
@@ -188,23 +181,12 @@ def check_envelope(
     _check_meta(check, value, meta, demanded=channel == "file" and profile == "final")
     fields = check.read(_with_flag(check, value), _FIELDS)
     summary, routing = fields["summary"], fields["routing"]
+    evidence = summary.pop("evidence")
+    routing["next_step_suggestion"] = routing["next_step_suggestion"].strip()
+    concerns = tuple(Concern(**{**row, "location": row["location"].strip()}) for row in fields["concerns"])
+    assumptions = tuple(Assumption(**row) for row in fields["assumptions"])
     envelope = Envelope(
-        status=fields["status"],
-        did=summary["what_i_did"],
-        found=summary["what_i_found"],
-        decisions=summary["key_decisions"],
-        artifacts=summary["evidence"]["artifacts_produced"],
-        commands=summary["evidence"]["commands_run"],
-        measurements=summary["evidence"]["measurements"],
-        concerns=tuple(
-            Concern(row["severity"], row["description"], row["location"].strip(), row["recommendation"])
-            for row in fields["concerns"]
-        ),
-        assumptions=tuple(Assumption(*row.values()) for row in fields["assumptions"]),
-        recommendation=routing["recommendation"],
-        reason=routing["reason"],
-        suggestion=routing["next_step_suggestion"].strip(),
-        can_help=routing["can_further_iteration_help"],
+        status=fields["status"], concerns=concerns, assumptions=assumptions, **summary, **evidence, **routing
     )
     own_summary = value.get("summary")
     if isinstance(own_summary, dict):
@@ -218,8 +200,7 @@ def envelope_of(value: Mapping[str, JSON]) -> Envelope:
 
 
 def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
-    texts = [summary.get(name) for name in ("what_i_did", "what_i_found")]
-    has_content = not all(map(is_blank, texts))
+    has_content = not all(is_blank(summary.get(name)) for name in ("what_i_did", "what_i_found"))
     if not has_content:
         check.issues.append(issue_of("SUMMARY_CONTENT"))
     # An envelope without a valid status needs evidence too, unless it is empty (R58).
@@ -276,35 +257,31 @@ def _route(envelope: Envelope, facts: TurnFacts) -> Reading:
 
 def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.recommendation == "CONTINUE":
-        return Reading(satisfied=None if envelope.can_help is None else True)
-    if envelope.can_help is False:
+        return Reading(satisfied=None if envelope.can_further_iteration_help is None else True)
+    if envelope.can_further_iteration_help is False:
         return Reading(action="escalate", reason=f"Another round would not help: {envelope.reason}")
-    if _at_cap(facts):
-        taken = f"The loop was taken {facts.rounds} of {facts.max_rounds} times"
-        return Reading(action="escalate", reason=f"{taken}: {envelope.reason}")
+    if facts.rounds >= facts.max_rounds:
+        rounds = f"The loop was taken {facts.rounds} of {facts.max_rounds} times"
+        return Reading(action="escalate", reason=f"{rounds}: {envelope.reason}")
     return Reading(satisfied=False)
 
 
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Reading:
     if target := _target(envelope, facts):
         return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
-    unknown = f"to {envelope.suggestion[:100]!r}, which is not a socket of this loadout"
-    lost = unknown if envelope.suggestion else "without a target"
+    unknown = f"to {envelope.next_step_suggestion[:100]!r}, which is not a socket of this loadout"
+    lost = unknown if envelope.next_step_suggestion else "without a target"
     return Reading(satisfied=satisfied, action="escalate", reason=f"A detour {lost}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
     """Return the socket that a detour names by its id or by the name of its only materia; "" for none (R51)."""
-    name = envelope.suggestion
+    name = envelope.next_step_suggestion
     return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
 
 
-def _at_cap(facts: TurnFacts) -> bool:
-    return facts.rounds >= facts.max_rounds
-
-
 def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
-    status, wish, can_help = envelope.status, envelope.recommendation, envelope.can_help
+    status, wish, can_help = envelope.status, envelope.recommendation, envelope.can_further_iteration_help
     if status == "UNVERIFIED" and not envelope.concerns:
         yield issue_of("UNVERIFIED_WITHOUT_CONCERNS")
     if status == "VERIFIED" and any(concern.severity == "HIGH" for concern in envelope.concerns):
@@ -312,13 +289,13 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
     if better := _better_recommendation(status, wish, can_help=can_help):
         yield issue_of("STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish, better=better)
     if wish == "DETOUR" and not _target(envelope, facts):
-        unknown = f"{envelope.suggestion[:100]!r}, which is neither a socket nor a materia with one socket"
-        named = unknown if envelope.suggestion else "no socket of the loadout"
+        unknown = f"{envelope.next_step_suggestion[:100]!r}, which is neither a socket nor a materia with one socket"
+        named = unknown if envelope.next_step_suggestion else "no socket of the loadout"
         yield issue_of("DETOUR_WITHOUT_TARGET", named=named)
     if status == "UNVERIFIED" and wish == "LOOP":
         if can_help is None:
             yield issue_of("CAN_FURTHER_ITERATION_HELP_MISSING")
-        if can_help is not False and _at_cap(facts):
+        if can_help is not False and facts.rounds >= facts.max_rounds:
             yield issue_of("LOOP_CAP_REACHED")
 
 
@@ -339,10 +316,10 @@ def envelope_context(envelope: Envelope) -> str:
 
 def _lines(envelope: Envelope) -> Iterator[str]:
     yield envelope.status
-    if envelope.did:
-        yield f"Done: {envelope.did}"
-    if envelope.found:
-        yield f"Found: {envelope.found}"
+    if envelope.what_i_did:
+        yield f"Done: {envelope.what_i_did}"
+    if envelope.what_i_found:
+        yield f"Found: {envelope.what_i_found}"
     if _outcome(envelope) == "accepted":
         yield "verified=false (accepted with concerns)"
     for concern in envelope.concerns:
@@ -354,12 +331,12 @@ def _lines(envelope: Envelope) -> Iterator[str]:
     for assumption in envelope.assumptions:
         yield (
             f"Assumption: {one_line(assumption.assumption)}. Why: {one_line(assumption.why)}. "
-            f"If wrong: {one_line(assumption.impact)}"
+            f"If wrong: {one_line(assumption.impact_if_wrong)}"
         )
-    yield from labelled("Decided", envelope.decisions)
+    yield from labelled("Decided", envelope.key_decisions)
     measurements = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
-    yield from labelled("Artifacts", envelope.artifacts)
-    yield from labelled("Commands", envelope.commands)
+    yield from labelled("Artifacts", envelope.artifacts_produced)
+    yield from labelled("Commands", envelope.commands_run)
     yield from labelled("Measurements", measurements)
 
 
@@ -413,7 +390,7 @@ def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
 
 
 def _outcome(envelope: Envelope) -> Outcome:
-    wish, can_help = envelope.recommendation, envelope.can_help
+    wish, can_help = envelope.recommendation, envelope.can_further_iteration_help
     if envelope.status == "VERIFIED":
         return "done"
     if envelope.status == "BLOCKED" or wish == "ESCALATE" or (wish == "LOOP" and can_help is False):
@@ -460,7 +437,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     if evidence := _envelope_evidence(envelope, find):
         sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
     if envelope.assumptions:
-        assumptions = tuple((row.assumption, row.why, row.impact) for row in envelope.assumptions)
+        assumptions = tuple((row.assumption, row.why, row.impact_if_wrong) for row in envelope.assumptions)
         sections.append(Section("assumptions", ("assumption", "why", "if wrong"), assumptions))
     meta = value.get("meta")
     if isinstance(meta, dict):
@@ -472,16 +449,16 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
 
 
 def _envelope_headline(envelope: Envelope) -> list[tuple[str, TextOrPointer]]:
-    can_help = {True: "yes", False: "no", None: ""}[envelope.can_help]
+    can_help = {True: "yes", False: "no", None: ""}[envelope.can_further_iteration_help]
     return [
         ("status", envelope.status),
-        ("done", envelope.did),
-        ("found", envelope.found),
-        *(("decided", decision) for decision in envelope.decisions),
+        ("done", envelope.what_i_did),
+        ("found", envelope.what_i_found),
+        *(("decided", decision) for decision in envelope.key_decisions),
         ("recommends", envelope.recommendation),
         ("because", envelope.reason),
         ("another round helps", can_help),
-        ("suggests", envelope.suggestion),
+        ("suggests", envelope.next_step_suggestion),
     ]
 
 
@@ -496,7 +473,9 @@ def _concern_row(concern: Concern, find: FindFile) -> tuple[TextOrPointer, ...]:
 
 
 def _envelope_evidence(envelope: Envelope, find: FindFile) -> list[tuple[TextOrPointer, ...]]:
-    rows: list[tuple[TextOrPointer, ...]] = [("file", Pointer(text, find(text))) for text in envelope.artifacts]
-    rows += [("command", text) for text in envelope.commands]
+    rows: list[tuple[TextOrPointer, ...]] = [
+        ("file", Pointer(text, find(text))) for text in envelope.artifacts_produced
+    ]
+    rows += [("command", text) for text in envelope.commands_run]
     measurements = (envelope.measurements or {}).items()
     return [*rows, *(("measured", f"{name} = {as_text(value)}") for name, value in measurements)]

@@ -96,8 +96,8 @@ def finished(
     """Return a valid envelope as it is stored: with unknown fields, words in upper case, and meta filled in."""
     stored = set_path(_with_meta(value, known), ["status"], envelope.status)
     stored = set_path(stored, ["routing", "recommendation"], envelope.recommendation)
-    if envelope.can_help is not None:
-        stored = set_path(stored, ["routing", "can_further_iteration_help"], envelope.can_help)
+    if envelope.can_further_iteration_help is not None:
+        stored = set_path(stored, ["routing", "can_further_iteration_help"], envelope.can_further_iteration_help)
     if not envelope.concerns:
         return stored
     pairs = zip(value["concerns"], envelope.concerns, strict=True)
@@ -183,6 +183,7 @@ class EnvelopeProtocol(HandoffProtocol):
 
     name = "envelope"
     needs_changed_files = True  # the fallback names them
+    can_detour = True
     ask = staticmethod(envelope_form)
     form = staticmethod(envelope_form)
     schema = staticmethod(envelope_fields.schema)
@@ -200,9 +201,7 @@ class EnvelopeProtocol(HandoffProtocol):
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
         """Return the files that the agent produced (section 3)."""
-        return envelope_fields.envelope_of(value).artifacts
-
-    can_detour = True
+        return envelope_fields.envelope_of(value).artifacts_produced
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield an envelope with an outcome."""
