@@ -23,7 +23,7 @@ from materia_nb.display.blocks import Block, Code, Fold, Line, Shown, Table, lin
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
-from materia_nb.engine.evolve import fold, without_consent
+from materia_nb.engine.evolve import fold, without_approvals
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit, in_words
@@ -110,7 +110,7 @@ class Trial(Runner):
         super().__init__(
             runner.files,
             runner.rules,
-            without_consent(session),
+            without_approvals(session),
             project=runner.project,
             agents=agents,
             utilities=runner.utilities,

@@ -496,16 +496,16 @@ class ApprovalsNow:
 
     @property
     def request(self) -> Approval | None:
-        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
+        """The command that waits for approval, sealed with its fingerprint; None when none is asked for."""
         hold = self.cast.held
-        if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
+        if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None
         request, asked_at = request_of(hold.reading.value), (self.cast.steps[-1].ended or 0) / 1000
         return sealed_from(request, asked_at) if can_be_granted(request) else None
 
     @property
     def grant(self) -> Grant | None:
-        """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
+        """A person's approval of one exact command, while the waiting agent may still use it; None when none stands (R44)."""
         grant = self.cast.waiting_at.grant if self.cast.waiting_at else None
         return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
 

@@ -90,7 +90,7 @@ def over(session: Session) -> MateriaError:
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
     if hold is not None:
-        choices = "approve or deny" if hold.needs == "consent" else "answer"
+        choices = "approve or deny" if hold.needs == "approval" else "answer"
         return MateriaError(
             f"The cast is held ({hold.action}): {hold.reason}",
             where=state.at.socket if state.at else None,

@@ -87,7 +87,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
 
 
 def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Events:
-    """Consent to the exact command that the agent which holds the cast asks for."""
+    """Approve the exact command that the agent which holds the cast asks for."""
     grant = approval.grant(ts / 1000)
     if grant is None:
         raise MateriaError(
@@ -95,16 +95,18 @@ def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Even
             hint="deny it, or answer that it should be asked for again",
             kind="approval",
         )
-    return _consent(rules, session, approval, answer_note(grant), grant, ts)
+    return _answer_approval(rules, session, approval, answer_note(grant), grant, ts)
 
 
 def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Events:
-    """Refuse the command that the agent which holds the cast asks consent for."""
+    """Refuse the command that the agent which holds the cast asks to run."""
     lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
-    return _consent(rules, session, approval, lines, None, ts)
+    return _answer_approval(rules, session, approval, lines, None, ts)
 
 
-def _consent(rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int) -> Events:
+def _answer_approval(
+    rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
+) -> Events:
     event = ev.ApprovalAnswered(
         about=routing.about(rules, held_visit(session.state)),
         approval_id=approval.approval_id,

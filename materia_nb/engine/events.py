@@ -503,7 +503,7 @@ class HoldAnswered(AboutEvent, type="hold_answered"):
 
 
 class ApprovalAnswered(AboutEvent, type="approval_answered"):
-    """A person consented to a command, or refused it."""
+    """A person approved a command, or refused it."""
 
     approval_id: str = ""
     fingerprint: str = ""

@@ -81,8 +81,8 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     )
 
 
-def without_consent(session: Session) -> Session:
-    """Return a session in which a person has consented to nothing: no command and no tool."""
+def without_approvals(session: Session) -> Session:
+    """Return a session without the approvals of a person, for commands and tools."""
     state, at = session.state, session.state.at
     if at is not None and at.grant is not None:
         state = state._replace(at=at._replace(grant=None))

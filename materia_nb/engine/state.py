@@ -435,7 +435,7 @@ class Hold(NamedTuple):
     Attributes:
         action: ``pause``: the agent waits for a person; ``escalate``: a person must decide for it.
         reason: why, in words.
-        needs: what a pause waits for: consent to a command, a direction, an answer, or help.
+        needs: what a pause waits for: approval of a command, a direction, an answer, or help.
         text: the output.
         reading: what was made of it; it is applied when a person has decided.
     """

@@ -15,7 +15,7 @@ from materia_nb.loadout.vocabulary import Result
 
 Reaction: TypeAlias = Literal["route", "reissue", "pause", "escalate", "detour", "reject"]
 Refusal: TypeAlias = Literal["not_json", "contract"]
-Needs: TypeAlias = Literal["consent", "direction", "question", "help"]
+Needs: TypeAlias = Literal["approval", "direction", "question", "help"]
 Outcome: TypeAlias = Literal["done", "accepted", "again", "open", "stuck"]
 SuggestionKind: TypeAlias = Literal["memory", "note"]
 
@@ -110,7 +110,7 @@ class Reading(NamedTuple):
         target: the socket that a detour names.
         warnings: oddities that are no reason for a refusal.
         reason: why the action is not a plain ``route``, for a person.
-        needs: what a ``pause`` waits for: consent to a command, a direction, an answer, or help.
+        needs: what a ``pause`` waits for: approval of a command, a direction, an answer, or help.
         memory: the value of ``TurnFacts.memory`` for the next output of this socket; unchanged by a refused output.
         events: the events in the output, as written (R39).
         scope: the scope from now on, if a utility sets one (P8).

@@ -463,7 +463,7 @@ def _approval(request: Mapping[str, JSON]) -> Reading:
     if not can_be_granted(request):
         return Reading(action="pause", reason=f"The agent asks for a direction: {command}", needs="direction")
     origin = f"the agent made up the id {request['approval_id']}"
-    return Reading(action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="consent")
+    return Reading(action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="approval")
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:

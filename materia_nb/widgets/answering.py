@@ -141,7 +141,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
     value = hold.reading.value
     parts: list[Block] = lines([hold.reason])
     approval, is_complete = None, True
-    if hold.needs in ("consent", "direction") and isinstance(value, dict):
+    if hold.needs in ("approval", "direction") and isinstance(value, dict):
         request = request_of(value)
         approval = now.approvals.request
         content = str(request.get("exact_content") or "")
@@ -167,8 +167,8 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
         "said": "",
         "blocks": parts,
-        "consent": hold.needs == "consent" and approval is not None and is_complete,
-        "deny": hold.needs == "consent" and approval is not None,
+        "consent": hold.needs == "approval" and approval is not None and is_complete,
+        "deny": hold.needs == "approval" and approval is not None,
         "sockets": [*now.names.items(), (END, "the end")],
     }
 

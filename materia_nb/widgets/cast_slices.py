@@ -262,7 +262,7 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
     calls, hold = now.approvals.asking, now.held
     if calls:
         command = plain("; ".join(call_words(call) for call in calls))
-    elif hold is not None and hold.needs == "consent" and isinstance(hold.reading.value, dict):
+    elif hold is not None and hold.needs == "approval" and isinstance(hold.reading.value, dict):
         content = str(request_of(hold.reading.value).get("exact_content") or "a command")
         command = plain(with_visible_signs(content))
     else:

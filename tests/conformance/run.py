@@ -193,7 +193,7 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     given = vector["input"]
     reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
     grant = None
-    if given["human"] == "approve" and reading.needs == "consent":
+    if given["human"] == "approve" and reading.needs == "approval":
         grant = runtime_rules.sealed_from(runtime_rules.request_of(given["contract"]), _NOW).grant(_NOW)
     told = None if grant is None else grant.as_json()
     allowed = []

@@ -409,7 +409,7 @@ def test_14_routes_and_actions(changes, expected):
 @pytest.mark.parametrize(
     "approval_id, needs",
     [
-        ("P-" + "0" * 32, "consent"),
+        ("P-" + "0" * 32, "approval"),
         (None, "direction"),
         ("", "direction"),
         ("X", "direction"),
@@ -417,7 +417,7 @@ def test_14_routes_and_actions(changes, expected):
         (7, "direction"),
     ],
 )
-def test_14_a_request_waits_for_consent_or_a_direction(approval_id, needs):
+def test_14_a_request_waits_for_approval_or_a_direction(approval_id, needs):
     request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
     reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
     assert (reading.action, reading.needs) == ("pause", needs)

@@ -234,7 +234,7 @@ def _waiting_for(cast: Snapshot) -> str:
     who = f"{visit.socket} ({socket.materia.label}){item}"
     need = "needs an answer"
     if cast.approvals.grant is not None:
-        need = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort withdraws the consent)"
+        need = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort withdraws the approval)"
     elif visit.mode == "final":
         need = "has yet to hand over its work"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
@@ -249,26 +249,26 @@ def _about_calls(cast: Snapshot) -> str:
     return f"may run {calls}; step asks its agent, who runs it"
 
 
-_CONSENT: Final = {
+_REQUEST_LABELS: Final = {
     "operation": "operation",
     "scope": "scope",
     "risk_level": "risk",
     "rollback": "rollback",
     "verification": "confirmation",
 }
-"""What a person sees beside the exact command that consent is asked for, each field of the request with its word."""
+"""What a person sees beside the exact command that needs approval, each field of the request with its word."""
 
 
-def consent_lines(cast: Snapshot) -> list[str]:
-    """Say what exactly ``approve`` consents to: an agent's command (contract rules, section 12), or its tool calls."""
+def approval_lines(cast: Snapshot) -> list[str]:
+    """Say what exactly ``approve`` allows: an agent's command (contract rules, section 12), or its tool calls."""
     hold = cast.held
-    if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
+    if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
         return [call_words(call) for call in cast.approvals.asking]
     request, lines = request_of(hold.reading.value), []
     if command := request.get("exact_content"):
         lines.append(judged_words("exactly this", str(command)))
         lines += [warning] if (warning := signs_warning(str(command))) else []
-    for field, word in _CONSENT.items():
+    for field, word in _REQUEST_LABELS.items():
         if request and (command or request.get(field)):
             lines.append(f"{word}: {shorten(as_text(request.get(field) or 'not said'), 300)}")
     return lines
@@ -276,14 +276,14 @@ def consent_lines(cast: Snapshot) -> list[str]:
 
 def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     needed = {
-        "consent": "approve or deny the command",
+        "approval": "approve or deny the command",
         "direction": "answer how to continue",
         "question": "answer the question",
         "help": "answer with what it lacks",
     }.get(hold.needs or "", "answer")
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
-        *consent_lines(cast),
+        *approval_lines(cast),
         f"to continue: {needed}, accept its output as it is (accept), correct it (edit output), or abort",
     ]
 

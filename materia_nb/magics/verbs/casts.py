@@ -13,7 +13,7 @@ from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.edits import Approvals, Edits
 from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.views.status import consent_lines, status_view
+from materia_nb.cast.views.status import approval_lines, status_view
 from materia_nb.cast.views.step_views import prompt_view, step_view
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, budget_view, items_view, quests_view
 from materia_nb.cast.workbench import Workbench
@@ -107,7 +107,7 @@ def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> An
         lane: the asking lane, if there are several
     """
     approvals = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
-    approved = consent_lines(approvals.cast)
+    approved = approval_lines(approvals.cast)
     with running(call.cast):
         step = approvals.approve(always=always)
     return step_view(call.cast.now, approved, step.lane)
