@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
-from materia_nb.engine.cast_warnings import hollow_fields, latest_repeats, repeats
+from materia_nb.engine.cast_warnings import emptied_fields, latest_repeats, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
@@ -25,12 +25,12 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
 BreakKind: TypeAlias = Literal[
-    "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "hollow_answer", "every"
+    "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "empty_answer", "every"
 ]
 """The event at which a breakpoint stops a run."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("before", "after"), frozenset({"socket"})),
-    **dict.fromkeys(("refused", "not_satisfied", "same_again", "hollow_answer"), frozenset[str]()),
+    **dict.fromkeys(("refused", "not_satisfied", "same_again", "empty_answer"), frozenset[str]()),
     "edge": frozenset({"socket", "edge"}),
     "changed": frozenset({"path"}),
     "every": frozenset({"amount", "unit"}),
@@ -73,7 +73,7 @@ class Breakpoint(NamedTuple):
 
     Attributes:
         kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, ``not_satisfied``, the
-            ``same_again`` or a ``hollow_answer`` (R64), when a step has ``changed`` the value at a path of the state, or after
+            ``same_again`` or an ``empty_answer`` (R64), when a step has ``changed`` the value at a path of the state, or after
             the step with which another ``amount`` of a unit is used: ``every``.
         socket: the socket; None for ``changed``, and for an output of any socket.
         edge: the number of an edge of the socket, from 1, or a target socket or ``end`` for every edge that leads to it.
@@ -118,7 +118,7 @@ class Breakpoint(NamedTuple):
             "refused": f"refused output of {socket}",
             "not_satisfied": f"{socket} not satisfied",
             "same_again": f"{socket} says the same again",
-            "hollow_answer": f"hollow answer of {socket}",
+            "empty_answer": f"empty answer of {socket}",
             "changed": f"state.{part(self.path or '', 60)} changed",
             "every": f"every {self.amount or 0:,g} {self.unit}" + (f" of {socket}" if self.socket else ""),
             "edge": f"edge {self.edge} of {socket}",
@@ -209,8 +209,8 @@ class Breakpoint(NamedTuple):
                 times = sum(_is_refused(turn) for turn in step.turns)
             case "edge":
                 times = self._is_taken(step.decision)
-            case "hollow_answer":
-                times = bool(hollow_fields(rules, step))
+            case "empty_answer":
+                times = bool(emptied_fields(rules, step))
             case "not_satisfied":
                 times = step.decision is not None and step.decision.satisfied is False
             case "changed":

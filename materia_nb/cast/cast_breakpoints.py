@@ -29,7 +29,7 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """The reason why a run stops, for each status in which a cast cannot continue by itself."""
-_OUTPUT_KINDS: Final[tuple[BreakKind, ...]] = ("after", "refused", "not_satisfied", "same_again", "hollow_answer")
+_OUTPUT_KINDS: Final[tuple[BreakKind, ...]] = ("after", "refused", "not_satisfied", "same_again", "empty_answer")
 
 
 class Breakpoints:
@@ -96,7 +96,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         refused: bool = False,
         not_satisfied: bool = False,
         same_again: bool = False,
-        hollow_answer: bool = False,
+        empty_answer: bool = False,
         nth: int | None = None,
         lane: str | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
             refused: stop when its output is refused, before the repair turn.
             not_satisfied: stop when its output says that it is not satisfied.
             same_again: stop when its output equals that of an earlier visit for the same item (R64).
-            hollow_answer: stop when an output was accepted after a refusal and has far less in it than the refused one (R64).
+            empty_answer: stop when an output was accepted after a refusal and has far less in it than the refused one (R64).
             nth: stop only the n-th time in a cast, or in each lane; the condition does not affect the count.
             lane: stop only in the lane of this name.
 
@@ -132,7 +132,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         where = condition if isinstance(condition, str) else None
         if where is not None:
             condition_of(where)
-        breakpoint_ = self._described(socket, edge, (after, refused, not_satisfied, same_again, hollow_answer))
+        breakpoint_ = self._described(socket, edge, (after, refused, not_satisfied, same_again, empty_answer))
         breakpoint_ = breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where)
         self._put(breakpoint_, None if isinstance(condition, str) else condition)
 
@@ -181,13 +181,13 @@ class EditableBreakpoints(BreakpointSet, ABC):
         refused: bool = False,
         not_satisfied: bool = False,
         same_again: bool = False,
-        hollow_answer: bool = False,
+        empty_answer: bool = False,
     ) -> None:
         """Remove breakpoints: all of a socket, a watched path, or the one that :meth:`add` makes of the same arguments.
 
         Without arguments, remove all of them.
         """
-        flags = (after, refused, not_satisfied, same_again, hollow_answer)
+        flags = (after, refused, not_satisfied, same_again, empty_answer)
         if any(flags) or edge is not None:
             described = self._described(socket, edge, flags)
             removed = [breakpoint_ for breakpoint_ in self if breakpoint_.every_time._replace(lane=None) == described]

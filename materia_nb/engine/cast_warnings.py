@@ -31,7 +31,7 @@ _WarningCode: TypeAlias = Literal[
     "empty-loop",
     "never-worked-on",
     "same-again",
-    "hollow-answer",
+    "empty-answer",
     "budget-blind",
 ]
 
@@ -41,7 +41,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
-"""An accepted answer is hollow with fewer than one in so many of the characters that a refused one had in a field."""
+"""An accepted answer is empty with fewer than one in so many of the characters that a refused one had in a field."""
 
 
 class CastWarning(NamedTuple):
@@ -146,7 +146,7 @@ def _said(step: StepRecord) -> _Said:
     return frozenset((kind, line) for kind, text in labelled_texts if (line := " ".join(text.split())))
 
 
-def hollow_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
+def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     """Return the fields of an answer that was taken after refusals and say far less than a refused one did (R64)."""
     last = step.turns[-1] if len(step.turns) > 1 else None
     value = last.reading.value if last is not None and last.reading is not None else None
@@ -179,12 +179,12 @@ def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
         if step.number in repeated:
             message = f"{step.socket} said{of_item} in visit {step.visit} what it had said before"
             yield CastWarning("same-again", message, *about)
-        if fields := hollow_fields(rules, step):
+        if fields := emptied_fields(rules, step):
             message = (
                 f"{step.socket} was taken after a refusal, and says of {', '.join(fields)} less than a tenth of what "
                 "the refused answer said"
             )
-            yield CastWarning("hollow-answer", message, *about)
+            yield CastWarning("empty-answer", message, *about)
 
 
 def _of_the_way(

@@ -75,7 +75,7 @@ def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
     """Return the breakpoints that an element of the graph can have, the plainest first; none of an item or a loop."""
     if element.kind == "socket":
         is_agent = not cast.graph.sockets[element.id].is_utility
-        of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "hollow_answer") if is_agent else ()
+        of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "empty_answer") if is_agent else ()
         kinds: tuple[BreakKind, ...] = ("before", "after", *of_agents, "same_again")
         return [Breakpoint(kind, element.id) for kind in kinds]
     if element.kind not in ("edge", "exit"):

@@ -244,7 +244,7 @@ def test_r64_answer_emptied_to_pass_the_check_is_reported(tmp_path):
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()
-    assert ("hollow-answer", "Socket-1", 1, None) in codes(cast)
+    assert ("empty-answer", "Socket-1", 1, None) in codes(cast)
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": h.items("a")}, "b", h.YES, "told"]))
     cast.run()
     assert codes(cast) == []
@@ -268,7 +268,7 @@ def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
         ),
         scripted([full, {"workItems": []}, "told"]),
     )
-    cast.breakpoints.add(hollow_answer=True)
+    cast.breakpoints.add(empty_answer=True)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 1)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
-from materia_nb.engine.cast_warnings import FEWER, find_warnings, hollow_fields, latest_repeats, repeats
+from materia_nb.engine.cast_warnings import FEWER, emptied_fields, find_warnings, latest_repeats, repeats
 
 
 def said(cast):
@@ -57,13 +57,13 @@ def test_step_without_an_item_is_compared_with_others_without_an_item():
 def test_answer_under_a_tenth_of_the_refused_one_is_empty():
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     document = config(sockets, materia={"Q": agent()})
-    for length, hollow in ((FEWER, []), (FEWER * 2, ["plan"])):
+    for length, fields in ((FEWER, []), (FEWER * 2, ["plan"])):
         cast = Folded(document).answers(say(plan="x" * length), say(satisfied=True, plan="y"))
-        assert list(hollow_fields(cast.rules, cast.session.steps[-1])) == hollow
+        assert list(emptied_fields(cast.rules, cast.session.steps[-1])) == fields
 
 
 @pytest.mark.parametrize(
-    "refused, accepted, hollow",
+    "refused, accepted, fields",
     [
         ("x" * 11, None, ["plan"]),
         ("x" * 10, "  y  ", []),
@@ -76,11 +76,11 @@ def test_answer_under_a_tenth_of_the_refused_one_is_empty():
         ({"a": "x" * 10}, {}, []),
     ],
 )
-def test_length_of_an_answer_ignores_outer_white_space(refused, accepted, hollow):
+def test_length_of_an_answer_ignores_outer_white_space(refused, accepted, fields):
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     cast = Folded(config(sockets, materia={"Q": agent()}))
     cast.answers(say(plan=refused), say(satisfied=True, plan=accepted))
-    assert list(hollow_fields(cast.rules, cast.session.steps[-1])) == hollow
+    assert list(emptied_fields(cast.rules, cast.session.steps[-1])) == fields
 
 
 @pytest.mark.parametrize("most", [0, 1])

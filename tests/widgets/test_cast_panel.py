@@ -735,7 +735,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
         ("after Eval", False),
         ("refused output of Eval", False),
         ("Eval not satisfied", False),
-        ("hollow answer of Eval", False),
+        ("empty answer of Eval", False),
         ("Eval says the same again", False),
     ]
     say(panel, "break", breakpoint=stops[3][1])

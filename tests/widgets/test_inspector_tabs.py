@@ -115,7 +115,7 @@ def test_where_a_part_can_stop_a_run(cast):
         return [one.kind for one in possible_breakpoints(cast.now, Element(*element))]
 
     assert kinds("socket", "Socket-2") == [
-        *("before", "after", "refused", "not_satisfied", "hollow_answer", "same_again")
+        *("before", "after", "refused", "not_satisfied", "empty_answer", "same_again")
     ]
     assert len(kinds("edge", "edge:1:Socket-3")) == 2
     assert len(kinds("exit", "loop-exit:L:e")) == 1

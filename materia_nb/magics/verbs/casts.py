@@ -148,7 +148,7 @@ def _break(
     refused: bool = False,
     not_satisfied: bool = False,
     same_again: bool = False,
-    hollow_answer: bool = False,
+    empty_answer: bool = False,
 ) -> Any:
     """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout.
 
@@ -165,7 +165,7 @@ def _break(
         refused: stop when its output is refused, before the repair turn
         not_satisfied: stop when its verdict is not satisfied
         same_again: stop when its output is the same as before for the same item
-        hollow_answer: stop when its output is accepted after a refusal but much shorter than before
+        empty_answer: stop when its output is accepted after a refusal but much shorter than before
     """
     bench = call.bench
     where: dict[str, Any] = {
@@ -174,7 +174,7 @@ def _break(
         "refused": refused,
         "not_satisfied": not_satisfied,
         "same_again": same_again,
-        "hollow_answer": hollow_answer,
+        "empty_answer": empty_answer,
     }
     if clear:
         bench.breakpoints.clear(socket, on, **where)
