@@ -55,7 +55,7 @@ def test_r47_an_agent_set_for_one_cast_answers_in_no_other(wb):
     assert [said(cast)[0] for cast in (one, other, later)] == ["own", "bench", "bench"]
 
 
-def test_r47_a_fork_begins_with_a_copy_of_who_answers(wb):
+def test_r47_fork_begins_with_a_copy_of_the_agents(wb):
     parent = wb.cast("g", agents=speak("parent"))
     parent.step()
     fork = parent.fork(0)
@@ -66,7 +66,7 @@ def test_r47_a_fork_begins_with_a_copy_of_who_answers(wb):
     assert said(fork) == ["parent", '{"satisfied":true,"context":"fork only"}']
 
 
-def test_r47_a_fork_of_a_cast_that_follows_the_workbench_changes_neither(wb):
+def test_r47_fork_changes_neither_its_cast_nor_the_workbench(wb):
     for name, agent in speak("bench").items():
         wb.agent(name, agent)
     fork = wb.cast("g").fork()
@@ -77,7 +77,7 @@ def test_r47_a_fork_of_a_cast_that_follows_the_workbench_changes_neither(wb):
     assert fork.steps[0].output == "late"
 
 
-def test_r47_everyone_is_the_default_of_a_cast_and_of_a_workbench(wb):
+def test_r47_star_agent_is_the_default_of_casts_and_workbench(wb):
     cast = wb.cast("c")
     cast.agents.set("*", lambda: "everyone")
     assert cast.agents.default.name == "<lambda>"
@@ -90,7 +90,7 @@ def test_r47_everyone_is_the_default_of_a_cast_and_of_a_workbench(wb):
 
 
 @pytest.mark.parametrize("name", ["Nosuch", "Socket-99", ""])
-def test_r47_an_unknown_name_is_refused_everywhere_alike(wb, name):
+def test_r47_unknown_name_is_refused_everywhere(wb, name):
     told = []
     cast = wb.cast("c")
     for refuse in (
@@ -108,7 +108,7 @@ def test_r47_an_unknown_name_is_refused_everywhere_alike(wb, name):
     assert set(told) == {("unknown_materia", f"There is no materia or socket {name!r}.")}
 
 
-def test_an_agent_for_a_utility_is_refused_in_a_cast_too(wb):
+def test_agent_for_a_utility_is_refused_in_a_cast(wb):
     cast = wb.cast("c", loadout="U")
     for name in ("Socket-1", "Run"):
         with pytest.raises(MateriaError, match="a process answers there") as refused:
@@ -119,7 +119,7 @@ def test_an_agent_for_a_utility_is_refused_in_a_cast_too(wb):
 
 
 @pytest.mark.parametrize("name", ["Say", "Socket-1", "*"])
-def test_r47_what_a_cast_was_told_outlives_what_the_workbench_says_later(wb, name):
+def test_r47_agents_of_a_cast_survive_later_changes_of_the_workbench(wb, name):
     told = wb.cast("c", agents={name: lambda: "told"})
     set_later = wb.cast("c")
     set_later.agents.set(name, lambda: "told")
@@ -128,7 +128,7 @@ def test_r47_what_a_cast_was_told_outlives_what_the_workbench_says_later(wb, nam
     assert [cast.step().output for cast in (told, set_later, follows)] == ["told", "told", "late"]
 
 
-def test_r47_rows_of_a_sweep_and_links_have_their_own(wb):
+def test_r47_rows_of_a_sweep_and_links_have_separate_agents(wb):
     wb.agent("*", lambda turn: YES if turn.socket_id == "Socket-2" else "bench")
     link = wb.link("T", "T", request="r")
     link.agents.set("Socket-3", lambda: "linked")
@@ -144,7 +144,7 @@ def test_r47_rows_of_a_sweep_and_links_have_their_own(wb):
     assert again.fork(0).step().output == "late"
 
 
-def test_r47_a_quest_asks_the_workbench_and_changes_nothing_of_another(wb):
+def test_r47_quest_uses_the_agents_of_its_workbench(wb):
     for name, agent in speak("bench").items():
         wb.agent(name, agent)
     wb.quests.add("one")
@@ -161,7 +161,7 @@ def test_r47_a_quest_asks_the_workbench_and_changes_nothing_of_another(wb):
 # -- from where a fork goes on --------------------------------------------------------------------------
 
 
-def test_r55_a_fork_of_now_has_all_edits_and_one_of_a_step_none_made_later(wb):
+def test_r55_fork_has_the_edits_made_before_its_moment(wb):
     cast = wb.cast("c", agents=speak("said"))
     cast.step()
     cast.edit.state({"mood": "wet"})
@@ -175,7 +175,7 @@ def test_r55_a_fork_of_now_has_all_edits_and_one_of_a_step_none_made_later(wb):
         h.assert_same(wb.open(fork.id), fork)
 
 
-def test_r55_a_fork_of_a_step_that_waits_waits_too(wb):
+def test_r55_fork_of_a_waiting_step_waits(wb):
     cast = wb.cast("c", agents={"Say": "person"})
     cast.run()
     cast.edit.set("meanwhile", 1)
@@ -186,6 +186,6 @@ def test_r55_a_fork_of_a_step_that_waits_waits_too(wb):
 
 
 @pytest.mark.parametrize("project", [5, None, b"x", ["a"], {}])
-def test_a_project_that_is_no_path_is_told_as_such(project):
+def test_invalid_project_path_is_a_clear_error(project):
     with pytest.raises(MateriaError, match="this is not a path"):
         Workbench(project)

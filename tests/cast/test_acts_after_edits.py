@@ -111,12 +111,12 @@ def edited_values(cast):
     return {"note": cast.state.get("note"), "deep.value": cast.state.get("deep", {}).get("value")}
 
 
-def test_every_act_is_tried():
+def test_every_action_is_tested():
     assert set(PERFORM) == set(ACTS) - {"allow_folder"}
 
 
 @pytest.mark.parametrize("name", PERFORM)
-def test_each_act_keeps_the_edits_of_the_state(name, tmp_path):
+def test_each_action_keeps_edits_of_the_state(name, tmp_path):
     cast = FAILURES.get(name, fails_in_a_turn)(tmp_path)
     assert cast.run() == "failed"
     assert name in act_names(cast)
@@ -128,7 +128,7 @@ def test_each_act_keeps_the_edits_of_the_state(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in PERFORM if name not in ("take", "budget")])
-def test_each_act_keeps_the_edits_of_the_work_items(name, tmp_path):
+def test_each_action_keeps_edits_of_the_work_items(name, tmp_path):
     cast = FAILURES.get(name, fails_in_a_turn)(tmp_path)
     assert cast.run() == "failed"
     first, _, third = cast.now.work_items
@@ -138,7 +138,7 @@ def test_each_act_keeps_the_edits_of_the_work_items(name, tmp_path):
     assert cast.now.work_items == changed
 
 
-def test_retry_past_the_limit_grants_as_many_passes_as_it_says(tmp_path):
+def test_retry_past_the_limit_grants_the_announced_passes(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
     does = {offer.name: offer.does for offer in offers(cast.now)}
@@ -149,7 +149,7 @@ def test_retry_past_the_limit_grants_as_many_passes_as_it_says(tmp_path):
     assert sum(step.socket == "Socket-2" for step in cast.steps) == builds + 3
 
 
-def test_retry_past_the_limit_of_repairs_asks_as_often_as_it_says(tmp_path):
+def test_retry_past_the_repair_limit_asks_the_announced_times(tmp_path):
     asked = []
 
     def prose():
@@ -165,7 +165,7 @@ def test_retry_past_the_limit_of_repairs_asks_as_often_as_it_says(tmp_path):
     assert (cast.status, len(asked)) == ("failed", before + 1)
 
 
-def test_a_skipped_step_and_a_skipped_item_are_called_so(tmp_path):
+def test_skipped_steps_and_items_are_shown_as_skipped(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
     words = {offer.name: offer.words for offer in offers(cast.now)}
@@ -179,7 +179,7 @@ PATHS = ("a", "b", "c.d")
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_acts_after_random_edits_keep_all_of_them_or_change_nothing(data, tmp_path_factory):
+def test_actions_after_random_edits_keep_all_or_change_nothing(data, tmp_path_factory):
     root = tmp_path_factory.mktemp("random")
     kind = data.draw(st.sampled_from([fails_at_an_edge, fails_in_a_turn]))
     cast = kind(root)

@@ -47,7 +47,7 @@ class Foreign:
         (UnicodeError("\ud800 half"), "agent_error", "half"),
     ],
 )
-def test_whatever_an_agent_raises_fails_the_cast_and_recast_asks_again(tmp_path, error, kind, told):
+def test_any_exception_of_an_agent_fails_the_cast_and_retry_asks_again(tmp_path, error, kind, told):
     cast = h.start(tmp_path, h.chain_config(2), Foreign(error, "one", "two"))
     assert cast.run() == "failed"
     assert cast.failure.kind == kind
@@ -88,7 +88,7 @@ def test_an_interrupt_leaves_the_socket_waiting(tmp_path, error):
         Reply("x", meta=7),
     ],
 )
-def test_nonsense_fails_the_cast_and_not_the_journal(tmp_path, answer):
+def test_invalid_reply_fails_the_cast_and_not_the_journal(tmp_path, answer):
     cast = h.start(tmp_path, h.chain_config(1), Foreign(answer, "fine"))
     assert cast.run() == "failed"
     assert cast.failure.kind == "agent_error"
@@ -97,13 +97,13 @@ def test_nonsense_fails_the_cast_and_not_the_journal(tmp_path, answer):
     assert cast.run() == "complete"
 
 
-def test_text_and_objects_are_replies_too(tmp_path):
+def test_text_and_objects_are_replies(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), Foreign("text", {"a": 1}))
     assert cast.run() == "complete"
     assert [step.output for step in cast.steps] == ["text", '{"a":1}']
 
 
-def test_usage_and_meta_are_kept(tmp_path):
+def test_usage_and_meta_are_stored(tmp_path):
     reply = Reply("x", Usage(True, 2, None), {"model": "m\ud800"})
     cast = h.start(tmp_path, h.chain_config(1), Foreign(reply))
     cast.run()
@@ -114,14 +114,14 @@ def test_usage_and_meta_are_kept(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_half_characters_are_kept_the_same_here_and_on_disk(tmp_path):
+def test_lone_surrogates_are_the_same_in_memory_and_on_disk(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "a\ud800b")
     cast.run()
     assert cast.steps[0].output == "a\ufffdb"
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r42_a_persons_malformed_answer_is_refused_and_the_socket_goes_on_waiting(tmp_path):
+def test_r42_malformed_answer_of_a_person_is_refused_and_the_socket_waits(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json", assign={"plan": "$.plan"}))
     assert cast.run() == "person"
     before, now = h.types_of(cast), cast.now.engine
@@ -136,7 +136,7 @@ def test_r42_a_persons_malformed_answer_is_refused_and_the_socket_goes_on_waitin
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r42_a_persons_answer_in_a_repair_turn_uses_up_none(tmp_path):
+def test_r42_answer_of_a_person_does_not_use_up_a_repair(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
     assert cast.run() == "person"
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.repairs) == ("repair", 1)
@@ -161,7 +161,7 @@ def test_r42_a_refused_answer_that_was_recorded_before_stays_refused(tmp_path):
 
 
 @pytest.mark.parametrize("fields", [{"multiTurn": True}, {}])
-def test_r42_a_draft_may_be_anything_and_the_result_may_not(tmp_path, fields):
+def test_r42_only_the_result_is_validated_not_a_draft(tmp_path, fields):
     cast = h.start(tmp_path, h.one_config(h.agent(**fields), parse="json"))
     cast.run()
     if fields:
@@ -173,7 +173,7 @@ def test_r42_a_draft_may_be_anything_and_the_result_may_not(tmp_path, fields):
     assert cast.run() == "complete"
 
 
-def test_a_reply_enters_the_socket_and_cannot_stand_in_for_a_process(tmp_path):
+def test_reply_enters_its_socket_but_cannot_replace_a_process(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("always", "Socket-2")), "Socket-2": h.at("U")},
         {"M": h.agent(), "U": h.python("print(1)", parse="text")},
@@ -186,7 +186,7 @@ def test_a_reply_enters_the_socket_and_cannot_stand_in_for_a_process(tmp_path):
 
 
 @pytest.mark.parametrize("answer", [None, 3, {"x": {1}}, ["a"]])
-def test_a_reply_that_is_none_changes_nothing(tmp_path, answer):
+def test_invalid_reply_changes_nothing(tmp_path, answer):
     cast = h.start(tmp_path, h.chain_config(1))
     cast.run()
     before = h.types_of(cast)
@@ -196,7 +196,7 @@ def test_a_reply_that_is_none_changes_nothing(tmp_path, answer):
     assert cast.status == "waiting"
 
 
-def test_an_agent_that_goes_on_with_the_cast_it_works_for_is_refused(tmp_path):
+def test_agent_cannot_continue_its_own_cast(tmp_path):
     told = []
 
     def agent():
@@ -212,7 +212,7 @@ def test_an_agent_that_goes_on_with_the_cast_it_works_for_is_refused(tmp_path):
     assert cast.steps[0].output == "fine"
 
 
-def test_watchers_that_raise_are_told_no_more(tmp_path):
+def test_failing_listeners_are_removed(tmp_path):
     seen, calls = [], []
 
     def bad(cast):
@@ -235,7 +235,7 @@ def test_watchers_that_raise_are_told_no_more(tmp_path):
     unwatch()
 
 
-def test_what_an_agent_is_given_cannot_change_the_cast(tmp_path):
+def test_turn_of_an_agent_is_read_only(tmp_path):
     def meddle(turn):
         if turn.wants:
             turn.wants.clear()
@@ -251,7 +251,7 @@ def test_what_an_agent_is_given_cannot_change_the_cast(tmp_path):
     assert "workItems" in again.state["context"]
 
 
-def test_conversations_hold_what_was_asked_and_said(tmp_path):
+def test_conversation_contains_prompts_and_answers(tmp_path):
     heard = []
 
     def agent(turn):
@@ -274,7 +274,7 @@ def test_conversations_hold_what_was_asked_and_said(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_an_interrupted_refinement_is_asked_again_with_the_same_words(tmp_path):
+def test_interrupted_refinement_is_asked_again_unchanged(tmp_path):
     agent = Foreign("draft", KeyboardInterrupt(), "better")
     cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
     cast.run()
@@ -301,7 +301,7 @@ def test_only_a_draft_can_be_refined_or_finalized(tmp_path):
     assert h.types_of(draft) == ["cast_start", "socket_start"]
 
 
-def test_recast_of_drafts_keeps_the_earlier_ones(tmp_path):
+def test_retry_of_drafts_keeps_earlier_drafts(tmp_path):
     """An artifact that the journal names is never written again."""
     agent = Foreign("first", RuntimeError("x"), "second", "third")
     cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
@@ -316,7 +316,7 @@ def test_recast_of_drafts_keeps_the_earlier_ones(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
+def test_garbage_collected_cast_releases_its_lock(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
@@ -328,7 +328,7 @@ def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
     assert again.run() == "complete"
 
 
-def test_what_is_no_agent_is_refused_in_one_clear_error(tmp_path):
+def test_invalid_agent_is_refused_with_one_clear_error(tmp_path):
     bench = Workbench(tmp_path)
     bench.load(h.loop_config())
     with pytest.raises(MateriaError, match="A value of type int is not an agent") as caught:

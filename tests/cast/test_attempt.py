@@ -36,7 +36,7 @@ def at_eval(cast):
     return cast
 
 
-def test_answers_stand_side_by_side_with_cost_validity_and_where_they_lead(at_eval):
+def test_attempts_show_cost_validity_and_target_side_by_side(at_eval):
     tried = at_eval.attempt("Socket-3", n=3, agents=[Counting()])
     assert [(one.valid, one.to) for one in tried] == [(True, "Socket-4"), (False, None), (True, "Socket-4")]
     assert [one.usage.tokens for one in tried] == [11, 21, 31]
@@ -48,7 +48,7 @@ def test_answers_stand_side_by_side_with_cost_validity_and_where_they_lead(at_ev
     assert "2 is refused" in shown
 
 
-def test_nothing_touches_the_cast_before_one_is_taken(at_eval, monkeypatch):
+def test_attempts_do_not_change_the_cast_until_one_is_accepted(at_eval, monkeypatch):
     before, files = at_eval.runner.session, h.lines_of(at_eval)
     at_eval.attempt(n=2, agents=[Counting()], prompts=["Judge {{item.title}} again", None])
     assert at_eval.runner.session is before
@@ -56,7 +56,7 @@ def test_nothing_touches_the_cast_before_one_is_taken(at_eval, monkeypatch):
     assert at_eval.status == "ready"
 
 
-def test_the_one_taken_is_journaled_with_who_and_of_how_many(at_eval):
+def test_accepted_attempt_is_recorded_with_its_agent_and_the_number_of_attempts(at_eval):
     tried = at_eval.attempt("Socket-3", n=3, agents=[Counting()])
     step = tried.take(3)
     assert at_eval.steps[-1] == step
@@ -69,7 +69,7 @@ def test_the_one_taken_is_journaled_with_who_and_of_how_many(at_eval):
     assert at_eval.steps[-1].socket == "Socket-4"
 
 
-def test_a_wording_is_asked_with_its_variables_filled_and_goes_with_the_answer(at_eval):
+def test_edited_prompt_of_an_attempt_is_expanded_and_recorded(at_eval):
     agent = Counting()
     tried = at_eval.attempt(agents=[agent], prompts=["Is {{item.title}} good?", {"return": "Only JSON."}])
     assert "Is a good?" in agent.prompts[0]
@@ -80,7 +80,7 @@ def test_a_wording_is_asked_with_its_variables_filled_and_goes_with_the_answer(a
     assert "prompt_edited" in h.types_of(at_eval)
 
 
-def test_a_turn_that_does_not_wait_any_more_takes_none(at_eval):
+def test_attempt_cannot_be_accepted_once_its_turn_is_over(at_eval):
     tried = at_eval.attempt(n=1, agents=[Counting()])
     at_eval.edit.set("note", "changed since")
     at_eval.step()
@@ -89,20 +89,20 @@ def test_a_turn_that_does_not_wait_any_more_takes_none(at_eval):
 
 
 @pytest.mark.parametrize("number", [0, 4, -1, "1", True])
-def test_numbers_of_attempts_count_from_1(at_eval, number):
+def test_attempts_are_numbered_from_1(at_eval, number):
     tried = at_eval.attempt(n=3, agents=[Counting()])
     with pytest.raises(MateriaError, match="does not exist"):
         tried.take(number)
 
 
-def test_an_answer_that_would_be_refused_cannot_be_taken(at_eval):
+def test_invalid_attempt_cannot_be_accepted(at_eval):
     tried = at_eval.attempt(n=2, agents=[Counting()])
     with pytest.raises(MateriaError, match="no answer that would be accepted"):
         tried.take(2)
     assert at_eval.status == "ready"
 
 
-def test_any_answer_can_be_pinned(at_eval):
+def test_any_attempt_can_be_pinned(at_eval):
     tried = at_eval.attempt(n=3, agents=[Counting()])
     pin = tried.pin(3)
     assert pin.words == "attempt 3 of 3, by counting"
@@ -110,7 +110,7 @@ def test_any_answer_can_be_pinned(at_eval):
     assert json.loads(at_eval.steps[-1].output)["context"] == "try 3"
 
 
-def test_failures_of_agents_are_rows_and_a_person_is_not_waited_for(at_eval):
+def test_failed_attempts_are_rows_and_people_are_not_asked(at_eval):
     def broken():
         raise ValueError("no luck")
 
@@ -121,7 +121,7 @@ def test_failures_of_agents_are_rows_and_a_person_is_not_waited_for(at_eval):
     assert tried[2].leads == "Socket-2 (WI-1)"
 
 
-def test_what_fails_the_cast_is_told_as_where_it_leads(tmp_path):
+def test_attempt_that_would_fail_the_cast_shows_it_as_target(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("A", "not_satisfied", 1))}))
     cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
@@ -131,7 +131,7 @@ def test_what_fails_the_cast_is_told_as_where_it_leads(tmp_path):
     wb.close()
 
 
-def test_tools_that_change_something_ask_even_where_the_cast_allows_them(at_eval):
+def test_attempts_never_run_changing_tools_without_approval(at_eval):
     call = ToolCall(id="1", tool="write", args={"path": "x"})
     given = []
 
@@ -150,7 +150,7 @@ def test_tools_that_change_something_ask_even_where_the_cast_allows_them(at_eval
     assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks approval for write", 1, 5)
 
 
-def test_work_and_its_handover_are_one_attempt_and_its_tools_go_with_it(tmp_path):
+def test_work_and_handoff_turns_are_one_attempt_with_its_tools(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("B", "satisfied"), finalize=True), "B": at("P")}))
     cast = wb.cast("r")
@@ -170,7 +170,7 @@ def test_work_and_its_handover_are_one_attempt_and_its_tools_go_with_it(tmp_path
 
 
 @pytest.mark.parametrize("socket, told", [("Socket-4", "waits, not"), ("Socket-33", "no socket"), ("Socket-3", None)])
-def test_only_the_turn_that_waits_can_be_attempted(at_eval, socket, told):
+def test_only_the_waiting_turn_can_be_attempted(at_eval, socket, told):
     if told is None:
         at_eval.run()
         told = "complete"
@@ -178,7 +178,7 @@ def test_only_the_turn_that_waits_can_be_attempted(at_eval, socket, told):
         at_eval.attempt(socket)
 
 
-def test_a_draft_is_judged_by_a_person_first(tmp_path):
+def test_draft_must_be_judged_before_an_attempt(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": at("M")}))
     cast = wb.cast("r", agents={"*": lambda: "a draft"})
@@ -189,7 +189,7 @@ def test_a_draft_is_judged_by_a_person_first(tmp_path):
     wb.close()
 
 
-def test_an_interrupt_leaves_what_was_answered(at_eval):
+def test_interrupt_keeps_finished_attempts(at_eval):
     asked = []
 
     def once():
@@ -205,20 +205,20 @@ def test_an_interrupt_leaves_what_was_answered(at_eval):
     assert at_eval.steps[-1].socket == "Socket-3"
 
 
-def test_several_at_a_time_give_the_same(at_eval):
+def test_parallel_attempts_give_the_same_rows(at_eval):
     tried = at_eval.attempt(n=4, agents=[lambda: {"satisfied": True}], at_once=4)
     assert [one.number for one in tried] == [1, 2, 3, 4]
     assert all(one.to == "Socket-4" for one in tried)
 
 
-def test_a_hostile_answer_is_text(at_eval):
+def test_hostile_answer_is_shown_as_text(at_eval):
     shown = at_eval.attempt(agents=[lambda: "<script>alert(1)</script>"])._repr_mimebundle_()
     assert "<script>" not in shown["text/html"]
     pytest.importorskip("pandas")
     assert list(at_eval.now.attempts.frame()["valid"]) == [False]
 
 
-def test_the_magic_attempts_and_takes(shell):
+def test_magic_makes_and_accepts_attempts(shell):
     run(shell, "%materia use Ask")
     run(shell, "%materia cast greet")
     shell.user_ns["agents"] = [lambda: "hello", lambda: "good day"]

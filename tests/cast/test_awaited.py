@@ -35,7 +35,7 @@ async def ended(task):
         await task
 
 
-def test_an_awaited_cast_goes_the_way_of_one_that_blocks(tmp_path):
+def test_awaited_cast_takes_the_route_of_a_blocking_cast(tmp_path):
     blocking = h.start(tmp_path / "one", h.loop_config(), h.loop_agents(2, refuse=[2]))
     awaited = h.start(tmp_path / "two", h.loop_config(), coroutines(h.loop_agents(2, refuse=[2])))
     assert blocking.run() == asyncio.run(awaited.arun()) == "complete"
@@ -43,7 +43,7 @@ def test_an_awaited_cast_goes_the_way_of_one_that_blocks(tmp_path):
     assert [step.output for step in awaited.steps] == [step.output for step in blocking.steps]
 
 
-def test_coroutines_run_on_the_loop_that_awaits_and_casts_wait_side_by_side(tmp_path):
+def test_coroutines_run_on_the_awaiting_loop_concurrently(tmp_path):
     count, loops, together = 8, set(), asyncio.Barrier(8)
 
     async def answer():
@@ -60,7 +60,7 @@ def test_coroutines_run_on_the_loop_that_awaits_and_casts_wait_side_by_side(tmp_
     assert (ends, loops) == ({"complete"}, {loop})
 
 
-def test_the_loop_goes_on_while_a_function_blocks(tmp_path):
+def test_event_loop_continues_while_a_function_blocks(tmp_path):
     async def from_the_loop():
         return "the loop was there"
 
@@ -73,7 +73,7 @@ def test_the_loop_goes_on_while_a_function_blocks(tmp_path):
     assert asyncio.run(both()) == ("complete", "the loop was there")
 
 
-def test_cancelling_leaves_a_whole_journal_that_can_be_gone_on_with(tmp_path):
+def test_cancelled_cast_has_a_complete_journal_and_can_continue(tmp_path):
     asked, cleaned_up = asyncio.Event(), []
 
     async def never():
@@ -101,7 +101,7 @@ def test_cancelling_leaves_a_whole_journal_that_can_be_gone_on_with(tmp_path):
     assert [step.output for step in again.steps] == ["one", "two"]
 
 
-def test_a_cast_that_is_cancelled_before_it_begins_ends_too(tmp_path):
+def test_cast_cancelled_before_it_begins_ends(tmp_path):
     async def at_once():
         cast = h.start(tmp_path, h.one_config(), asyncio.Event().wait)
         going = asyncio.create_task(cast.arun())
@@ -115,7 +115,7 @@ def test_a_cast_that_is_cancelled_before_it_begins_ends_too(tmp_path):
     assert asyncio.run(at_once()).status in ("ready", "waiting")
 
 
-def test_a_blocking_function_is_left_behind_and_its_answer_thrown_away(tmp_path):
+def test_abandoned_function_loses_its_answer(tmp_path):
     asked, free, answered = asyncio.Event(), threading.Event(), threading.Event()
 
     async def cancelled():
@@ -142,7 +142,7 @@ def test_a_blocking_function_is_left_behind_and_its_answer_thrown_away(tmp_path)
     assert (cast.run(), cast.steps[-1].output) == ("complete", "in time")
 
 
-def test_a_stream_gives_each_step_and_makes_the_next_when_it_is_asked_for(tmp_path):
+def test_stream_yields_each_step_on_demand(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), coroutines(h.loop_agents(2)))
 
     async def sockets(**until):
@@ -156,7 +156,7 @@ def test_a_stream_gives_each_step_and_makes_the_next_when_it_is_asked_for(tmp_pa
         asyncio.run(sockets())
 
 
-def test_a_stream_gives_the_steps_of_lanes_too(tmp_path):
+def test_stream_yields_steps_of_lanes(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
 
     async def made():
@@ -167,7 +167,7 @@ def test_a_stream_gives_the_steps_of_lanes_too(tmp_path):
     assert Counter(step.before.lane.name for step in steps[1:-1]) == {"ui": 5, "api": 3}
 
 
-def test_a_stream_gives_a_step_of_a_lane_while_the_others_are_at_work(tmp_path):
+def test_stream_yields_a_step_of_a_lane_while_others_work(tmp_path):
     async def made():
         over, seen = asyncio.Event(), []
 
@@ -189,7 +189,7 @@ def test_a_stream_gives_a_step_of_a_lane_while_the_others_are_at_work(tmp_path):
     assert seen.index(("api", "Socket-4")) < seen.index(("ui", "Socket-3"))
 
 
-def test_leaving_a_stream_ends_what_lanes_have_asked(tmp_path):
+def test_leaving_a_stream_cancels_pending_calls_of_lanes(tmp_path):
     async def left():
         ended, asked = [], asyncio.Event()
 
@@ -218,7 +218,7 @@ def test_leaving_a_stream_ends_what_lanes_have_asked(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_a_stream_that_is_left_writes_what_follows_and_goes_on_later(tmp_path):
+def test_abandoned_stream_writes_its_files_and_can_continue(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "text")
 
     async def first():
@@ -232,7 +232,7 @@ def test_a_stream_that_is_left_writes_what_follows_and_goes_on_later(tmp_path):
     assert asyncio.run(cast.arun()) == "complete"
 
 
-def test_what_fails_and_who_waits_is_told_as_without_a_loop(tmp_path):
+def test_failures_and_waits_are_reported_as_without_an_event_loop(tmp_path):
     async def fails():
         raise ValueError("no")
 
@@ -247,7 +247,7 @@ def test_what_fails_and_who_waits_is_told_as_without_a_loop(tmp_path):
     assert "Socket-1" in caught.value.hint
 
 
-def test_an_agent_may_await_another_cast_or_run_it(tmp_path):
+def test_agent_may_await_or_run_another_cast(tmp_path):
     inner = [h.start(tmp_path / str(n), h.one_config(), coroutines({"M": lambda: "deep"})) for n in range(2)]
 
     async def asks(run):
@@ -261,7 +261,7 @@ def test_an_agent_may_await_another_cast_or_run_it(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["step", "arun"])
-def test_an_agent_cannot_go_on_with_the_cast_that_waits_for_it(tmp_path, how):
+def test_agent_cannot_continue_the_cast_that_awaits_it(tmp_path, how):
     async def asks():
         return str(cast.step() if how == "step" else await cast.arun())
 
@@ -270,7 +270,7 @@ def test_an_agent_cannot_go_on_with_the_cast_that_waits_for_it(tmp_path, how):
     assert "in the middle of a step" in cast.failure.message
 
 
-def test_an_agent_of_a_lane_cannot_go_on_with_the_cast_either(tmp_path):
+def test_agent_of_a_lane_cannot_continue_the_cast(tmp_path):
     asked = threading.Event()  # it goes on with it once the run has been given steps of the other lane
 
     def build(lane):
@@ -289,7 +289,7 @@ def test_an_agent_of_a_lane_cannot_go_on_with_the_cast_either(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["with", "async with"])
-def test_a_cast_is_closed_at_the_end_of_its_block(tmp_path, how):
+def test_cast_is_closed_at_the_end_of_its_with_block(tmp_path, how):
     async def block():
         async with h.start(tmp_path, h.one_config(), lambda: "text") as cast:
             await cast.arun(steps=0)

@@ -26,12 +26,12 @@ def changed(path, change):
     return read_case(path).check()
 
 
-def test_a_case_holds_as_it_was_saved(case):
+def test_saved_case_passes(case):
     assert case.name == "retry.materia-case.json"
     assert read_case(case).check() == []
 
 
-def test_another_route_end_and_state_are_told(case):
+def test_case_reports_changed_route_end_and_state(case):
     def no_retry(given):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
 
@@ -40,14 +40,14 @@ def test_another_route_end_and_state_are_told(case):
     assert any(line.startswith("state.context should be") for line in told)
 
 
-def test_an_answer_that_is_lacking_is_told(case):
+def test_case_reports_a_missing_answer(case):
     def again(given):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "Socket-1"
 
     assert "It needs an answer: Socket-1 answered only 1 time." in changed(case, again)
 
 
-def test_a_case_can_follow_a_config_file_and_tells_how_its_loadout_differs(cast, tmp_path):
+def test_case_can_follow_a_config_file_and_reports_differences(cast, tmp_path):
     cast.run()
     document = json.loads((cast.run_dir / "config.resolved.json").read_text())
     config = tmp_path / "mine.json"
@@ -59,7 +59,7 @@ def test_a_case_can_follow_a_config_file_and_tells_how_its_loadout_differs(cast,
     assert any("The loadouts differ there: edge 2" in line for line in case.check())
 
 
-def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
+def test_case_contains_edits_and_corrections(cast, tmp_path):
     cast.run(steps=1)
     cast.edit.items(items("other"))
     cast.run(steps=2)
@@ -68,7 +68,7 @@ def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
     assert read_case(cast.export.test(tmp_path / "edited")).check() == []
 
 
-def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
+def test_waiting_cast_is_a_case_of_its_route_so_far(cast, tmp_path):
     cast.run(steps=3)
     cast.step(ask=False)
     assert read_case(cast.export.test(tmp_path / "half")).check() == []
@@ -85,7 +85,7 @@ def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
         ('{"format": "materia-nb case 1"}', "This is not a case: it has no 'config'"),
     ],
 )
-def test_what_is_no_case_is_refused(tmp_path, text, told):
+def test_invalid_case_is_refused(tmp_path, text, told):
     path = tmp_path / "x.materia-case.json"
     if text is not None:
         path.write_text(text)
@@ -100,7 +100,7 @@ def test_a_damaged_case_is_an_error_with_its_path(case):
         changed(case, lambda given: given.update(answers=[{"socket": "Socket-1"}]))
 
 
-def test_pytest_runs_cases_and_tells_what_differs(case):
+def test_pytest_runs_cases_and_reports_differences(case):
     other = case.with_name("broken.materia-case.json")
     other.write_text(case.read_text().replace('"ends": "complete"', '"ends": "failed"'))
     ours = (

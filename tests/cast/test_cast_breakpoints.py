@@ -63,18 +63,18 @@ def one_judge(tmp_path):
         ({"refused": True}, []),
     ],
 )
-def test_a_run_stops_where_it_was_told(checked, given, behind):
+def test_run_stops_before_a_breakpoint(checked, given, behind):
     checked.breakpoints.add(**given)
     assert stops(checked) == behind
     assert [step.socket[-1] for step in checked.steps] == list("12323234")
 
 
-def test_the_nth_change_of_a_path(checked):
+def test_breakpoint_stops_at_the_nth_change_of_a_path(checked):
     checked.breakpoints.watch("currentWorkItem", nth=2)
     assert stops(checked) == [6]
 
 
-def test_times_are_counted_from_the_start_of_the_cast_whoever_ran_it(checked):
+def test_breakpoint_counts_from_the_start_of_the_cast(checked):
     checked.run(steps=3)
     checked.breakpoints.add("Socket-2", after=True, nth=2)
     assert stops(checked) == [4]
@@ -82,7 +82,7 @@ def test_times_are_counted_from_the_start_of_the_cast_whoever_ran_it(checked):
     assert stops(checked) == [4], "of the steps that were taken back none counts"
 
 
-def test_a_condition_holds_for_every_kind(checked):
+def test_condition_applies_to_every_kind_of_breakpoint(checked):
     checked.breakpoints.add("Socket-2", lambda cast: len(cast.steps) > 2, after=True)
     assert stops(checked) == [4, 6]
 
@@ -97,7 +97,7 @@ def test_a_condition_holds_for_every_kind(checked):
         ("state.nowhere < 3", []),
     ],
 )
-def test_a_condition_in_words_is_looked_at_where_the_cast_is(checked, condition, behind):
+def test_text_condition_is_evaluated_in_the_current_state(checked, condition, behind):
     checked.breakpoints.add("Socket-2", condition, after=True)
     assert stops(checked) == behind
 
@@ -115,7 +115,7 @@ def test_a_condition_in_words_is_looked_at_where_the_cast_is(checked, condition,
         "",
     ],
 )
-def test_what_is_no_condition_is_refused_whole(checked, text):
+def test_invalid_condition_is_refused(checked, text):
     with pytest.raises(MateriaError, match="not a condition") as refused:
         checked.breakpoints.add("Socket-2", text)
     assert refused.value.kind == "bad_condition"
@@ -143,7 +143,7 @@ def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
         ({"socket": "A"}, 1),
     ],
 )
-def test_only_the_refusal_that_is_meant_stops_a_run(tmp_path, given, turns):
+def test_only_the_chosen_refusal_stops_a_run(tmp_path, given, turns):
     cast = one_judge(tmp_path)
     cast.breakpoints.add(refused=True, **given)
     assert cast.run() == "breakpoint"
@@ -152,7 +152,7 @@ def test_only_the_refusal_that_is_meant_stops_a_run(tmp_path, given, turns):
     assert cast.run() == "complete"
 
 
-def test_a_step_goes_through_a_refusal_and_a_person_is_still_waited_for(tmp_path):
+def test_single_step_passes_a_refusal_but_waits_for_a_person(tmp_path):
     document = h.config({"A": h.at("M", ("always", "B"), parse="json"), "B": h.at("M")}, {"M": h.agent("x")})
     said = iter(["no JSON", h.YES])
     cast = h.start(tmp_path, document, {"A": lambda: next(said)})
@@ -172,7 +172,7 @@ def test_a_step_goes_through_a_refusal_and_a_person_is_still_waited_for(tmp_path
         ((1, "seconds"), []),
     ],
 )
-def test_a_soft_limit_stops_a_run_each_time_that_so_much_more_is_used(tmp_path, limit, behind):
+def test_soft_limit_stops_a_run_per_used_amount(tmp_path, limit, behind):
     def paying(one):
         wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
         return lambda turn: Reply(one(*(getattr(turn, name) for name in wanted)), Usage(7, 3, 0.1))
@@ -184,7 +184,7 @@ def test_a_soft_limit_stops_a_run_each_time_that_so_much_more_is_used(tmp_path, 
     assert cast.status == "complete"
 
 
-def test_what_nobody_reported_reaches_no_soft_limit(checked):
+def test_unreported_usage_reaches_no_soft_limit(checked):
     checked.breakpoints.every(1, "tokens")
     assert stops(checked) == []
 
@@ -193,7 +193,7 @@ def test_what_nobody_reported_reaches_no_soft_limit(checked):
     "amount, unit",
     [(0, "tokens"), (-1, "usd"), (float("inf"), "turns"), (float("nan"), "turns"), (3, "euros")],
 )
-def test_a_soft_limit_that_is_none_is_refused(checked, amount, unit):
+def test_invalid_soft_limit_is_refused(checked, amount, unit):
     with pytest.raises(MateriaError, match="cannot stop every"):
         checked.breakpoints.every(amount, unit)
 
@@ -201,7 +201,7 @@ def test_a_soft_limit_that_is_none_is_refused(checked, amount, unit):
 # -- what is said of them -----------------------------------------------------------------------------
 
 
-def test_a_breakpoint_has_words_and_is_read_again_from_what_it_gives(checked):
+def test_breakpoint_text_survives_a_round_trip(checked):
     told = {
         "before Socket-3": Breakpoint("before", "Socket-3"),
         "after Socket-3, 2nd time": Breakpoint("after", "Socket-3", nth=2),
@@ -246,7 +246,7 @@ def test_a_breakpoint_has_words_and_is_read_again_from_what_it_gives(checked):
         {"kind": "changed", "path": "a", "socket": "A"},
     ],
 )
-def test_what_is_no_breakpoint_is_refused(value):
+def test_invalid_breakpoint_is_refused(value):
     with pytest.raises(MateriaError, match="not a breakpoint"):
         breakpoint_of(value)
 
@@ -263,13 +263,13 @@ def test_what_is_no_breakpoint_is_refused(value):
         ({"socket": "Sokket-3", "refused": True}, "no socket"),
     ],
 )
-def test_what_cannot_be_meant_is_told(checked, given, words):
+def test_impossible_breakpoint_is_reported(checked, given, words):
     with pytest.raises(MateriaError, match=f"(?s){words}"):
         checked.breakpoints.add(**given)
     assert not checked.breakpoints
 
 
-def test_times_are_counted_from_the_first_and_amounts_are_above_nought(checked):
+def test_breakpoint_counts_and_amounts_must_be_positive(checked):
     breaks = checked.breakpoints
     for nth in (0, -1, True, 1.0, "1"):
         with pytest.raises(MateriaError, match="must be a whole number from 1") as caught:
@@ -291,7 +291,7 @@ def test_times_are_counted_from_the_first_and_amounts_are_above_nought(checked):
     assert len(list(breaks)) == 2
 
 
-def test_they_are_taken_away_one_by_one_or_by_socket(checked):
+def test_breakpoints_are_removed_individually_or_by_socket(checked):
     breaks = checked.breakpoints
     breaks.add("Socket-2")
     breaks.add("Socket-2", nth=2)
@@ -313,7 +313,7 @@ def test_they_are_taken_away_one_by_one_or_by_socket(checked):
 # -- of all casts of a loadout, or of one -----------------------------------------------------------------
 
 
-def test_a_new_cast_of_the_loadout_has_them_and_one_of_another_has_not(bench, cast):
+def test_breakpoints_apply_to_new_casts_of_their_loadout(bench, cast):
     bench.breakpoints.add("Socket-2")
     bench.breakpoints.watch("plan")
     made = bench.cast("again")
@@ -326,7 +326,7 @@ def test_a_new_cast_of_the_loadout_has_them_and_one_of_another_has_not(bench, ca
     assert not made.breakpoints.are_its_own
 
 
-def test_r47_those_of_a_cast_reach_no_other(bench, cast):
+def test_r47_breakpoints_of_a_cast_do_not_affect_others(bench, cast):
     bench.breakpoints.add("Socket-3")
     other = bench.cast("other")
     cast.breakpoints.add("Socket-2")
@@ -345,7 +345,7 @@ def test_r47_those_of_a_cast_reach_no_other(bench, cast):
     assert (sockets(cast), sockets(other)) == (set(), {"Socket-3", "Socket-1"}), "it has its own"
 
 
-def test_those_of_the_workbench_change_those_of_the_current_cast_too(bench, cast):
+def test_breakpoints_of_the_workbench_change_the_current_cast(bench, cast):
     cast.breakpoints.add("Socket-2")
     bench.breakpoints.add("Socket-3", lambda now: len(now.steps) > 1)
     assert sockets(cast) == {"Socket-2", "Socket-3"}
@@ -353,14 +353,14 @@ def test_those_of_the_workbench_change_those_of_the_current_cast_too(bench, cast
     assert not cast.breakpoints
 
 
-def test_they_can_be_set_before_there_is_a_cast(bench):
+def test_breakpoints_can_be_set_before_a_cast(bench):
     bench.breakpoints.add("Socket-2")
     assert sockets(bench.cast("x")) == {"Socket-2"}
     with pytest.raises(MateriaError):
         bench.breakpoints.add("Socket-99")
 
 
-def test_a_fork_and_a_resumed_cast_have_them(bench, cast):
+def test_fork_and_resumed_cast_keep_breakpoints(bench, cast):
     cast.breakpoints.add("Socket-3")
     cast.step()
     fork = bench.casts.take(cast.fork())
@@ -385,7 +385,7 @@ def another_kernel(bench):
     return made
 
 
-def test_the_next_kernel_has_them_but_not_those_with_a_function(bench, cast):
+def test_next_kernel_keeps_breakpoints_without_functions(bench, cast):
     bench.breakpoints.add("Socket-2", after=True, nth=2)
     bench.breakpoints.add("Socket-3", lambda _: True)
     bench.breakpoints.add("Socket-4", "steps > 2")
@@ -405,7 +405,7 @@ def test_the_next_kernel_has_them_but_not_those_with_a_function(bench, cast):
     assert not another_kernel(bench).cast("again").breakpoints
 
 
-def test_two_kernels_keep_those_of_two_loadouts_and_the_last_writer_wins(bench, cast):
+def test_breakpoints_of_two_kernels_are_merged_by_loadout(bench, cast):
     other = another_kernel(bench)
     other.cast("x", loadout="Hello-Utility")
     other.breakpoints.watch("greeting")
@@ -418,7 +418,7 @@ def test_two_kernels_keep_those_of_two_loadouts_and_the_last_writer_wins(bench, 
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"loadouts": 3}', '{"loadouts": {"Plan-Build-Eval": [1]}}'])
-def test_a_damaged_file_is_told_once_and_written_over(bench, content):
+def test_damaged_breakpoint_file_is_reported_once_and_replaced(bench, content):
     path = bench.casts.root / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
@@ -431,7 +431,7 @@ def test_a_damaged_file_is_told_once_and_written_over(bench, content):
     assert sockets(another_kernel(bench).cast("z")) == {"Socket-2"}
 
 
-def test_of_a_damaged_list_the_others_are_there_and_not_without_end(bench):
+def test_valid_breakpoints_of_a_damaged_list_are_kept(bench):
     one, path = {"kind": "before", "socket": "Socket-2"}, bench.casts.root / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"loadouts": {"Plan-Build-Eval": [{"kind": "x"}, one]}}))
@@ -445,7 +445,7 @@ def test_of_a_damaged_list_the_others_are_there_and_not_without_end(bench):
     assert "more than 200" in cast.now.messages[0]
 
 
-def test_a_disk_that_refuses_is_told_once_and_stops_nothing(bench, cast):
+def test_disk_error_of_breakpoints_is_reported_once(bench, cast):
     (bench.casts.root / FILE).mkdir()
     bench.breakpoints.add("Socket-2")
     bench.breakpoints.add("Socket-3")

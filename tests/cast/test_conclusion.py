@@ -18,23 +18,23 @@ def concluded(*contracts):
     return CON.conclusion([AgentReport(f"Agent {n}", value) for n, value in enumerate(contracts, 1)])
 
 
-def test_12_a_single_summary_is_told_as_it_was_written():
+def test_12_single_summary_is_shown_verbatim():
     told = concluded(contract(user_facing_summary="It is done.\nNothing is left."))
     assert told == ["It is done.", "Nothing is left."]
 
 
 @pytest.mark.parametrize("summary", [None, "  ", 7])
-def test_12_without_a_summary_the_key_outputs_are_told(summary):
+def test_12_key_outputs_replace_a_missing_summary(summary):
     assert concluded(contract(user_facing_summary=summary)) == ["Agent 1: it works"]
 
 
-def test_12_of_several_agents_the_key_outputs_are_put_together():
+def test_12_key_outputs_of_several_agents_are_combined():
     first = contract(user_facing_summary="Mine.", evidence_report__key_outputs=["a", {"b": 1}])
     second = contract(user_facing_summary="Yours.", evidence_report__key_outputs=[])
     assert concluded(first, second) == ['Agent 1: a; {"b":1}', "Agent 2: Yours."]
 
 
-def test_12_the_verification_and_what_is_left_are_mentioned_once():
+def test_12_verification_and_open_work_are_mentioned_once():
     value = contract(
         user_facing_summary="Done.",
         evidence_report__verification={"result": "pass", "method": "tests"},
@@ -45,11 +45,11 @@ def test_12_the_verification_and_what_is_left_are_mentioned_once():
     assert concluded(value, value).count("Still open: speed") == 1
 
 
-def test_12_an_agent_that_is_not_done_concludes_nothing():
+def test_12_unfinished_agent_has_no_conclusion():
     assert concluded(contract(agent_status__plan_status="IN_PROGRESS", user_facing_summary="Soon.")) == []
 
 
-def test_12_hostile_fields_conclude_something_or_nothing():
+def test_12_hostile_fields_never_break_the_conclusion():
     assert concluded(contract(evidence_report=[], user_facing_summary={})) == ["Agent 1: done"]
     assert concluded({}, {"agent_status": 7}) == []
 
@@ -74,14 +74,14 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
     assert "to keep" not in repr(cast)
 
 
-def test_a_very_long_summary_is_bounded_and_says_where_all_is(tmp_path):
+def test_overlong_summary_is_cut_and_names_its_file(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="x" * 5000 + "\ny" * 100)
     assert len(repr(cast)) < 3000
     assert "and 61 more lines: cast.now.conclusion has all" in repr(cast)
     assert len(cast.now.conclusion) == 101
 
 
-def test_a_cast_that_is_not_over_and_one_of_other_protocols_conclude_nothing(tmp_path):
+def test_unfinished_cast_and_other_protocols_have_no_conclusion(tmp_path):
     assert h.start(tmp_path, h.one_config(), lambda: "text").now.conclusion == []
     cast = cast_of(tmp_path / "two", user_facing_summary="Done.")
     assert cast.at(0).conclusion == []

@@ -20,7 +20,7 @@ def file(project):
     return project / PROJECT_FILE
 
 
-def test_a_copy_is_the_same_loadout_under_its_own_name_and_chosen(wb, file):
+def test_copied_loadout_has_its_own_name_and_is_chosen(wb, file):
     before = BUNDLED.read_bytes()
     shown = wb.loadouts.copy("Full-Auto", "Mine")
     assert (shown.name, shown.origin) == ("Mine", "project")
@@ -31,7 +31,7 @@ def test_a_copy_is_the_same_loadout_under_its_own_name_and_chosen(wb, file):
     assert BUNDLED.read_bytes() == before
 
 
-def test_the_copy_can_be_edited_and_the_bundled_one_stays(wb, file):
+def test_copy_can_be_edited_without_changing_the_bundled_loadout(wb, file):
     wb.loadouts.copy("Teach-Rework")
     document = read_config(file)
     document["loadouts"]["Teach-Rework-Copy"]["sockets"]["Socket-2"]["edges"][1]["maxTraversals"] = 7
@@ -41,7 +41,7 @@ def test_the_copy_can_be_edited_and_the_bundled_one_stays(wb, file):
     assert wb.graph("Teach-Rework").sockets["Socket-2"].edges[1].max_traversals == 2
 
 
-def test_with_its_materia(wb, file):
+def test_copy_can_include_its_materia(wb, file):
     wb.loadouts.copy("Release", "Mine", materia=True)
     bundled = read_config(BUNDLED)["materia"]
     document = read_config(file)
@@ -50,7 +50,7 @@ def test_with_its_materia(wb, file):
     assert wb.loadouts.config.origin("materia", "Commit").name == "project"
 
 
-def test_everything_else_in_the_file_stays(wb, file):
+def test_copy_keeps_the_rest_of_the_file(wb, file):
     file.parent.mkdir()
     theirs = {
         "comment": "größer",
@@ -72,7 +72,7 @@ def test_everything_else_in_the_file_stays(wb, file):
 
 
 @pytest.mark.parametrize("new", ["Ask", "Mine", "Own", "", "1st", "a/b", "x" * 65])
-def test_a_name_that_is_taken_or_cannot_be_one_is_refused(wb, file, new):
+def test_copy_refuses_taken_and_invalid_names(wb, file, new):
     file.parent.mkdir()
     file.write_text('{"loadouts": {"Own": null}}')
     wb.loadouts.define("Mine", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Build"}}})
@@ -87,14 +87,14 @@ def test_a_name_that_is_taken_or_cannot_be_one_is_refused(wb, file, new):
             wb.loadouts.copy("Full-Auto")
 
 
-def test_an_unknown_loadout_is_told_with_the_nearest(wb, file):
+def test_unknown_loadout_suggests_the_nearest(wb, file):
     with pytest.raises(MateriaError, match="Full-Auto"):
         wb.loadouts.copy("Ful-Auto")
     assert not file.parent.exists()
 
 
 @pytest.mark.parametrize("text", ["{ not json", "[1]", '{"loadouts": []}', '{"materia": 5}'])
-def test_a_faulty_file_is_not_touched(wb, file, text):
+def test_invalid_file_is_not_changed(wb, file, text):
     file.parent.mkdir()
     file.write_text(text)
     with pytest.raises(MateriaError) as caught:
@@ -103,14 +103,14 @@ def test_a_faulty_file_is_not_touched(wb, file, text):
     assert file.read_text() == text
 
 
-def test_a_file_that_cannot_be_written_is_told(wb, project):
+def test_unwritable_file_is_reported(wb, project):
     (project / ".pi").write_text("no directory")
     with pytest.raises(MateriaError):
         wb.loadouts.copy("Full-Auto")
     assert (project / ".pi").read_text() == "no directory"
 
 
-def test_a_script_beside_the_config_is_found_from_the_copy(wb, project, tmp_path):
+def test_copy_finds_scripts_next_to_the_config(wb, project, tmp_path):
     """R24."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -140,7 +140,7 @@ def shell(project, monkeypatch):
     made.user_ns["wb"].close()
 
 
-def test_the_verb_copies_and_completes(shell, file):
+def test_copy_verb_copies_and_completes_names(shell, file):
     shown = shell.run_line_magic("materia", "copy Full-Auto My-Auto --materia")
     assert "My-Auto (from project)" in repr(shown)
     assert set(read_config(file)["loadouts"]) == {"My-Auto"}
@@ -154,7 +154,7 @@ def test_the_verb_copies_and_completes(shell, file):
     assert ".pi/pi-materia.json" in repr(shell.run_line_magic("materia", "help copy"))
 
 
-def test_the_verbs_tell_where_each_field_came_from_r33(shell, project):
+def test_verbs_show_the_layer_of_each_field_r33(shell, project):
     (project / ".pi").mkdir(exist_ok=True)
     (project / ".pi/pi-materia.json").write_text(
         '{"materia": {"Build": {"model": "x"}}, "loadouts": {"Ask": {"label": "A"}}}'
@@ -171,7 +171,7 @@ def test_the_verbs_tell_where_each_field_came_from_r33(shell, project):
     assert fields["sockets"].startswith("bundled (")
 
 
-def test_a_bench_stays_in_its_project(tmp_path):
+def test_workbench_stays_in_its_project(tmp_path):
     bench = materia_nb.Workbench(tmp_path)
     with pytest.raises(AttributeError, match="project"):
         bench.project = tmp_path / "other"

@@ -32,7 +32,7 @@ def drafting(tmp_path, *replies):
     return h.start(tmp_path, document, {"Draft": agent, "Tell": lambda: "told"}), turns
 
 
-def test_a_draft_that_is_a_valid_handoff_is_a_draft(tmp_path):
+def test_valid_handoff_in_a_draft_is_still_a_draft(tmp_path):
     cast, turns = drafting(tmp_path, DONE, DONE)
     assert cast.run() == "person"
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.drafts, cast.now.next_socket) == (
@@ -48,7 +48,7 @@ def test_a_draft_that_is_a_valid_handoff_is_a_draft(tmp_path):
 
 
 @pytest.mark.parametrize("go_on", ["run", "step"])
-def test_nothing_but_a_person_goes_on_from_a_draft(tmp_path, go_on):
+def test_only_a_person_continues_from_a_draft(tmp_path, go_on):
     """To run again neither finalizes nor asks, and pays for, the same once more."""
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
@@ -65,7 +65,7 @@ def test_nothing_but_a_person_goes_on_from_a_draft(tmp_path, go_on):
     assert [turn.kind for turn in turns] == ["work", "finalize"]
 
 
-def test_a_person_may_write_drafts_too(tmp_path):
+def test_person_may_write_drafts(tmp_path):
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     cast.reply(DONE)
@@ -77,7 +77,7 @@ def test_a_person_may_write_drafts_too(tmp_path):
     ]
 
 
-def test_every_draft_is_kept_and_shown(tmp_path):
+def test_every_draft_is_stored_and_shown(tmp_path):
     cast, _ = drafting(tmp_path, "first", "<b>second</b>", DONE)
     cast.run()
     cast.refine("make it <i>bold</i>")
@@ -103,7 +103,7 @@ def test_every_draft_is_kept_and_shown(tmp_path):
 
 
 @pytest.mark.parametrize("go_on", [{"limit": True}, {"turn": True}])
-def test_a_refinement_that_failed_goes_on_with_the_drafts(tmp_path, go_on):
+def test_failed_refinement_continues_with_the_drafts(tmp_path, go_on):
     cast, turns = drafting(tmp_path, "first", AgentError("gone"), "second", DONE)
     cast.run()
     cast.refine("shorter")
@@ -117,7 +117,7 @@ def test_a_refinement_that_failed_goes_on_with_the_drafts(tmp_path, go_on):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_an_aborted_draft_waits_again_when_revived(tmp_path):
+def test_aborted_draft_waits_again_after_a_retry(tmp_path):
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     cast.abort()
@@ -129,7 +129,7 @@ def test_an_aborted_draft_waits_again_when_revived(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_the_budget_shows_use_and_limit_of_this_cast_only(tmp_path):
+def test_budget_shows_use_and_limit_of_its_cast(tmp_path):
     document = h.chain_config(2) | {"budget": {"maxTokens": 100}}
     one, other = (
         h.start(tmp_path, document, {"M": {"M": [{"text": "x", "usage": {"input": 20, "output": 5}}] * 2}})

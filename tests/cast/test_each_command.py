@@ -139,7 +139,7 @@ RECORDED = ("not_begun", "by_a_person", "failing_utility", "in_lanes", "come_to_
 
 
 @pytest.mark.parametrize("scene", cast_scenes.ALL, ids=lambda scene: scene.__name__)
-def test_every_command_is_done_or_clearly_refused(tmp_path, scene):
+def test_every_command_succeeds_or_is_clearly_refused(tmp_path, scene):
     outcomes = list(every_command(tmp_path, scene))
     if scene.__name__ in RECORDED:
         shown_texts.matches(f"commands-{scene.__name__}", outcomes)

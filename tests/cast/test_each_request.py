@@ -37,7 +37,7 @@ def asked(requests, said=lambda value: value):
             )
 
 
-def test_requests_about_loadouts(tmp_path):
+def test_loadout_requests_succeed_or_are_clearly_refused(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     one, other = (
@@ -129,7 +129,7 @@ def test_requests_about_loadouts(tmp_path):
     bench.close()
 
 
-def test_requests_about_agents_and_pins(tmp_path):
+def test_agent_and_pin_requests_succeed_or_are_clearly_refused(tmp_path):
     bench = Workbench(tmp_path / "project", bundled=False)
     document = h.loop_config()
     document["materia"]["U"] = h.python("print('{}')", parse="json")
@@ -182,7 +182,7 @@ def test_requests_about_agents_and_pins(tmp_path):
     bench.close()
 
 
-def test_requests_about_what_is_kept(tmp_path):
+def test_storage_requests_succeed_or_are_clearly_refused(tmp_path):
     path = tmp_path / "casts" / "breakpoints.json"
     path.parent.mkdir()
     good = {"kind": "before", "socket": "Socket-1"}

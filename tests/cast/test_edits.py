@@ -42,7 +42,7 @@ def test_items_are_edited_between_steps(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_r46_what_is_done_comes_first_and_what_is_put_before_the_next_one_is_next(cast):
+def test_r46_done_items_come_first_and_inserted_items_are_next(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     said = cast.edit.items([item("x"), *PLAN])
     assert titles(cast) == ["a", "x", "b", "c"], "a is done; x was put before the others"
@@ -59,7 +59,7 @@ def test_r46_what_is_done_comes_first_and_what_is_put_before_the_next_one_is_nex
     same_as_journal(None, cast)
 
 
-def test_removing_all_items_leaves_the_loop_by_its_end(cast):
+def test_removing_all_items_leaves_the_loop(cast):
     cast.run(steps=1)
     cast.edit.items([])
     cast.run()
@@ -86,7 +86,7 @@ def test_retries_and_follow_up_move_with_the_item(cast):
     assert (cast.now.next_socket, cast.now.upcoming_item.label) == ("Socket-2", "first")
 
 
-def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
+def test_current_item_can_be_changed_but_not_removed(bench, cast):
     bench.agent("Build", "person")
     cast.run()
     assert cast.now.waiting_at.item.key == "WI-1"
@@ -107,7 +107,7 @@ def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
 
 
 @pytest.mark.parametrize("bad", [[{"title": "x"}], [{"title": " ", "context": "c"}], ["x"], [{**item("x"), "id": 1}]])
-def test_r9_bad_items_change_nothing(cast, bad):
+def test_r9_invalid_items_change_nothing(cast, bad):
     cast.run(steps=1)
     before = cast.now.engine
     with pytest.raises(MateriaError, match="workItems"):
@@ -115,7 +115,7 @@ def test_r9_bad_items_change_nothing(cast, bad):
     assert cast.now.engine is before
 
 
-def test_undo_takes_edits_back_one_by_one(bench, cast):
+def test_undo_reverts_edits_one_by_one(bench, cast):
     cast.run(steps=1)
     before = cast.now.engine
     cast.edit.items([item("only")])
@@ -134,7 +134,7 @@ def test_undo_takes_edits_back_one_by_one(bench, cast):
         cast.edit.undo()
 
 
-def test_the_patch_and_its_inverse_are_kept(cast):
+def test_patch_and_its_inverse_are_stored(cast):
     cast.run(steps=1)
     cast.edit.state({**cast.state, "n": 1})
     (made,) = cast.now.edits
@@ -143,7 +143,7 @@ def test_the_patch_and_its_inverse_are_kept(cast):
     assert made.step == 1
 
 
-def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
+def test_corrected_output_is_routed_again_and_the_original_is_kept(bench, cast):
     cast.run(steps=3)
     assert cast.now.engine.next == "Socket-2"
     record = cast.edit.output('{"satisfied": true}')
@@ -157,7 +157,7 @@ def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_a_bad_correction_is_refused_and_changes_nothing(cast):
+def test_invalid_correction_is_refused_and_changes_nothing(cast):
     cast.run(steps=3)
     before = cast.now.engine
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
@@ -165,7 +165,7 @@ def test_a_bad_correction_is_refused_and_changes_nothing(cast):
     assert cast.now.engine is before
 
 
-def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
+def test_going_back_keeps_later_steps_as_a_branch(bench, cast):
     cast.run()
     outputs = {step.artifact: (cast.run_dir / step.artifact).read_text() for step in cast.steps}
     count = len(cast.steps)
@@ -186,7 +186,7 @@ def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_a_fork_is_a_cast_of_its_own(bench, cast):
+def test_fork_is_an_independent_cast(bench, cast):
     cast.run(steps=4)
     forked = cast.fork(2)
     assert forked.id != cast.id
@@ -204,7 +204,7 @@ def test_a_fork_is_a_cast_of_its_own(bench, cast):
     forked.close()
 
 
-def test_what_a_person_allowed_in_a_cast_is_not_allowed_in_a_fork(cast):
+def test_approvals_of_a_cast_do_not_apply_in_a_fork(cast):
     cast.run(steps=1)
     cast.approvals.allow("bash")
     cast.run(steps=1)
@@ -214,7 +214,7 @@ def test_what_a_person_allowed_in_a_cast_is_not_allowed_in_a_fork(cast):
     forked.close()
 
 
-def test_tokens_stay_used_when_going_back(bench, project):
+def test_going_back_keeps_used_tokens(bench, project):
     from materia_nb.agents import Reply, Usage
 
     bench.agent("Build", lambda turn: Reply("built", Usage(10, 5)))
@@ -226,7 +226,7 @@ def test_tokens_stay_used_when_going_back(bench, project):
     assert cast.now.usage.tokens == 30
 
 
-def test_a_complete_cast_is_not_edited(cast):
+def test_complete_cast_cannot_be_edited(cast):
     cast.run()
     with pytest.raises(MateriaError, match="complete"):
         cast.edit.items([])
@@ -235,7 +235,7 @@ def test_a_complete_cast_is_not_edited(cast):
 # -- the prompt, for one turn -------------------------------------------------------------
 
 
-def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
+def test_edited_prompt_applies_to_one_turn(bench, cast):
     asked = []
 
     @bench.agent("Build")
@@ -262,7 +262,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
     assert "Build it in one file." in kept.read_text()
 
 
-def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
+def test_state_edit_restores_the_original_prompt(bench, cast):
     cast.step()
     cast.step(ask=False)
     reworded = cast.edit.prompt("task", "Otherwise.")
@@ -274,7 +274,7 @@ def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
+def test_uneditable_prompt_is_refused(bench, cast, tmp_path):
     with pytest.raises(MateriaError, match="no part 'taks'") as found:
         cast.edit.prompt("taks", "x")
     assert "did you mean 'task'" in str(found.value).lower()
@@ -290,7 +290,7 @@ def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
 # -- one value ----------------------------------------------------------------------------
 
 
-def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
+def test_setting_a_value_keeps_work_items(bench, cast):
     cast.run(steps=1)
     cast.edit.set("plan.approved", True)
     assert cast.state["plan"] == {"approved": True}
@@ -316,7 +316,7 @@ def test_an_item_cannot_be_set_before_there_is_a_list(cast):
     assert cast.now.work_items == []
 
 
-def test_an_aborted_cast_can_be_looked_at(cast):
+def test_aborted_cast_can_be_shown(cast):
     cast.run(steps=1)
     cast.abort()
     assert cast.now.upcoming_item is None
@@ -356,7 +356,7 @@ def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", float("nan"), {"a": lambda: 1}], ids=type)
-def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
+def test_non_json_edit_is_refused(tmp_path, value):
     cast = start(tmp_path, one_config())
     for act in (lambda: cast.edit.set("a", value), lambda: cast.edit.state({"a": value})):
         with pytest.raises(MateriaError, match="not JSON"):
@@ -364,7 +364,7 @@ def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
     assert open_cast(cast.run_dir).state == cast.state == {}
 
 
-def test_a_utility_does_not_take_the_script_of_another_one(bench):
+def test_utility_does_not_use_the_script_of_another_one(bench):
     """Both names would be written to the same file."""
     path = bench.loadouts.define_utility("Count It", "print(1)")
     with pytest.raises(MateriaError, match="would replace that of the utility 'Count It'"):
@@ -398,7 +398,7 @@ def test_going_back_applies_newer_edits_again(bench, cast):
 
 
 @pytest.mark.parametrize("act", [lambda cast: cast.retry(limit=True), lambda cast: cast.skip("no", item=True)])
-def test_acts_that_continue_keep_edits(bench, cast, act):
+def test_continuing_actions_keep_edits(bench, cast, act):
     at_eval_limit(bench, cast)
     cast.edit.set("note", "mine")
     act(cast)
@@ -428,7 +428,7 @@ def test_an_edit_made_while_a_step_waits_is_applied_once(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_an_edit_that_does_not_fit_is_asked_about(bench, cast):
+def test_edit_that_no_longer_applies_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
     with pytest.raises(MateriaError, match="your edit of the work items after step 1 does not fit") as caught:
@@ -441,7 +441,7 @@ def test_an_edit_that_does_not_fit_is_asked_about(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_a_corrected_output_that_would_be_left_is_asked_about(bench, cast):
+def test_losing_a_corrected_output_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.edit.output({"workItems": [item("z")]})
     with pytest.raises(MateriaError, match="your correction of the output of step 1"):
@@ -450,7 +450,7 @@ def test_a_corrected_output_that_would_be_left_is_asked_about(bench, cast):
     assert not cast.steps
 
 
-def test_an_output_is_corrected_after_an_edit(bench, cast):
+def test_output_can_be_corrected_after_an_edit(bench, cast):
     edited = at_eval_limit(bench, cast)
     cast.edit.output({"satisfied": True})
     assert titles(cast) == edited
@@ -458,7 +458,7 @@ def test_an_output_is_corrected_after_an_edit(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_a_correction_that_an_edit_does_not_fit_is_asked_about(bench, cast):
+def test_correction_conflicting_with_an_edit_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
     with pytest.raises(MateriaError) as caught:
@@ -470,7 +470,7 @@ def test_a_correction_that_an_edit_does_not_fit_is_asked_about(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_a_raised_limit_is_asked_about(bench, cast):
+def test_losing_a_raised_limit_needs_confirmation(bench, cast):
     bench.agent("Eval", lambda: {"satisfied": False, "context": "no"})
     cast.run()
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -490,7 +490,7 @@ def test_a_raised_limit_is_asked_about(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_a_changed_prompt_is_asked_about(bench, cast):
+def test_losing_an_edited_prompt_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
     cast.edit.prompt("task", "Build it in blue.")
@@ -504,7 +504,7 @@ def test_a_changed_prompt_is_asked_about(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_an_edit_within_a_step_that_was_gone_back_to_is_applied_again(bench, cast):
+def test_edit_within_the_target_step_is_applied_again(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
     cast.edit.set("note", "mine")

@@ -58,7 +58,7 @@ def test_r48_a_utility_that_reports_its_own_failure_fails_the_cast(tmp_path):
         ),
     ],
 )
-def test_r48_the_message_is_the_error_else_the_context_else_the_message(tmp_path, said, message):
+def test_r48_failure_message_is_the_error_then_context_then_message(tmp_path, said, message):
     cast = cast_of(tmp_path, {"satisfied": False, **said}, ALWAYS)
     cast.run()
     assert (cast.failure.kind, cast.failure.message) == ("utility_failed", message)
@@ -74,11 +74,11 @@ def test_r48_the_message_is_the_error_else_the_context_else_the_message(tmp_path
         {"satisfied": False, "push": PUSH},
     ],
 )
-def test_r48_anything_else_goes_on(tmp_path, said):
+def test_r48_other_outputs_continue(tmp_path, said):
     assert cast_of(tmp_path, said, ALWAYS).run() == "complete"
 
 
-def test_r48_an_edge_for_it_answers_it(tmp_path):
+def test_r48_not_satisfied_edge_handles_the_failure(tmp_path):
     said = {"satisfied": False, "state": {"push": PUSH}}
     cast = cast_of(tmp_path, said, ("satisfied", "end"), ("not_satisfied", "Socket-2"))
     assert cast.run() == "complete"
@@ -101,14 +101,14 @@ def looped(tmp_path, exit_when):
     return h.start(tmp_path, looping(exit_when), {"Plan": lambda: plan, "Build": lambda: "b", "Tell": lambda: "t"})
 
 
-def test_r48_an_exit_for_it_answers_it(tmp_path):
+def test_r48_not_satisfied_exit_handles_the_failure(tmp_path):
     cast = looped(tmp_path, "not_satisfied")
     assert cast.run() == "complete"
     assert cast.steps[-1].socket == "Socket-4"
 
 
 @pytest.mark.parametrize("again", [{}, {"limit": True}])
-def test_r48_run_again_it_works_on_the_same_item(tmp_path, again):
+def test_r48_retry_works_on_the_same_item(tmp_path, again):
     cast = looped(tmp_path, "always")
     assert cast.run() == "failed"
     assert (cast.failure.kind, cast.failure.message) == ("utility_failed", "at 0")
@@ -123,7 +123,7 @@ def test_r48_run_again_it_works_on_the_same_item(tmp_path, again):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r48_behind_the_budget_it_fails_when_the_cast_is_revived(tmp_path):
+def test_r48_failure_after_the_budget_shows_on_retry(tmp_path):
     made = reporting({"satisfied": False, "state": {"push": PUSH}}, ALWAYS)
     cast = h.start(tmp_path, {**made, "budget": {"maxTokens": 0}})
     cast.run()
@@ -141,7 +141,7 @@ def unassignable(tmp_path, answer='{"context": "fine"}'):
     return h.start(tmp_path, h.one_config(parse="json", assign={"..": "$"}), lambda: answer)
 
 
-def test_r54_the_output_is_filed_as_accepted_and_the_failure_is_an_event_of_its_own(tmp_path):
+def test_r54_output_is_accepted_and_the_failure_is_a_separate_event(tmp_path):
     cast = unassignable(tmp_path)
     assert cast.run() == "failed"
     assert cast.failure.kind == "assignment"
@@ -154,7 +154,7 @@ def test_r54_the_output_is_filed_as_accepted_and_the_failure_is_an_event_of_its_
     assert json.loads((cast.run_dir / "sockets/Socket-1/1.json").read_text()) == {"context": "fine"}
 
 
-def test_r54_live_and_reopened_are_one_and_ask_the_same(tmp_path):
+def test_r54_live_and_reopened_casts_are_equal(tmp_path):
     cast = unassignable(tmp_path)
     cast.run()
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -164,7 +164,7 @@ def test_r54_live_and_reopened_are_one_and_ask_the_same(tmp_path):
     assert resumed.now.engine.last_artifact == "sockets/Socket-1/1.md"
 
 
-def test_r54_recast_is_not_offered_since_it_would_only_fail_again(tmp_path):
+def test_r54_useless_retry_is_not_offered(tmp_path):
     cast = unassignable(tmp_path)
     cast.run()
     assert [one.name for one in offers(cast.now)] == ["skip"]

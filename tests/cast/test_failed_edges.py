@@ -21,7 +21,7 @@ def sockets(cast):
     return [socket for socket, *_ in cast.route]
 
 
-def test_a_process_that_fails_is_gone_on_from_and_the_journal_says_why(tmp_path):
+def test_cast_continues_after_a_failed_process_and_the_journal_has_the_reason(tmp_path):
     cast = h.start(tmp_path, document(**h.python("raise SystemExit(3)", parse="json")), lambda: "done")
     assert cast.run() == "complete"
     assert sockets(cast) == ["Socket-1", "Socket-2", "Socket-3"]
@@ -35,7 +35,7 @@ def test_a_process_that_fails_is_gone_on_from_and_the_journal_says_why(tmp_path)
     resumed.close()
 
 
-def test_an_agent_that_raises_is_gone_on_from_and_the_next_is_told(tmp_path):
+def test_cast_continues_after_a_failed_agent_and_the_next_agent_sees_why(tmp_path):
     prompts = []
 
     def agent(turn):
@@ -51,7 +51,7 @@ def test_an_agent_that_raises_is_gone_on_from_and_the_next_is_told(tmp_path):
     cast.close()
 
 
-def test_what_a_refused_process_wrote_is_still_told_of_a_step_that_lies_behind(tmp_path):
+def test_output_of_a_refused_process_is_shown_for_past_steps(tmp_path):
     code = "import sys; sys.stderr.write('the disk is full'); print('no json')"
     cast = h.start(tmp_path, document(**h.python(code, parse="json")), lambda: "done")
     cast.step()

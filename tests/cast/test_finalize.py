@@ -35,7 +35,7 @@ def names(prompt):
 # -- the engine ------------------------------------------------------------------------------
 
 
-def test_the_first_prompt_does_not_say_what_must_be_returned():
+def test_first_prompt_of_a_finalized_socket_has_no_output_form():
     play = Play(config(FIRST))
     assert (play.visit.mode, names(play.prompt)) == ("work", ["request", "place", "task", "return"])
     assert "satisfied" not in play.prompt.text
@@ -43,7 +43,7 @@ def test_the_first_prompt_does_not_say_what_must_be_returned():
 
 
 @pytest.mark.parametrize("work", ["I did it.", YES, "", "{broken"])
-def test_any_answer_is_work_and_is_followed_by_a_turn_that_asks_for_the_handoff(work):
+def test_handoff_is_requested_after_any_work_answer(work):
     play = Play(config(FIRST))
     step = play.answer(work, 5)
     assert event_types(step) == ["socket_worked"]
@@ -69,7 +69,7 @@ def test_r19_only_the_handoff_is_repaired():
     assert play.go(YES).at == "Next"
 
 
-def test_recasting_begins_with_the_work():
+def test_retry_begins_with_the_work_turn():
     play = Play(config(FIRST), "work", "no json", "none")
     assert names(play.recast().prompt) == ["request", "place", "task", "return"]
     assert play.visit.mode == "work"
@@ -86,7 +86,7 @@ def test_recasting_begins_with_the_work():
     ],
     ids=["false", "text", "utility", "multi-turn"],
 )
-def test_where_it_means_nothing_nothing_changes(socket, materia):
+def test_finalize_has_no_effect_where_it_does_not_apply(socket, materia):
     graph = build_graph(config({"A": socket}))
     assert graph.sockets["A"].finalize is False
 
@@ -101,7 +101,7 @@ def test_a_generator_can_be_finalized():
 
 
 @pytest.mark.parametrize("value", ["yes", 1, [], {}])
-def test_it_is_true_or_false(value):
+def test_finalize_must_be_a_boolean(value):
     found = check_config(config({"A": asks(finalize=value)}), "T").problems
     assert [(one.code, one.source) for one in found] == [("invalid-socket", "A.finalize")]
 
@@ -114,7 +114,7 @@ def test_it_is_true_or_false(value):
         (asks(materia="M", finalize=True), "drafts"),
     ],
 )
-def test_without_effect_is_a_hint(socket, why):
+def test_ignored_finalize_is_hinted(socket, why):
     report = check_config(config({"Socket-1": socket}), "T")
     assert report.ok
     found = [one for one in report.hints if one.source == "Socket-1.finalize"]
@@ -122,7 +122,7 @@ def test_without_effect_is_a_hint(socket, why):
     assert why in found[0].message
 
 
-def test_with_effect_there_is_no_hint():
+def test_effective_finalize_has_no_hint():
     for socket in (asks(finalize=True), asks(materia="G", finalize=True), at("P", finalize=False)):
         hints = check_config(config({"Socket-1": socket}), "T").hints
         assert [one for one in hints if "finalize" in one.source] == []
@@ -149,7 +149,7 @@ def scripted(*replies):
     return agent
 
 
-def test_both_turns_are_asked_kept_and_counted(tmp_path):
+def test_work_and_handoff_turns_are_stored_and_counted(tmp_path):
     agent = scripted("the work", DONE)
     cast = h.start(tmp_path, h.one_config(**ONE, assign={"found": "$.context"}), agent)
     assert cast.run() == "complete"
@@ -174,7 +174,7 @@ def test_both_turns_are_asked_kept_and_counted(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_person_does_both(tmp_path):
+def test_person_answers_work_and_handoff_turns(tmp_path):
     cast = h.start(tmp_path, h.one_config(**ONE))
     cast.run()
     cast.reply("I did it")
@@ -185,7 +185,7 @@ def test_a_person_does_both(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_a_kernel_that_dies_between_the_turns_is_asked_for_the_handoff_only(tmp_path):
+def test_only_the_handoff_is_asked_after_a_crash_between_the_turns(tmp_path):
     agent = scripted("the work", KeyboardInterrupt())
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     with pytest.raises(KeyboardInterrupt):
@@ -202,7 +202,7 @@ def test_a_kernel_that_dies_between_the_turns_is_asked_for_the_handoff_only(tmp_
 
 
 @pytest.mark.parametrize("broken", [("work", AgentError("x")), ("work", "no json", AgentError("x"))])
-def test_a_model_that_fails_after_the_work_is_revived_without_working_again(tmp_path, broken):
+def test_retry_after_the_work_asks_only_for_the_handoff(tmp_path, broken):
     agent = scripted(*broken, DONE)
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     assert cast.run() == "failed"
@@ -217,7 +217,7 @@ def test_a_model_that_fails_after_the_work_is_revived_without_working_again(tmp_
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_an_exhausted_repair_is_revived_in_the_conversation(tmp_path):
+def test_retry_after_exhausted_repairs_stays_in_the_conversation(tmp_path):
     agent = scripted("work", "bad 1", "bad 2", DONE)
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     cast.run()
@@ -264,7 +264,7 @@ def test_a_recorded_cast_answers_both_turns(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_what_each_turn_was_asked_and_said_is_shown(tmp_path):
+def test_prompt_and_answer_of_each_turn_are_shown(tmp_path):
     cast = h.start(tmp_path, h.one_config(**ONE), scripted("the <b>work</b>", DONE))
     cast.run()
     step = cast.steps[0]
@@ -279,7 +279,7 @@ def test_what_each_turn_was_asked_and_said_is_shown(tmp_path):
 # -- the other protocols ---------------------------------------------------------------------
 
 
-def test_an_envelope_is_asked_for_after_the_work(tmp_path):
+def test_envelope_is_requested_after_the_work(tmp_path):
     good = json.dumps(envelope(summary__evidence__artifacts_produced=[]))
     agent = scripted("worked", "no envelope", good)
     cast = h.start(tmp_path, h.one_config(**ONE, handoff="envelope"), agent)
@@ -289,7 +289,7 @@ def test_an_envelope_is_asked_for_after_the_work(tmp_path):
     assert "VERIFIED" in agent.turns[1].prompt
 
 
-def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):
+def test_unfinished_contract_works_and_is_asked_again(tmp_path):
     """What is in progress is gone on with as work, and handed over in a turn of its own again."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
     on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
@@ -305,7 +305,7 @@ def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):
 # -- a language model ------------------------------------------------------------------------
 
 
-def test_a_model_is_held_to_the_schema_in_the_second_turn_only(tmp_path):
+def test_schema_is_enforced_only_in_the_handoff_turn(tmp_path):
     pytest.importorskip("pydantic_ai")
     with serving(says("I did it", tokens=(10, 1)), says(h.YES, tokens=(20, 2))) as server:
         document = h.one_config(h.agent(), edges=[{"when": "satisfied", "to": "end"}], **ONE)

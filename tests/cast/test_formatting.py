@@ -22,7 +22,7 @@ def done(bench):
     return cast
 
 
-def test_steps_are_a_sequence_as_before_and_stay_as_they_were(bench):
+def test_steps_are_an_immutable_sequence(bench):
     cast = bench.cast("r")
     before = cast.steps
     cast.run(steps=2)
@@ -33,7 +33,7 @@ def test_steps_are_a_sequence_as_before_and_stay_as_they_were(bench):
     assert cast.steps == list(cast.steps) == cast.at(2).steps
 
 
-def test_steps_and_casts_show_themselves_as_tables_with_nothing_unescaped(bench, done):
+def test_steps_and_casts_are_shown_as_escaped_tables(bench, done):
     for shown, word in ((done.steps, "Socket-5"), (bench.casts(), done.id)):
         bundle = shown._repr_mimebundle_()
         assert word in bundle["text/plain"]
@@ -42,7 +42,7 @@ def test_steps_and_casts_show_themselves_as_tables_with_nothing_unescaped(bench,
     assert repr(bench.cast("r").steps) == "no steps yet"
 
 
-def test_a_table_of_steps_says_verdict_and_context_in_words(bench):
+def test_step_table_shows_verdict_and_context(bench):
     cast = bench.cast("r")
     cast.run()
     outputs = [row[cast.steps.table.headers.index("output")] for row in cast.steps.table.rows]
@@ -50,7 +50,7 @@ def test_a_table_of_steps_says_verdict_and_context_in_words(bench):
     assert outputs[-1] == "told"
 
 
-def test_the_frame_of_steps_has_one_row_a_step(done):
+def test_step_frame_has_one_row_per_step(done):
     pytest.importorskip("pandas")
     frame = done.steps.frame()
     assert list(frame.columns) == list(STEP_FIELDS)
@@ -60,7 +60,7 @@ def test_the_frame_of_steps_has_one_row_a_step(done):
     assert str(frame["started"].dtype).endswith("UTC]")
 
 
-def test_the_frame_of_casts_has_one_row_a_cast(bench, done):
+def test_cast_frame_has_one_row_per_cast(bench, done):
     pytest.importorskip("pandas")
     frame = bench.casts().frame()
     assert list(frame.columns) == list(CAST_FIELDS)
@@ -68,12 +68,12 @@ def test_the_frame_of_casts_has_one_row_a_cast(bench, done):
     assert frame.loc[0, "cast"] == done.id
 
 
-def test_a_frame_of_nothing_has_its_columns(bench):
+def test_empty_frame_has_its_columns(bench):
     pytest.importorskip("pandas")
     assert list(bench.casts().frame().columns) == list(CAST_FIELDS)
 
 
-def test_without_pandas_the_extra_is_named(bench, monkeypatch):
+def test_missing_pandas_error_names_the_extra(bench, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MateriaError, match="pandas") as error:
         bench.casts().frame()
@@ -101,23 +101,23 @@ def at(*when):
         (at(2025, 12, 31, 1, 0), "31 December 2025"),
     ],
 )
-def test_a_moment_is_said_as_one_says_it_aloud(then, words):
+def test_time_is_shown_relative_to_now(then, words):
     assert when_words(round(then * 1000), at(2026, 5, 15, 12, 0)) == words
 
 
 @pytest.mark.parametrize("then", [None, 10**18, -(10**18)])
-def test_what_is_no_moment_is_not_said(then):
+def test_invalid_time_is_not_shown(then):
     assert when_words(then, at(2026, 5, 15)) == ""
 
 
-def test_a_cost_is_said_with_the_digits_that_count():
+def test_cost_is_shown_with_significant_digits():
     given = ((None, 0), (0, 0), (0.5, 0), (0.99994, 1), (1, 0), (12.345, 2))
     assert [cost_words(*one) for one in given] == [
         *("", "$0.00", "$0.5000", "at least $0.9999", "$1.00", "at least $12.35")
     ]
 
 
-def test_casts_are_sought_by_each_word_in_any_field_or_in_one(tmp_path):
+def test_casts_are_searched_by_words_in_all_or_one_field(tmp_path):
     def entry(id_, **fields):
         return CastEntry(id_, tmp_path / id_, **fields)
 

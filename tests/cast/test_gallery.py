@@ -39,14 +39,14 @@ def test_there_are_eleven_patterns_and_ten_mistakes():
 
 
 @each(gallery().of("pattern"))
-def test_a_pattern_has_no_hint_and_comes_to_its_end_as_it_should(card, project):
+def test_pattern_has_no_hint_and_completes_as_documented(card, project):
     assert (card.report.problems, card.report.hints) == ((), ())
     cast = cast_of(card, card.document, project)
     assert (cast.status, cast.now.warnings) == ("complete", ())
 
 
 @each(MISTAKES)
-def test_a_mistake_is_what_its_diagnosis_says_and_is_mended_by_its_mend(card, project):
+def test_mistake_matches_its_diagnosis_and_its_fix_works(card, project):
     wrong = card.diagnosis
     found = card.report.problems or card.report.hints
     assert wrong.code in [one.code for one in found]
@@ -62,7 +62,7 @@ def test_a_mistake_is_what_its_diagnosis_says_and_is_mended_by_its_mend(card, pr
 
 
 @each(CARDS)
-def test_the_tests_of_a_card_hold(card):
+def test_saved_tests_of_a_card_pass(card):
     own = {path.name.split(".")[1] for path in card.cases if path.parent == card.folder}
     assert own >= ({"cast"} if card.kind == "pattern" else {"mended"})
     for path in card.cases:
@@ -70,7 +70,7 @@ def test_the_tests_of_a_card_hold(card):
 
 
 @each([card for card in CARDS if card.graph is not None])
-def test_what_explore_writes_for_a_card_is_stored(card, tmp_path):
+def test_stored_tests_of_a_card_are_those_of_explore(card, tmp_path):
     """The same ways to end, no more and no fewer; a loadout that is changed is to be explored anew (make_docs.py)."""
     written = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
     stored = [path for path in card.cases if path.parent != card.folder]
@@ -82,7 +82,7 @@ def test_what_explore_writes_for_a_card_is_stored(card, tmp_path):
         assert {**anew, "follows": kept["follows"]} == kept
 
 
-def test_a_case_tells_when_the_loadout_of_its_card_goes_another_way(tmp_path):
+def test_case_of_a_card_fails_when_its_loadout_changes_route(tmp_path):
     card = gallery()["critic-loop"]
     case = card.cases[0]
     (tmp_path / case.name).write_bytes(case.read_bytes())
@@ -93,7 +93,7 @@ def test_a_case_tells_when_the_loadout_of_its_card_goes_another_way(tmp_path):
 
 
 @each(CARDS)
-def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
+def test_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
     book = nbformat.from_dict(notebook_of(card))
     nbformat.validate(book)
     for cell in book.cells:
@@ -110,14 +110,14 @@ def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
 
 
 @each(MISTAKES)
-def test_what_mends_a_mistake_is_folded_until_somebody_opens_it(card):
+def test_fix_of_a_mistake_is_folded(card):
     cells = notebook_of(card)["cells"]
     mending = [cell for cell in cells if f"loadout {card.loadout}-Mended" in "".join(cell["source"])]
     assert [cell["metadata"] for cell in mending] == [{"jupyter": {"source_hidden": True}}]
 
 
 @each(MISTAKES)
-def test_the_exercise_of_a_mistake_takes_the_right_answers_and_no_other(card, shell, monkeypatch):
+def test_exercise_of_a_mistake_accepts_only_right_answers(card, shell, monkeypatch):
     cells = [one for one in notebook_of(card)["cells"] if one["cell_type"] == "code"]
     load, *_, diagnose, mend = [
         one["source"]
@@ -135,7 +135,7 @@ def test_the_exercise_of_a_mistake_takes_the_right_answers_and_no_other(card, sh
     assert shell.run_cell(mend.replace("patient.mend(mine)", "patient.mend(right)")).success
 
 
-def test_a_card_is_written_once_and_what_is_there_stays(bench):
+def test_exported_card_does_not_overwrite_files(bench):
     opened = bench.gallery("Raw Bread")
     assert opened.path == bench.project / "raw-bread.ipynb"
     assert 'href="./raw-bread.ipynb"' in opened._repr_mimebundle_()["text/html"]
@@ -149,13 +149,13 @@ def test_a_card_is_written_once_and_what_is_there_stays(bench):
     assert raised.value.kind == "disk"
 
 
-def test_an_unknown_card_is_told_with_the_nearest(bench):
+def test_unknown_card_suggests_the_nearest(bench):
     with pytest.raises(MateriaError, match="'raw-bred'") as raised:
         bench.gallery("raw-bred")
     assert "raw-bread" in raised.value.hint
 
 
-def test_the_gallery_shows_itself_as_cards_with_pictures(shell):
+def test_gallery_is_shown_as_cards_with_pictures(shell):
     shown = line(shell, "gallery")._repr_mimebundle_()
     assert shown["text/html"].count("<svg") == 20
     assert "One agent writes, another judges" in shown["text/html"]

@@ -180,7 +180,7 @@ def without_ids(cast):
     return text.replace(cast.id, "<cast>").replace(str(lines[0].get("session")), "<cast>")
 
 
-def test_r47_nothing_that_is_given_out_changes_a_cast_or_a_workbench(wb, tmp_path):
+def test_r47_returned_values_cannot_change_cast_or_workbench(wb, tmp_path):
     untouched = begun(wb)
     meddler = Meddler()
     cast = begun(wb, lambda turn: meddler.meddle(turn, "turn"))
@@ -199,7 +199,7 @@ def test_r47_nothing_that_is_given_out_changes_a_cast_or_a_workbench(wb, tmp_pat
     assert without_ids(cast) == without_ids(untouched) == without_ids(later)
 
 
-def test_r47_n7_the_state_can_be_read_as_ever_and_not_changed(wb):
+def test_r47_n7_state_is_readable_but_frozen(wb):
     cast = begun(wb)
     with pytest.raises(MateriaError, match=r"cast\.edit\.set") as refused:
         cast.state["workItems"][0]["title"] = "X"
@@ -229,7 +229,7 @@ def test_r47_n7_the_state_can_be_read_as_ever_and_not_changed(wb):
     assert repr(state["plan"]) == str({"parts": [{"name": "x"}], "more": {"list": [1, {"a": 1}]}})
 
 
-def test_a_copy_of_what_was_given_out_can_be_changed(wb):
+def test_copy_of_a_returned_value_can_be_changed(wb):
     state = begun(wb).state
     for mine in (copy.deepcopy(state), json.loads(json.dumps(state))):
         mine["workItems"][0]["title"] = "mine"
@@ -248,7 +248,7 @@ def test_a_copy_of_what_was_given_out_can_be_changed(wb):
     assert state["workItems"] == h.items("a", "b")
 
 
-def test_every_way_to_change_a_container_is_refused():
+def test_every_mutation_of_a_frozen_container_is_refused():
     from materia_nb.jsonvalue import frozen
 
     for plain in ({"a": 1}, [1]):

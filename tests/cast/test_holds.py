@@ -37,7 +37,7 @@ def sockets(cast):
     "given, then",
     [(say("VERIFIED", "CONTINUE"), "Done"), (say("UNVERIFIED", "LOOP"), "Work")],
 )
-def test_a_route_follows_the_edges(tmp_path, given, then):
+def test_route_follows_the_edges(tmp_path, given, then):
     cast = start(tmp_path, "envelope", [given])
     cast.run(steps=2)
     assert cast.now.next_socket == then
@@ -95,7 +95,7 @@ def test_escalation_is_decided_by_a_person(tmp_path):
         cast.approvals.answer("x")
 
 
-def test_a_decision_for_no_socket_is_refused_and_nothing_lost(tmp_path):
+def test_decision_for_an_unknown_socket_is_refused(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "ESCALATE")])
     cast.run()
     with pytest.raises(MateriaError, match="no socket 'Donne'"):
@@ -119,7 +119,7 @@ def test_the_loop_is_capped_by_the_edge(tmp_path):
     assert "2 of 2 times" in cast.now.held.reason
 
 
-def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_path):
+def test_detour_of_finished_work_returns_to_the_original_target(tmp_path):
     cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Fix")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
@@ -130,7 +130,7 @@ def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_
     same_when_opened(cast)
 
 
-def test_a_detour_of_unfinished_work_comes_back_to_the_same_socket(tmp_path):
+def test_detour_of_unfinished_work_returns_to_its_socket(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix"), say("VERIFIED", "CONTINUE")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
@@ -138,7 +138,7 @@ def test_a_detour_of_unfinished_work_comes_back_to_the_same_socket(tmp_path):
     same_when_opened(cast)
 
 
-def test_a_detour_without_end_is_bounded(tmp_path):
+def test_endless_detour_is_bounded(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix")] * 30)
     assert cast.run() == "failed"
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -149,13 +149,13 @@ def test_a_detour_without_end_is_bounded(tmp_path):
     same_when_opened(cast)
 
 
-def test_a_detour_to_nowhere_escalates(tmp_path):
+def test_detour_to_an_unknown_socket_escalates(tmp_path):
     cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Nowhere")])
     cast.run()
     assert cast.now.held.action == "escalate"
 
 
-def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
+def test_three_invalid_envelopes_escalate(tmp_path):
     """Envelope rules, section 5: three tries, then the fallback."""
     cast = start(tmp_path, "envelope", ["no", "no {", '{"status": "DONE"}'])
     cast.run()
@@ -169,7 +169,7 @@ def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
     same_when_opened(cast)
 
 
-def test_the_fallback_names_the_files_that_changed_while_the_agent_worked(tmp_path):
+def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
     """Envelope rules, section 5: evidence from the runtime's own diff, from every turn of the visit."""
     (tmp_path / "old.txt").write_text("before")
     made = iter(["made.txt", "old.txt", "later.txt"])
@@ -186,7 +186,7 @@ def test_the_fallback_names_the_files_that_changed_while_the_agent_worked(tmp_pa
     same_when_opened(cast)
 
 
-def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence(tmp_path):
+def test_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
     replies = [say("BLOCKED", "ESCALATE"), "no", "no", "no"]
     cast = start(tmp_path, "envelope", replies)
     cast.run()
@@ -195,12 +195,12 @@ def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence
     assert cast.now.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
 
 
-def test_nobody_looks_for_changes_where_no_protocol_asks(tmp_path, monkeypatch):
+def test_changes_are_tracked_only_if_a_protocol_needs_them(tmp_path, monkeypatch):
     monkeypatch.setattr("materia_nb.cast.work.take_snapshot", lambda *_: 1 / 0)
     assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
 
 
-def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path):
+def test_envelope_with_wrong_meta_is_refused_and_requested_again(tmp_path):
     wrong = say("VERIFIED", "CONTINUE", meta={"step_id": "elsewhere"})
     cast = start(tmp_path, "envelope", [wrong, say("VERIFIED", "CONTINUE")])
     assert cast.run() == "complete"
@@ -212,7 +212,7 @@ def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path)
     assert cast.now.held.action == "escalate"
 
 
-def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
+def test_envelope_may_use_the_id_of_its_socket(tmp_path):
     named = say("VERIFIED", "CONTINUE", meta={"step_id": "Socket-1"})
     document = h.one_config(parse="json", handoff="envelope")
     cast = h.start(tmp_path, document, lambda: named)
@@ -222,7 +222,7 @@ def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
     assert json.loads((folder / "Socket_1-M.json").read_text())["meta"]["step_id"] == "Socket-1"
 
 
-def test_an_envelope_that_a_crash_came_before_is_written_on_resume(tmp_path):
+def test_envelope_missing_after_a_crash_is_written_on_resume(tmp_path):
     here = {"parse": "json", "handoff": "envelope"}
     document = h.config({"A": h.at("M", ("always", "B"), **here), "B": h.at("M", **here)}, {"M": h.agent()})
     cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
@@ -239,7 +239,7 @@ def test_an_envelope_that_a_crash_came_before_is_written_on_resume(tmp_path):
     resumed.close()
 
 
-def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
+def test_ids_differing_by_a_hyphen_have_separate_files(tmp_path):
     here = {"parse": "json", "handoff": "envelope"}
     document = h.config({"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()})
     cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
@@ -249,7 +249,7 @@ def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
 
 
 @given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9._-]{0,4}", fullmatch=True), unique=True, max_size=6))
-def test_the_file_names_of_steps_are_all_different_and_can_be_read_back(sockets):
+def test_file_names_of_steps_are_unique_and_parsable(sockets):
     found = step_names(tuple(sockets))
     assert len({name.casefold() for name in found.values()}) == len(sockets)
     assert all(parse_envelope_name(f"{name}-M.json").step_id == name for name in found.values())
@@ -258,7 +258,7 @@ def test_the_file_names_of_steps_are_all_different_and_can_be_read_back(sockets)
 # -- the agent contract --------------------------------------------------------------------
 
 
-def test_work_in_progress_goes_on_in_the_same_conversation_and_is_capped(tmp_path):
+def test_work_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
     """Agent contract rules, section 11: a third IN_PROGRESS in a row is refused."""
     cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
     assert cast.run() == "complete"
@@ -270,7 +270,7 @@ def test_work_in_progress_goes_on_in_the_same_conversation_and_is_capped(tmp_pat
     assert "3 times in a row" in cast.now.held.reason
 
 
-def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_path):
+def test_needs_input_is_answered_and_requires_progress(tmp_path):
     cast = start(
         tmp_path,
         "agent-contract",
@@ -286,7 +286,7 @@ def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_pa
     same_when_opened(cast)
 
 
-def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
+def test_approval_covers_one_exact_command_in_one_turn(tmp_path):
     cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
     approval = cast.approvals.request
     assert approval.sealed["exact_content"] == "rm -rf build"
@@ -328,7 +328,7 @@ def cut_off_after_consent(tmp_path):
     return cast
 
 
-def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
+def test_r44_approval_survives_a_resume(tmp_path):
     cast = cut_off_after_consent(tmp_path)
     seen = []
     again = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
@@ -340,7 +340,7 @@ def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
     assert seen[1].grant is None, "it ended with the turn"
 
 
-def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
+def test_r44_used_approval_does_not_return(tmp_path):
     cast = cut_off_after_consent(tmp_path)
     again = resume_cast(cast.run_dir, h.table(None))
     call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
@@ -357,7 +357,7 @@ def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
     assert resume_cast(cast.run_dir).approvals.grant is None
 
 
-def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path, monkeypatch):
+def test_r44_approval_expires_and_is_revoked_by_abort_and_fork(tmp_path, monkeypatch):
     cast = resume_cast(cut_off_after_consent(tmp_path).run_dir)
     assert cast.fork().approvals.grant is None
     with monkeypatch.context() as later:
@@ -369,7 +369,7 @@ def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path
 
 
 @pytest.mark.parametrize("approval_id", ["X", "P-123"])
-def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approval_id):
+def test_r44_request_with_a_malformed_id_needs_an_answer(tmp_path, approval_id):
     asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()
@@ -379,7 +379,7 @@ def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approv
     assert cast.run() == "complete"
 
 
-def test_a_refusal_is_told_with_its_reason(tmp_path):
+def test_denial_is_passed_on_with_its_reason(tmp_path):
     cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"]))
     cast.approvals.deny("not on a Friday")
     assert seen[1].grant is None
@@ -390,7 +390,7 @@ def test_a_refusal_is_told_with_its_reason(tmp_path):
     same_when_opened(cast)
 
 
-def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
+def test_approval_after_a_day_is_too_late(tmp_path, monkeypatch):
     cast, _ = asking(tmp_path)
     day_later = cast.steps[-1].ended + 24 * 3_600_000
     monkeypatch.setattr("materia_nb.cast.runner.now", lambda: day_later)
@@ -399,7 +399,7 @@ def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
     assert cast.status == "held"
 
 
-def test_unfinished_work_that_nothing_sends_back_is_run_again(tmp_path):
+def test_unfinished_work_without_an_edge_back_runs_again(tmp_path):
     """Agent contract rules, section 14: without a not_satisfied edge the node runs again."""
     failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     cast = start(
@@ -439,7 +439,7 @@ def informed(tmp_path, reply, **assignment):
     return cast, seen
 
 
-def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
+def test_agent_receives_its_id_task_and_project_context(tmp_path):
     cast, seen = informed(
         tmp_path,
         update("stack", {"language": "Python", "tools": ["pytest"]}),
@@ -474,7 +474,7 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
     assert kept["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
 
 
-def test_a_section_that_may_not_be_written_is_refused_with_a_note(tmp_path):
+def test_update_of_a_protected_section_is_refused_with_a_note(tmp_path):
     cast, _ = informed(tmp_path, update("secrets", {"a": 1}), writableSections=["stack"])
     cast.run()
     assert cast.status == "complete"
@@ -491,7 +491,7 @@ def test_a_damaged_project_context_is_one_clear_error(tmp_path):
     assert [path.name for path in (tmp_path / "casts").iterdir()] == ["project-context.json"]
 
 
-def test_what_cannot_be_kept_beside_is_told_and_stops_nothing(tmp_path):
+def test_unwritable_side_file_is_reported_without_stopping(tmp_path):
     cast, _ = informed(tmp_path, update("stack", {"a": 1}), writableSections=["stack"])
     (tmp_path / "casts" / "project-context.json").write_text("{")
     cast.run()
@@ -518,7 +518,7 @@ def test_envelopes_are_files_and_drafts_until_the_socket_is_completed(tmp_path):
 # -- what a person can do beside that --------------------------------------------------------
 
 
-def test_a_held_cast_is_resumed_by_another_process(tmp_path):
+def test_held_cast_can_be_resumed_by_another_process(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("NEEDS_INPUT")])
     cast.run()
     path, now = cast.run_dir, cast.now.engine
@@ -536,7 +536,7 @@ def iter_agent(*replies):
     return lambda: next(left)
 
 
-def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
+def test_output_of_a_held_socket_can_be_corrected(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE")])
     cast.run()
     cast.edit.output(say("VERIFIED", "CONTINUE"))
@@ -546,7 +546,7 @@ def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
     assert cast.now.held is None
 
 
-def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
+def test_aborted_held_cast_is_asked_again(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     cast.run()
     cast.abort()
@@ -571,7 +571,7 @@ def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
     same_when_opened(cast)
 
 
-def test_the_item_of_a_held_socket_is_kept_and_stays_before_the_open_ones_r46(tmp_path):
+def test_item_of_a_held_socket_stays_before_open_items_r46(tmp_path):
     document = h.loop_config()
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
     check["handoff"] = "envelope"
@@ -602,7 +602,7 @@ def test_the_item_of_a_held_socket_is_kept_and_stays_before_the_open_ones_r46(tm
         ("agent-contract", contract()),
     ],
 )
-def test_an_object_is_written_as_the_socket_hands_over(tmp_path, protocol, given):
+def test_object_reply_is_encoded_by_the_protocol_of_its_socket(tmp_path, protocol, given):
     for who, agent in (("function", lambda: given), ("script", {"Check": [given]}), ("person", "person")):
         cast = start(tmp_path / who, protocol, [])
         cast.agents.set("Check", agent)

@@ -29,7 +29,7 @@ def changed(wb, old, new):
     wb.loadouts.define("Ask", ASK.replace(old, new))
 
 
-def test_those_that_wait_are_listed_and_no_others(wb):
+def test_inbox_lists_only_waiting_casts(wb):
     waits = waiting_cast(wb)
     done = wb.cast("snow", loadout="Ask", agents={"*": lambda: {"satisfied": True}})
     done.step()
@@ -45,7 +45,7 @@ def test_those_that_wait_are_listed_and_no_others(wb):
     assert repr(wb.inbox("Full-Auto")) == "no cast is waiting for a person"
 
 
-def test_a_changed_loadout_says_of_each_what_becomes_of_it(wb):
+def test_inbox_shows_the_effect_of_a_changed_loadout(wb):
     waiting_cast(wb, "at the first")
     waiting_cast(wb, "at the second", Judge=lambda: {"satisfied": True})
     changed(wb, "when: satisfied, to: Socket-2", "when: satisfied, to: end")
@@ -61,7 +61,7 @@ def test_a_changed_loadout_says_of_each_what_becomes_of_it(wb):
     assert all("Nowhere" in one.why for one in wb.inbox())
 
 
-def test_a_cast_is_answered_by_its_number_also_in_another_kernel(wb, project):
+def test_waiting_cast_is_answered_by_number_in_another_kernel(wb, project):
     waiting_cast(wb, "one")
     waiting_cast(wb, "two")
     wb.close()
@@ -77,7 +77,7 @@ def test_a_cast_is_answered_by_its_number_also_in_another_kernel(wb, project):
     wb.close()
 
 
-def test_a_cast_that_cannot_be_read_does_not_hide_the_others(wb, monkeypatch):
+def test_unreadable_cast_does_not_hide_others(wb, monkeypatch):
     waiting_cast(wb, "one")
     broken = waiting_cast(wb, "two")
     wb.close()

@@ -46,14 +46,14 @@ def watched(folder: Path, document, agents=None) -> h.WatchedCast:
     return h.watched(folder, document, agents)
 
 
-def test_a_loop_with_retries(tmp_path):
+def test_loop_with_retries_is_rebuilt_from_its_journal(tmp_path):
     cast = watched(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
     assert cast.now.engine.follow_up == ()
     check_everywhere(cast, tmp_path)
 
 
-def test_utilities_with_real_processes(tmp_path):
+def test_utilities_with_real_processes_are_rebuilt(tmp_path):
     code = "import json, sys; d = json.load(sys.stdin); print(json.dumps({'state': {'n': d['state'].get('n', 0) + 1}}))"
     document = h.config(
         {
@@ -71,7 +71,7 @@ def test_utilities_with_real_processes(tmp_path):
     check_everywhere(cast, tmp_path)
 
 
-def test_drafts_refinements_and_repair_of_the_final_result(tmp_path):
+def test_drafts_refinements_and_repairs_are_rebuilt(tmp_path):
     answers = iter(["first", "second", "not json", '{"context": "final"}'])
     cast = watched(tmp_path, h.one_config(h.agent("D", multiTurn=True), parse="json"), lambda: next(answers))
     cast.run()
@@ -91,7 +91,7 @@ def test_drafts_refinements_and_repair_of_the_final_result(tmp_path):
         ({}, "edge_traversals_exhausted"),
     ],
 )
-def test_going_on_after_a_limit(tmp_path, limits, kind, go_on):
+def test_continuation_after_a_limit_is_rebuilt(tmp_path, limits, kind, go_on):
     document = h.loop_config(limits=limits)
     edge = document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]
     edge.pop("maxTraversals") if "maxNoAdvanceCycles" in limits else edge.update(maxTraversals=1)
@@ -108,7 +108,7 @@ def test_going_on_after_a_limit(tmp_path, limits, kind, go_on):
     check_everywhere(cast, tmp_path)
 
 
-def test_budget_stop_change_and_revival(tmp_path):
+def test_budget_stop_and_retry_are_rebuilt(tmp_path):
     cast = watched(
         tmp_path,
         h.chain_config(3) | {"budget": {"maxTokens": 20}},
@@ -129,7 +129,7 @@ def test_budget_stop_change_and_revival(tmp_path):
 
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize("go_on", [{}, {"limit": True}])
-def test_abort_and_going_on(tmp_path, between, go_on):
+def test_abort_and_continuation_are_rebuilt(tmp_path, between, go_on):
     cast = watched(tmp_path, h.chain_config(3), {"Socket-1": lambda: "1", "Socket-3": lambda: "3"})
     cast.run(steps=1)
     if not between:
@@ -142,7 +142,7 @@ def test_abort_and_going_on(tmp_path, between, go_on):
     check_everywhere(cast, tmp_path)
 
 
-def test_agents_that_fail_and_interrupts(tmp_path):
+def test_failed_agents_and_interrupts_are_rebuilt(tmp_path):
     answers = iter([RuntimeError("a"), KeyboardInterrupt(), "x", RuntimeError("b"), "y"])
 
     def agent():
@@ -158,7 +158,7 @@ def test_agents_that_fail_and_interrupts(tmp_path):
     check_everywhere(cast, tmp_path)
 
 
-def test_a_revived_utility_does_not_write_over_what_was_refused(tmp_path):
+def test_retried_utility_does_not_overwrite_refused_output(tmp_path):
     code = "import pathlib; p = pathlib.Path('n'); n = p.read_text() if p.exists() else ''; p.write_text(n + 'x'); print(n)"
     cast = watched(tmp_path, h.one_config(h.python(code, parse="json")))
     cast.run()
@@ -298,7 +298,7 @@ def test_any_cast_is_rebuilt_from_its_journal(document, actions):
         check_everywhere(cast, Path(folder))
 
 
-def test_hypothesis_finds_loadouts_that_can_be_cast():
+def test_random_loadouts_can_be_cast():
     """The property above must not pass because every drawn loadout is refused."""
     valid = []
 
@@ -312,7 +312,7 @@ def test_hypothesis_finds_loadouts_that_can_be_cast():
     assert len(valid) > 8
 
 
-def test_r23_output_that_is_no_json_fails_with_command_code_stderr_and_artifacts(tmp_path):
+def test_r23_non_json_output_fails_with_command_code_stderr_and_artifacts(tmp_path):
     code = "import sys; print('not json'); sys.stderr.write('I meant well')"
     cast = h.start(tmp_path, h.one_config(h.python(code, parse="json")))
     assert cast.run() == "failed"

@@ -23,7 +23,7 @@ def done(tmp_path):
     cast.close()
 
 
-def test_what_is_said_stands_in_the_list_and_in_a_resumed_cast(done):
+def test_label_is_in_the_list_and_in_a_resumed_cast(done):
     done.labels.add(name="first", tag="rain, short", verdict="good", note="Read it twice.")
     done.labels.add(tag=["long"], untag="short", by="Ana")
     wanted = Label("first", ("rain", "long"), "Read it twice.", "good", "Ana")
@@ -38,7 +38,7 @@ def test_what_is_said_stands_in_the_list_and_in_a_resumed_cast(done):
     assert open_cast(done.run_dir).labels.of() == wanted
 
 
-def test_later_events_go_on_telling_it_so_that_the_list_need_not_read_the_whole_journal(tmp_path):
+def test_later_events_repeat_labels_for_the_list(tmp_path):
     cast = h.start(tmp_path, h.chain_config(30), lambda: "x" * 2_000)
     cast.labels.add(name="early")
     cast.run()
@@ -47,7 +47,7 @@ def test_later_events_go_on_telling_it_so_that_the_list_need_not_read_the_whole_
     cast.close()
 
 
-def test_every_change_can_be_taken_back_and_says_who_made_it(done):
+def test_label_changes_can_be_undone_and_name_their_author(done):
     done.labels.add(name="one")
     done.labels.add(3, verdict="bad", by="Ana")
     done.labels.undo()
@@ -70,7 +70,7 @@ def test_a_label_changes_nothing_else(done):
     assert list_casts(done.run_dir.parent)[0].status == "complete"
 
 
-def test_what_was_said_of_a_step_stays_with_it_when_its_number_comes_anew(done):
+def test_note_of_a_step_stays_with_it_when_its_number_is_reused(done):
     done.labels.add(3, note="of the first try")
     done.back(2)
     done.run(steps=1)
@@ -78,7 +78,7 @@ def test_what_was_said_of_a_step_stays_with_it_when_its_number_comes_anew(done):
     assert done.labels.of(done.now.abandoned[0][0]).note == "of the first try"
 
 
-def test_it_is_told_with_the_status_the_steps_and_why(done):
+def test_label_is_shown_in_status_steps_and_why(done):
     done.labels.add(name="named-so")
     done.labels.add(3, verdict="bad", note="It should have asked.", by="Ana")
     assert "named named-so" in repr(status_view(done.now))
@@ -86,7 +86,7 @@ def test_it_is_told_with_the_status_the_steps_and_why(done):
     assert "judged bad; note: It should have asked. (by Ana)" in str(done.why(3))
 
 
-def test_a_fork_has_no_name_and_keeps_what_was_said_of_steps(done):
+def test_fork_drops_the_name_and_keeps_notes_of_steps(done):
     done.labels.add(name="mine", tag="t")
     done.labels.add(1, note="of the plan")
     done.labels.undo()
@@ -112,7 +112,7 @@ def test_a_fork_has_no_name_and_keeps_what_was_said_of_steps(done):
         {"note": "x" * 10_001},
     ],
 )
-def test_what_cannot_be_said_is_refused(done, said):
+def test_invalid_label_is_refused(done, said):
     before = done.runner.session
     with pytest.raises(MateriaError) as caught:
         done.labels.add(**said)
@@ -120,7 +120,7 @@ def test_what_cannot_be_said_is_refused(done, said):
     assert done.runner.session == before
 
 
-def test_keys_do_not_get_into_a_note(done, monkeypatch):
+def test_secrets_are_redacted_in_a_note(done, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0001")
     assert done.labels.add(note="used sk-very-secret-0001").note == "used ***"
 
@@ -137,7 +137,7 @@ def three(bench):
     return casts
 
 
-def test_a_name_can_stand_wherever_an_id_can(bench, three):
+def test_name_is_accepted_in_place_of_an_id(bench, three):
     assert bench.open("my run").id == three[0].id
     assert bench.resume("my run").now.writable
     assert bench.compare("my run", three[1].id).first is None
@@ -149,7 +149,7 @@ def test_a_name_can_stand_wherever_an_id_can(bench, three):
     assert "'my run'" in caught.value.hint
 
 
-def test_casts_are_filtered_by_what_is_said_of_them(bench, three):
+def test_casts_are_filtered_by_label(bench, three):
     def ids(**wanted):
         return {one.id for one in bench.casts(**wanted)}
 
@@ -161,14 +161,14 @@ def test_casts_are_filtered_by_what_is_said_of_them(bench, three):
     assert len(bench.casts(status="ready")) == 3
 
 
-def test_a_cast_that_is_not_open_can_be_labelled(bench, three):
+def test_closed_cast_can_be_labelled(bench, three):
     three[0].close()
     bench.casts.label("my run", verdict="bad")
     assert bench.casts(verdict="bad")[0].id == three[0].id
     three[0].now.writable or bench.resume("my run").labels.add(note="and it can be resumed")
 
 
-def test_a_cast_is_deleted_when_that_was_confirmed_and_nobody_uses_it(bench, three):
+def test_unused_cast_is_deleted_after_confirmation(bench, three):
     with pytest.raises(MateriaError, match="would delete") as caught:
         bench.casts.delete("my run")
     assert (caught.value.kind, three[0].run_dir.exists()) == ("not_confirmed", True)
@@ -181,7 +181,7 @@ def test_a_cast_is_deleted_when_that_was_confirmed_and_nobody_uses_it(bench, thr
     assert [one.id for one in bench.casts()] == [three[2].id, three[1].id]
 
 
-def test_only_casts_of_this_project_are_deleted(bench, three, tmp_path):
+def test_only_casts_of_the_project_are_deleted(bench, three, tmp_path):
     elsewhere = h.start(tmp_path, h.chain_config(1), lambda: "x")
     elsewhere.close()
     link = three[0].run_dir.parent / "2026-01-01T00-00-00-000Z"
@@ -192,7 +192,7 @@ def test_only_casts_of_this_project_are_deleted(bench, three, tmp_path):
     assert (elsewhere.run_dir / "events.jsonl").exists()
 
 
-def test_many_casts_are_asked_at_once(bench, three):
+def test_deletion_of_many_casts_is_confirmed_once(bench, three):
     bench.agent("*", "person")
     three[0].step()
     found = bench.casts.ask("$.workItems[*].title", bench.casts(tag="rain"))
@@ -206,7 +206,7 @@ def test_many_casts_are_asked_at_once(bench, three):
         bench.casts.ask("$..a..b", [])
 
 
-def test_the_verbs(shell):
+def test_label_verbs_change_labels(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
     assert text(line(shell, "label my-run --tag a,b --verdict good")) == (

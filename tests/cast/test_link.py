@@ -38,7 +38,7 @@ def test_two_loadouts_are_one_cast_with_one_request(bench):
     h.assert_same(bench.open(cast.id), cast)
 
 
-def test_whoever_answers_a_socket_answers_it_under_its_new_id(bench):
+def test_agent_of_a_socket_answers_it_under_its_new_id(bench):
     bench.agent("Answer", lambda: "by the materia")
     bench.agent("Socket-1", lambda turn: f"by the socket {turn.socket_id}")
     bench.agent("Socket-2", lambda: "of another place")
@@ -50,7 +50,7 @@ def test_whoever_answers_a_socket_answers_it_under_its_new_id(bench):
     ]
 
 
-def test_whoever_answers_a_socket_of_that_name_elsewhere_does_not_answer_here(bench):
+def test_agent_of_an_equally_named_socket_does_not_answer(bench):
     bench.agent("Socket-3", lambda: "of another loadout")
     bench.agent("*", lambda: {"satisfied": True, "context": "by everyone"})
     cast = bench.link("Hello", "Teach-Rework", request="r")
@@ -58,14 +58,14 @@ def test_whoever_answers_a_socket_of_that_name_elsewhere_does_not_answer_here(be
     assert "by everyone" in cast.steps[2].turns[-1].text
 
 
-def test_agents_that_are_set_later_answer_too(bench):
+def test_agents_set_later_answer_too(bench):
     cast = bench.link("Ask", "Ask", request="r")
     bench.agent("*", lambda: "late")
     assert cast.run() == "complete"
     assert cast.now.engine.last_output == "late"
 
 
-def test_faults_start_nothing(bench):
+def test_invalid_link_starts_no_cast(bench):
     for names, kind in ([("Akt",), "unknown_part"], [(), "unknown_part"]):
         with pytest.raises(MateriaError) as caught:
             bench.link(*names, request="r")
@@ -80,7 +80,7 @@ def test_faults_start_nothing(bench):
 # -- what an earlier cast tells ---------------------------------------------------------------
 
 
-def test_an_earlier_cast_is_in_the_state_and_stays_there(bench, project):
+def test_earlier_cast_is_in_the_state(bench, project):
     bench.agent("Eval", lambda: {"satisfied": True, "context": "found a well"})
     earlier = bench.cast("dig")
     earlier.run()
@@ -111,7 +111,7 @@ class Workbench_(Workbench):  # noqa: N801 - only to be closed
         self.close()
 
 
-def test_what_is_told_is_bounded(bench):
+def test_summary_of_an_earlier_cast_is_bounded(bench):
     bench.agent("Plan", lambda: {"workItems": h.items(*["t" * 900] * 80), "context": "c" * 9000 + "END"})
     earlier = bench.cast("r" * 9000)
     earlier.run(steps=1)
@@ -124,7 +124,7 @@ def test_what_is_told_is_bounded(bench):
     assert len(json.dumps(told)) < 25_000
 
 
-def test_a_cast_without_an_earlier_one_has_nothing_of_it(bench):
+def test_cast_without_an_earlier_cast_has_no_summary(bench):
     cast = bench.link("Ask", request="r")
     assert dict(cast.state) == {}
     assert "state" not in h.lines_of(cast)[0]["data"]
@@ -133,7 +133,7 @@ def test_a_cast_without_an_earlier_one_has_nothing_of_it(bench):
 # -- the verb -----------------------------------------------------------------------------------
 
 
-def test_the_verb_takes_parts_and_the_request_behind_two_dashes(shell, bench):
+def test_link_verb_takes_parts_and_a_request_after_two_dashes(shell, bench):
     first = line(shell, "link Ask Plan-Build-Eval -- ship -- the widget")
     assert first.now.engine.request == "ship -- the widget"
     assert len(first.graph.sockets) == 6
@@ -145,7 +145,7 @@ def test_the_verb_takes_parts_and_the_request_behind_two_dashes(shell, bench):
 
 
 @pytest.mark.parametrize("text", ["link", "link -- ship", "link Ask", "link Ask --form -1 -- x"])
-def test_a_line_that_says_too_little_shows_the_usage(shell, text):
+def test_incomplete_line_shows_the_usage(shell, text):
     with pytest.raises(MateriaError) as caught:
         line(shell, text)
     assert caught.value.kind == "usage"

@@ -24,7 +24,7 @@ def suggesting(tmp_path, *replies, notes=("The build needs an hour.",)):
     return cast
 
 
-def test_suggestions_are_listed_and_nothing_is_kept_by_itself(tmp_path):
+def test_suggestions_are_listed_and_not_stored_automatically(tmp_path):
     cast = suggesting(tmp_path)
     first, second = cast.now.suggestions
     assert (first.number, first.step, first.kind, first.fields, first.kept) == (1, 2, "memory", ATOM, False)
@@ -33,7 +33,7 @@ def test_suggestions_are_listed_and_nothing_is_kept_by_itself(tmp_path):
     assert "suggestion_kept" not in h.types_of(cast)
 
 
-def test_what_a_person_keeps_is_stored_once_and_told_to_later_casts(tmp_path):
+def test_accepted_suggestion_is_stored_once_and_shown_to_later_casts(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"stack": {"a": 1}})
     assert cast.edit.remember(2).kept
@@ -56,7 +56,7 @@ def test_what_a_person_keeps_is_stored_once_and_told_to_later_casts(tmp_path):
     assert read_context(cast.run_dir.parent) == kept, "the same thing is kept once"
 
 
-def test_a_number_that_is_none_is_told(tmp_path):
+def test_invalid_number_of_a_suggestion_is_an_error(tmp_path):
     cast = suggesting(tmp_path)
     for number in (0, 3, -1, True, "1"):
         with pytest.raises(MateriaError, match="the cast has 2"):
@@ -64,7 +64,7 @@ def test_a_number_that_is_none_is_told(tmp_path):
     assert read_context(cast.run_dir.parent) == {}
 
 
-def test_a_section_that_is_no_list_stays_as_it_is(tmp_path):
+def test_non_list_section_is_not_changed(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
     with pytest.raises(MateriaError, match="is not a list"):
@@ -74,7 +74,7 @@ def test_a_section_that_is_no_list_stays_as_it_is(tmp_path):
     assert read_context(cast.run_dir.parent) == {"memory": {"a": 1}}
 
 
-def test_what_is_said_twice_or_refused_counts_once_or_not_at_all(tmp_path):
+def test_duplicate_suggestions_count_once_and_refused_ones_never(tmp_path):
     said = {"memory_suggestions": ["The build needs an hour."]}
     going = block({**contract(agent_status__plan_status="IN_PROGRESS"), **said})
     refused = block({**contract(agent_status__plan_status="DONE"), "memory_suggestions": ["no"]})
@@ -83,7 +83,7 @@ def test_what_is_said_twice_or_refused_counts_once_or_not_at_all(tmp_path):
     assert start(tmp_path / "none", "envelope", []).now.suggestions == []
 
 
-def test_taking_a_step_back_takes_its_suggestions_back_but_not_what_was_kept(tmp_path):
+def test_going_back_removes_suggestions_but_not_stored_memories(tmp_path):
     cast = suggesting(tmp_path)
     cast.edit.remember(1)
     cast.back(1)
@@ -102,7 +102,7 @@ def claiming(tmp_path, *artifacts, **changes):
     return cast
 
 
-def test_files_that_nobody_made_are_told_and_stop_nothing(tmp_path):
+def test_missing_files_are_reported_without_stopping(tmp_path):
     (tmp_path / "made.py").write_text("x")
     cast = claiming(tmp_path, "made.py", "gone.py", "gone.py", "../made.py", "https://example.org/x")
     assert cast.status == "complete"
@@ -117,7 +117,7 @@ def test_files_that_nobody_made_are_told_and_stop_nothing(tmp_path):
     assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
 
 
-def test_nothing_is_told_where_everything_is_there(tmp_path):
+def test_complete_files_have_no_report(tmp_path):
     (tmp_path / "made").mkdir()
     cast = claiming(tmp_path, "made", str(tmp_path / "made"))
     assert cast.steps[1].missing == ()
@@ -127,7 +127,7 @@ def test_nothing_is_told_where_everything_is_there(tmp_path):
     assert "evidence_missing" not in h.types_of(cast)
 
 
-def test_a_held_cast_says_it_in_its_status(tmp_path):
+def test_status_of_a_held_cast_reports_missing_files(tmp_path):
     cast = claiming(tmp_path, "<b>", status="BLOCKED")
     assert cast.status == "held"
     assert "not on the disk, though named as made: <b>" in repr(cast)
@@ -138,7 +138,7 @@ def test_a_held_cast_says_it_in_its_status(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\0", "n" * 5000, "\ud800", "/" + "n" * 5000, "x\0y"])
-def test_a_name_that_is_no_path_is_missing(tmp_path, text):
+def test_invalid_path_counts_as_missing(tmp_path, text):
     cast = claiming(tmp_path, "x")
     reading = cast.steps[1].reading
     value = envelope(summary__evidence={"artifacts_produced": [text, "  "]})

@@ -12,7 +12,7 @@ def sockets(steps):
     return [(step.number, step.socket, step.item_key) for step in steps]
 
 
-def test_the_past_is_what_the_cast_was(cast):
+def test_past_snapshot_equals_the_earlier_cast(cast):
     seen = [
         (
             cast.now.engine,
@@ -37,7 +37,7 @@ def test_the_past_is_what_the_cast_was(cast):
     assert loop_progress(cast.now) != loop_progress(cast.at(1))
 
 
-def test_an_abandoned_line_begins_with_what_it_shares(cast):
+def test_abandoned_branch_begins_with_its_shared_steps(cast):
     cast.run(steps=4)
     first = sockets(cast.now.line())
     cast.back(2)
@@ -54,7 +54,7 @@ def test_an_abandoned_line_begins_with_what_it_shares(cast):
     assert [one["title"] for one in left.work_items] == ["a", "b", "c"]
 
 
-def test_what_there_is_not_is_refused(cast):
+def test_missing_step_is_refused(cast):
     cast.run(steps=2)
     with pytest.raises(MateriaError, match="no step 3"):
         cast.at(3)
@@ -62,13 +62,13 @@ def test_what_there_is_not_is_refused(cast):
         cast.at(1, branch=0)
 
 
-def test_the_conversation_of_a_past_step_is_there(bench, cast):
+def test_conversation_of_a_past_step_is_available(bench, cast):
     cast.run(steps=2)
     said = [message.role for message in cast.at(2).conversation]
     assert said == ["user", "assistant"]
 
 
-def test_what_was_seen_of_the_present_does_not_change(cast):
+def test_snapshot_of_the_present_does_not_change(cast):
     cast.breakpoints.add("Socket-2")
     then = cast.now
     assert (then.status, len(then.steps), len(then.breakpoints)) == ("ready", 0, 1)

@@ -41,13 +41,13 @@ def test_a_pinned_utility_starts_no_process_and_its_text_is_its_stdout(bench):
     assert cast.steps[0].output == json.dumps(PIN)
 
 
-def test_a_pinned_text_that_is_no_json_fails_as_a_stdout_would(bench):
+def test_pinned_non_json_text_fails_like_stdout(bench):
     cast = bench.cast("go", pins={"Count": "no json"})
     assert cast.run() == "failed"
     assert cast.failure.kind == "invalid_output"
 
 
-def test_a_pinned_text_is_told_in_one_write_and_a_function_is_announced(bench, monkeypatch):
+def test_pinned_text_is_one_write_and_a_function_is_announced(bench, monkeypatch):
     writes, append = [], Journal.append
     monkeypatch.setattr(
         Journal,
@@ -61,20 +61,20 @@ def test_a_pinned_text_is_told_in_one_write_and_a_function_is_announced(bench, m
     assert writes == [["socket_start", "socket_complete"], ["socket_start"], ["socket_complete"]]
 
 
-def test_the_socket_goes_before_its_materia(bench):
+def test_pin_of_a_socket_precedes_that_of_its_materia(bench):
     cast = bench.cast("go", pins={"Tell": "by materia", "Socket-2": "by socket"})
     cast.run()
     assert cast.steps[1].output == "by socket"
 
 
-def test_a_function_is_given_what_the_process_would_read(bench):
+def test_pinned_function_receives_the_input_of_the_process(bench):
     cast = bench.cast("go", pins={"Count": lambda prompt: {"state": {"by": json.loads(prompt)["request"]}}})
     cast.run()
     assert cast.state["by"] == "go"
     assert not (bench.project / "ran").exists()
 
 
-def test_a_function_that_raises_fails_the_cast_and_names_itself(bench):
+def test_failing_pinned_function_fails_the_cast_with_its_name(bench):
     def broken():
         raise ValueError("nothing there")
 
@@ -86,12 +86,12 @@ def test_a_function_that_raises_fails_the_cast_and_names_itself(bench):
     assert cast.state["by"] == "pin"
 
 
-def test_a_function_that_returns_nothing_fails_the_cast(bench):
+def test_pinned_function_without_a_result_fails_the_cast(bench):
     cast = bench.cast("go", pins={"Count": lambda: None})
     assert cast.run() == "failed"
 
 
-def test_the_latest_output_of_this_cast_is_pinned_when_nothing_is_given(bench):
+def test_latest_output_is_pinned_by_default(bench):
     cast = bench.cast("go")
     cast.run()
     cast.back(0)
@@ -103,7 +103,7 @@ def test_the_latest_output_of_this_cast_is_pinned_when_nothing_is_given(bench):
     assert not (bench.project / "ran").exists()
 
 
-def test_an_earlier_visit_is_chosen_by_its_number(bench):
+def test_output_of_an_earlier_visit_can_be_pinned(bench):
     cast = bench.cast("go")
     cast.run()
     with pytest.raises(MateriaError, match="visit 2"):
@@ -111,13 +111,13 @@ def test_an_earlier_visit_is_chosen_by_its_number(bench):
     assert cast.pins.add("Socket-1", visit=1).words == "its output of step 1"
 
 
-def test_a_socket_without_an_output_cannot_be_pinned_to_it(bench):
+def test_socket_without_an_output_cannot_be_pinned(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go").pins.add("Count")
     assert caught.value.kind == "no_output"
 
 
-def test_another_cast_answers_visit_by_visit(bench):
+def test_pin_to_another_cast_answers_visit_by_visit(bench):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
     cast = bench.cast("again", pins={"Count": earlier, "Socket-2": f"recorded:{earlier.id}"})
@@ -126,7 +126,7 @@ def test_another_cast_answers_visit_by_visit(bench):
     assert cast.steps[1].pinned == f"the cast {earlier.id}"
 
 
-def test_a_visit_that_the_other_cast_did_not_have_fails_and_says_so(bench):
+def test_visit_missing_in_the_pinned_cast_fails_with_a_reason(bench):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
     cast = bench.cast("again", pins={"Socket-1": earlier})
@@ -152,7 +152,7 @@ def test_a_recording_file_can_be_pinned(bench, project):
     assert cast.steps[1].pinned == "the recording r.json"
 
 
-def test_journal_and_record_say_what_it_was_pinned_to(bench):
+def test_journal_and_record_show_the_pin(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.run()
     pinned = next(line["data"] for line in lines_of(cast) if line["type"] == "pinned")
@@ -163,7 +163,7 @@ def test_journal_and_record_say_what_it_was_pinned_to(bench):
     assert cast.steps[1].pinned is None
 
 
-def test_why_status_and_steps_say_it_was_pinned(bench):
+def test_why_status_and_steps_show_the_pin(bench):
     from materia_nb.cast.views.status import status_lines, steps_view
 
     cast = bench.cast("go", pins={"Count": PIN})
@@ -175,7 +175,7 @@ def test_why_status_and_steps_say_it_was_pinned(bench):
     assert [row[-1] for row in table.rows] == ["a text", ""]
 
 
-def test_a_cast_without_pins_has_no_column_for_them(bench):
+def test_cast_without_pins_has_no_pin_column(bench):
     from materia_nb.cast.views.status import steps_view
 
     cast = bench.cast("go")
@@ -183,7 +183,7 @@ def test_a_cast_without_pins_has_no_column_for_them(bench):
     assert "pinned to" not in steps_view(cast.now).headers
 
 
-def test_unpinned_the_process_runs_again(bench):
+def test_process_runs_again_after_unpinning(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.pins.remove("Count")
     cast.run()
@@ -193,7 +193,7 @@ def test_unpinned_the_process_runs_again(bench):
         cast.pins.remove("Count")
 
 
-def test_resumed_a_pinned_text_still_answers(bench):
+def test_pinned_text_survives_a_resume(bench):
     cast = bench.cast("go", pins={"Count": PIN, "Tell": "told"})
     cast.pins.remove("Tell")
     cast.close()
@@ -205,7 +205,7 @@ def test_resumed_a_pinned_text_still_answers(bench):
     other.close()
 
 
-def test_resumed_a_pinned_function_is_gone_and_no_process_stands_in_for_it(bench):
+def test_lost_pinned_function_is_not_replaced_by_the_process(bench):
     from materia_nb.cast.views.status import status_lines
 
     def mock():
@@ -226,7 +226,7 @@ def test_resumed_a_pinned_function_is_gone_and_no_process_stands_in_for_it(bench
     other.close()
 
 
-def test_opened_to_be_looked_at_the_pins_are_those_of_the_journal(bench):
+def test_read_only_cast_shows_the_pins_of_its_journal(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.run()
     seen = open_cast(cast.run_dir)
@@ -234,7 +234,7 @@ def test_opened_to_be_looked_at_the_pins_are_those_of_the_journal(bench):
     assert list(seen.pins) == ["Count"]
 
 
-def test_a_fork_keeps_the_pins_functions_too(bench):
+def test_fork_keeps_pins_and_pinned_functions(bench):
     cast = bench.cast("go", pins={"Count": lambda: PIN, "Tell": "told"})
     cast.run()
     fork = cast.fork(1)
@@ -255,7 +255,7 @@ def test_going_back_keeps_the_pins(bench):
     assert cast.steps[1].output == "other"
 
 
-def test_the_past_shows_the_pins_of_then(bench):
+def test_past_snapshot_shows_its_pins(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.run(steps=1)
     cast.pins.remove("Count")
@@ -264,19 +264,19 @@ def test_the_past_shows_the_pins_of_then(bench):
     assert not cast.at(2).pins
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_one(bench):
+def test_unknown_name_of_a_pin_suggests_the_nearest(bench):
     with pytest.raises(MateriaError, match="Cuont") as caught:
         bench.cast("go", pins={"Cuont": "x"})
     assert "Count" in caught.value.hint
 
 
-def test_what_cannot_be_pinned_to_is_refused(bench):
+def test_invalid_pin_is_refused(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", pins={"Count": 7})
     assert caught.value.kind == "bad_pin"
 
 
-def test_a_cast_that_is_refused_for_its_pins_leaves_nothing_behind(bench):
+def test_cast_refused_for_its_pins_leaves_no_files(bench):
     before = len(bench.casts())
     with pytest.raises(MateriaError):
         bench.cast("go", pins={"Count": 7})
@@ -286,7 +286,7 @@ def test_a_cast_that_is_refused_for_its_pins_leaves_nothing_behind(bench):
 # -- the workbench ------------------------------------------------------------------------
 
 
-def test_a_pin_of_the_workbench_is_for_this_cast_and_those_to_come(bench):
+def test_pin_of_the_workbench_applies_to_current_and_new_casts(bench):
     cast = bench.cast("go")
     bench.pin("Count", PIN)
     cast.run()
@@ -307,7 +307,7 @@ def test_a_pinned_socket_belongs_to_its_loadout(bench):
     assert list(bench.cast("go", loadout="T").pins) == ["Socket-2"]
 
 
-def test_what_was_said_in_a_complete_cast_is_pinned_for_the_next(bench):
+def test_output_of_a_complete_cast_is_pinned_for_the_next(bench):
     bench.cast("go").run()
     bench.pin("Count")
     (bench.project / "ran").unlink()
@@ -325,7 +325,7 @@ def magic(bench, verb, body=None, /, **given):
     return find_verb(verb).handler(Call(bench, given, body, {}))
 
 
-def test_the_verb_pins_a_cell_and_shows_what_is_pinned(bench):
+def test_pin_verb_pins_a_cell_and_lists_pins(bench):
     bench.cast("go")
     shown = magic(bench, "pin", json.dumps(PIN), name="Count")
     assert shown.rows == [("Count", "a text", "this cast and later ones", json.dumps(PIN))]
@@ -333,13 +333,13 @@ def test_the_verb_pins_a_cell_and_shows_what_is_pinned(bench):
     assert repr(magic(bench, "pin", name="Count", off=True)) == "nothing is pinned"
 
 
-def test_the_verb_alone_pins_the_latest_output_of_this_cast(bench):
+def test_pin_verb_without_arguments_pins_the_latest_output(bench):
     bench.cast("go").run()
     magic(bench, "pin", name="Socket-1")
     assert magic(bench, "pin").rows[0][:3] == ("Socket-1", "its output of step 1", "later casts, of T")
 
 
-def test_what_a_pin_is_taken_from_has_no_answer(bench):
+def test_pin_source_without_an_answer_is_refused(bench):
     bench.pin("Count", PIN)
     with pytest.raises(MateriaError, match="takes no answer"):
         magic(bench, "pin", name="Count", off=True, to="x")
@@ -367,13 +367,13 @@ def test_an_agent_for_a_utility_is_an_error_for_one_cast_too(bench, name):
     assert "pins=" in caught.value.hint
 
 
-def test_a_script_that_answers_a_utility_is_an_error(bench):
+def test_script_for_a_utility_is_an_error(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={"*": {"Count": "x", "Tell": "y"}})
     assert caught.value.kind == "not_an_agent"
 
 
-def test_an_agent_set_for_a_materia_that_became_a_utility_is_told(bench):
+def test_agent_of_a_materia_that_became_a_utility_is_an_error(bench):
     bench.agent("Tell", lambda: "told")
     bench.loadouts.define_materia("Tell", python("print('told')"))
     with pytest.raises(MateriaError) as caught:
@@ -381,7 +381,7 @@ def test_an_agent_set_for_a_materia_that_became_a_utility_is_told(bench):
     assert caught.value.kind == "not_an_agent"
 
 
-def test_a_misspelt_name_in_the_agents_of_a_cast_is_told(bench):
+def test_misspelt_agent_name_of_a_cast_is_an_error(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={"Tel": lambda: "told"})
     assert caught.value.kind == "unknown_materia"

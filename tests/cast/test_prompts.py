@@ -23,7 +23,7 @@ def left(bench):
     return [one.name for one in bench.project.iterdir()]
 
 
-def test_every_prompt_of_a_scripted_cast_with_its_size(bench):
+def test_prompts_list_every_prompt_with_its_size(bench):
     found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
     (side,) = found.sides
     assert side.end == "complete"
@@ -44,7 +44,7 @@ def test_every_prompt_of_a_scripted_cast_with_its_size(bench):
     assert left(bench) == []
 
 
-def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
+def test_prompts_include_returned_work_and_later_turns(bench):
     plain = bench.prompts(items=ITEMS[:2]).sides[0]
     assert {one.turn for one in plain.prompts} == {""}
     found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
@@ -63,14 +63,14 @@ def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
     assert "Why it came back" in repr(found)
 
 
-def test_the_turns_of_a_conversation_are_seen(bench):
+def test_prompts_include_turns_of_a_conversation(bench):
     (side,) = bench.prompts("Planning-Consult", later=True).sides
     turns = [one.turn for one in side.prompts]
     assert "Working with a person" in turns
     assert "The person accepts the draft." in side.prompts[turns.index("Working with a person")].prompt.text
 
 
-def test_the_casts_of_bundled_loadouts_grow_with_their_lists_and_not_with_the_square_of_them(bench):
+def test_prompts_of_bundled_loadouts_grow_linearly_with_their_lists(bench):
     for name in bench.loadouts:
         ten = bench.prompts(name, items=ITEMS).sides[0]
         forty = bench.prompts(name, items=[dict(one) for one in ITEMS * 4]).sides[0]
@@ -78,7 +78,7 @@ def test_the_casts_of_bundled_loadouts_grow_with_their_lists_and_not_with_the_sq
         assert forty.characters <= 5 * ten.characters, name
 
 
-def test_two_cast_contexts_side_by_side(bench):
+def test_two_cast_contexts_can_be_compared(bench):
     full, less = bench.prompts(items=3, contexts=["full", {"items": "none"}]).sides
     assert [one.step for one in full.prompts] == [one.step for one in less.prompts]
     assert less.characters < full.characters
@@ -86,17 +86,17 @@ def test_two_cast_contexts_side_by_side(bench):
 
 
 @pytest.mark.parametrize("context", ["much", {"colour": True}, {"items": "some"}, 3])
-def test_what_is_no_cast_context_is_refused(bench, context):
+def test_invalid_cast_context_is_refused(bench, context):
     with pytest.raises(MateriaError, match="is not a castContext"):
         bench.prompts(contexts=[context])
 
 
-def test_a_step_in_which_no_agent_is_asked(bench):
+def test_step_without_an_agent_has_no_prompt(bench):
     with pytest.raises(MateriaError, match="No agent is asked in step 99"):
         bench.prompts()[99]
 
 
-def test_a_socket_is_asked_alone(bench):
+def test_single_socket_can_be_asked(bench):
     def judge(item, state, request):
         return {"satisfied": item["title"] == "Moss" and state["kept"] == 3, "context": request}
 
@@ -115,14 +115,14 @@ def test_a_socket_is_asked_alone(bench):
     assert list(bench.casts()) == []
 
 
-def test_an_answer_that_a_cast_would_refuse_says_why(bench):
+def test_refused_answer_of_a_single_socket_states_the_reason(bench):
     asked = bench.agents.ask("Socket-3", agent=lambda: {"satisfied": "yes"})
     assert (asked.accepted, asked.value) == (False, None)
     assert "satisfied" in asked.issues[0].path
     assert "refused" in asked._repr_mimebundle_()["text/html"]
 
 
-def test_a_person_is_shown_the_prompt(bench):
+def test_person_sees_the_prompt_of_a_single_socket(bench):
     asked = bench.agents.ask("Socket-1", request="moss")
     assert (asked.text, asked.accepted) == (None, False)
     assert "moss" in repr(asked)
@@ -133,13 +133,13 @@ def test_a_person_is_shown_the_prompt(bench):
     "socket, given, kind",
     [("Socket-9", {}, "unknown_socket"), ("Socket-1", {"item": "x"}, "no_item")],
 )
-def test_what_cannot_be_asked(bench, socket, given, kind):
+def test_unaskable_sockets_are_refused(bench, socket, given, kind):
     with pytest.raises(MateriaError) as caught:
         bench.agents.ask(socket, **given)
     assert caught.value.kind == kind
 
 
-def test_the_prompts_of_a_model_are_written_as_its_profile_says_unless_the_socket_does(tmp_path):
+def test_prompt_form_comes_from_socket_then_model_profile(tmp_path):
     bench = Workbench(tmp_path)
     config = {
         "entry": "Ask",

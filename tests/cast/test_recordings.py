@@ -50,7 +50,7 @@ def compared(cast):
     ]
 
 
-def test_a_recording_answers_a_cast_as_it_was(wb, tmp_path):
+def test_recording_reproduces_its_cast(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     assert first.run() == "complete"
     path = first.export.recording(tmp_path / "recordings" / "one.json")
@@ -63,7 +63,7 @@ def test_a_recording_answers_a_cast_as_it_was(wb, tmp_path):
     h.assert_same(open_cast(again.run_dir), again)
 
 
-def test_a_cast_on_disk_is_a_recording_too(wb):
+def test_cast_on_disk_can_be_used_as_a_recording(wb):
     first = wb.cast("do it", agents={"*": Model()})
     first.run()
     again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
@@ -71,7 +71,7 @@ def test_a_cast_on_disk_is_a_recording_too(wb):
     assert compared(again) == compared(first)
 
 
-def test_a_recording_tells_nothing_of_the_machine(wb, tmp_path):
+def test_recording_contains_nothing_about_the_machine(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     first.run()
     text = first.export.recording(tmp_path / "one.json").read_text()
@@ -80,7 +80,7 @@ def test_a_recording_tells_nothing_of_the_machine(wb, tmp_path):
     assert recording_of(first.now)["format"] == RECORDING_FORMAT
 
 
-def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):
+def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
     call = ToolCall(id="1.1", tool="bash", args={"command": "make"})
 
     class Asks(Model):
@@ -137,7 +137,7 @@ DONE = '{"context": "done"}'
 HANDED_OVER = {"finalize": True, "parse": "json"}
 
 
-def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
+def test_recorded_usage_before_an_answer_is_counted_again(tmp_path):
     first = h.start(tmp_path, h.chain_config(2), Lines(None, "one", None, "two"))
     for _ in range(2):
         assert first.run() == "failed"
@@ -154,7 +154,7 @@ def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
     h.assert_same(open_cast(again.run_dir), again)
 
 
-def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_path):
+def test_only_turns_after_a_retry_are_replayed(tmp_path):
     first = h.start(tmp_path, h.one_config(**HANDED_OVER), Lines("work one", None, "work two", DONE))
     assert first.run() == "failed"
     first.retry()
@@ -167,7 +167,7 @@ def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_
     assert recording_of(opened.now) == recording_of(first.now)
 
 
-def test_drafts_from_before_a_recast_are_not_taken_for_the_final_answer(tmp_path):
+def test_drafts_before_a_retry_are_not_the_final_answer(tmp_path):
     first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
     first.run()
     first.abort()
@@ -181,7 +181,7 @@ def test_drafts_from_before_a_recast_are_not_taken_for_the_final_answer(tmp_path
     assert said(again) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
 
 
-def test_a_draft_that_is_accepted_earlier_than_then_is_followed_by_the_final_answer(tmp_path):
+def test_draft_accepted_early_is_followed_by_the_final_answer(tmp_path):
     first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "THE FINAL"))
     first.run()
     first.refine("once more")
@@ -192,7 +192,7 @@ def test_a_draft_that_is_accepted_earlier_than_then_is_followed_by_the_final_ans
     assert said(again) == [("draft", "a"), ("final", "THE FINAL")]
 
 
-def test_a_cast_that_is_answered_from_a_recording_can_be_recast(tmp_path):
+def test_replayed_cast_can_be_retried(tmp_path):
     first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
     first.run()
     for wish in ("more", "still more"):
@@ -208,7 +208,7 @@ def test_a_cast_that_is_answered_from_a_recording_can_be_recast(tmp_path):
     assert [text for _, text in said(again)] == ["a", "a", "b", "c", "THE FINAL"]
 
 
-def test_a_repair_that_was_granted_once_more_is_found(tmp_path):
+def test_additionally_granted_repair_is_replayed(tmp_path):
     tries = ["no", "still no", "no again", DONE]
     config = h.one_config(parse="json")
     first = h.start(tmp_path, config, Lines(*tries))
@@ -226,7 +226,7 @@ def test_a_repair_that_was_granted_once_more_is_found(tmp_path):
     assert said(again) == said(first)
 
 
-def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path):
+def test_only_harmless_metadata_is_recorded(tmp_path):
     class Tells(Lines):
         def answer(self, turn):
             told = {"model": "m", "provider": "p", "finish": "stop"}
@@ -248,7 +248,7 @@ def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path
         ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "lacks the socket"),
     ],
 )
-def test_what_is_no_recording_is_refused(wb, tmp_path, content, told):
+def test_invalid_recording_is_refused(wb, tmp_path, content, told):
     if content is not None:
         (tmp_path / "one.json").write_text(content)
     with pytest.raises(MateriaError, match=told):

@@ -30,18 +30,18 @@ def failed(shell):
     return cast
 
 
-def test_a_failed_utility_says_that_the_cast_keeps_its_copy(shell, failed):
+def test_failed_utility_explains_that_the_cast_uses_its_copy(shell, failed):
     assert "the cast keeps its copy of the definition until edit redefine" in failed.failure.hint
 
 
-def test_the_corrected_command_is_run_by_recast(shell, failed):
+def test_retry_runs_the_corrected_command(shell, failed):
     cell(shell, "define loadout L", loadout(GOOD))
     line(shell, "edit redefine Count")
     assert "complete" in text(line(shell, "retry")) or failed.run() == "complete"
     assert failed.state["n"] == 3
 
 
-def test_it_is_in_the_journal_and_there_after_resuming(shell, failed):
+def test_redefinition_is_journalled_and_survives_a_resume(shell, failed):
     cell(shell, "define loadout L", loadout(GOOD))
     line(shell, "edit redefine Count")
     event = json.loads((failed.run_dir / "events.jsonl").read_text().splitlines()[-1])
@@ -62,7 +62,7 @@ def test_it_is_in_the_journal_and_there_after_resuming(shell, failed):
         ({"timeoutMs": "soon"}, "timeoutMs"),
     ],
 )
-def test_what_cannot_be_taken_changes_nothing(shell, failed, changed, told):
+def test_invalid_redefinition_changes_nothing(shell, failed, changed, told):
     before = (
         (failed.run_dir / "config.resolved.json").read_text(),
         (failed.run_dir / "events.jsonl").read_text(),
@@ -75,13 +75,13 @@ def test_what_cannot_be_taken_changes_nothing(shell, failed, changed, told):
     )
 
 
-def test_a_materia_that_is_not_there_is_told(shell, failed):
+def test_unknown_materia_is_an_error(shell, failed):
     with pytest.raises(MateriaError, match="'Cuont' does not exist") as caught:
         line(shell, "edit redefine Cuont")
     assert "Count" in caught.value.hint
 
 
-def test_a_recast_that_fails_again_says_how_often_it_was_tried(shell, failed):
+def test_failed_retry_shows_the_number_of_tries(shell, failed):
     failed.retry()
     failed.retry()
     assert "tried 3 times" in repr(failed)
@@ -90,7 +90,7 @@ def test_a_recast_that_fails_again_says_how_often_it_was_tried(shell, failed):
     assert not failed.now.at_limit
 
 
-def test_an_interrupt_leaves_the_journal_and_the_copy_of_the_config_as_one(shell, failed, monkeypatch):
+def test_interrupt_keeps_journal_and_config_copy_consistent(shell, failed, monkeypatch):
     append = Journal.append
 
     def interrupted(journal, lines):

@@ -47,13 +47,13 @@ def texts(nodes) -> set[str]:
     return {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
-def test_every_kind_of_failure_in_the_code_has_a_row():
+def test_every_failure_kind_has_a_row():
     known = kinds_in_the_code()
     assert {"utility_exit", "repair_exhausted", "rate_limited", "agent_error", "no_key", "budget"} <= known
     assert known - set(FAILURE_KINDS) == set()
 
 
-def test_every_row_has_acts_that_there_are():
+def test_every_row_has_existing_actions():
     for kind in (*FAILURE_KINDS.values(), OTHER):
         assert kind.acts
         assert set(kind.acts) <= set(ACTS)
@@ -65,7 +65,7 @@ UTILITY = h.config(
 )
 
 
-def test_status_and_steps_say_a_failure_in_the_words_of_the_headline(shell, tmp_path):
+def test_status_and_steps_use_the_headline_of_a_failure(shell, tmp_path):
     define = json.dumps({"entry": "Count", "sockets": {"Count": {"materia": "Count"}},
                          "materia": {"Count": h.python("raise SystemExit(3)", parse="json")}})  # fmt: skip
     cell(shell, "define loadout Report", define)
@@ -76,7 +76,7 @@ def test_status_and_steps_say_a_failure_in_the_words_of_the_headline(shell, tmp_
     assert not any("utility_exit" in text(line(shell, verb)) for verb in ("status", "steps"))
 
 
-def test_a_kind_of_other_people_is_said_as_any_failure():
+def test_unknown_failure_kind_has_the_generic_headline():
     assert [failure_words(kind) for kind in ("quota", "budget")] == ["failed", "used up the budget"]
 
 
@@ -92,7 +92,7 @@ def names(cast, changed=None):
     return [one.name for one in offers(cast.now, changed)]
 
 
-def test_a_utility_is_answered_by_hand_as_a_real_stdout_would(failed):
+def test_answer_by_hand_for_a_utility_is_treated_as_stdout(failed):
     assert names(failed) == ["recast", "answer", "pin", "skip"]
     step = failed.reply({"state": {"n": 4}, "context": "counted by hand"})
     assert failed.state["n"] == 4  # R10: the patch of a utility, which an agent's answer would not be
@@ -108,7 +108,7 @@ def test_a_utility_is_answered_by_hand_as_a_real_stdout_would(failed):
     h.assert_same(open_cast(failed.run_dir), failed)
 
 
-def test_an_answer_by_hand_that_would_be_refused_is_not_recorded(failed):
+def test_invalid_answer_by_hand_is_not_recorded(failed):
     before = (failed.run_dir / "events.jsonl").read_bytes()
     with pytest.raises(RefusedAnswer):
         failed.reply("no JSON")
@@ -116,14 +116,14 @@ def test_an_answer_by_hand_that_would_be_refused_is_not_recorded(failed):
     assert (failed.run_dir / "events.jsonl").read_bytes() == before
 
 
-def test_a_pin_answers_after_recast(failed):
+def test_pin_answers_after_a_retry(failed):
     failed.pins.add("Socket-1", {"state": {"n": 5}})
     failed.retry()
     assert failed.state["n"] == 5
     assert failed.run() == "complete"
 
 
-def test_it_can_be_gone_on_without(failed):
+def test_failed_step_can_be_skipped(failed):
     step = failed.skip("the counter is down")
     assert (step.skipped, step.output, failed.now.next_socket) == ("the counter is down", None, "Socket-2")
     assert "n" not in failed.state
@@ -134,7 +134,7 @@ def test_it_can_be_gone_on_without(failed):
     h.assert_same(open_cast(failed.run_dir), failed)
 
 
-def test_a_skip_needs_a_note_and_a_socket_that_owes_an_answer(failed, tmp_path):
+def test_skip_needs_a_note_and_an_unanswered_socket(failed, tmp_path):
     with pytest.raises(MateriaError, match="note"):
         failed.skip("  ")
     failed.skip("down")
@@ -152,7 +152,7 @@ def over_budget(tmp_path):
     return cast
 
 
-def test_a_budget_is_raised_then_revived(tmp_path):
+def test_budget_can_be_raised_and_retried(tmp_path):
     cast = over_budget(tmp_path)
     assert names(cast) == ["budget"]
     cast.edit.budget(None)
@@ -161,7 +161,7 @@ def test_a_budget_is_raised_then_revived(tmp_path):
     assert len(cast.steps) == 2
 
 
-def test_an_agent_that_failed_is_answered_by_hand_in_its_last_turn(tmp_path):
+def test_failed_agent_can_be_answered_by_hand(tmp_path):
     def breaks():
         raise AgentError("the line is dead", kind="transport")
 
@@ -173,7 +173,7 @@ def test_an_agent_that_failed_is_answered_by_hand_in_its_last_turn(tmp_path):
     assert cast.now.work_items == h.items("a")
 
 
-def test_a_multi_turn_agent_that_failed_is_answered_with_the_final_result(tmp_path):
+def test_failed_multi_turn_agent_is_answered_with_the_final_result(tmp_path):
     config = h.one_config(h.agent("Tell", multiTurn=True, generator=True), parse="json")
 
     def breaks():
@@ -187,7 +187,7 @@ def test_a_multi_turn_agent_that_failed_is_answered_with_the_final_result(tmp_pa
     assert cast.status == "ready"
 
 
-def test_after_refused_answers_a_person_answers(tmp_path):
+def test_person_can_answer_after_refused_answers(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {"Plan": lambda: "prose"})
     assert cast.run() == "failed"
     assert cast.failure.kind == "repair_exhausted"
@@ -197,7 +197,7 @@ def test_after_refused_answers_a_person_answers(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_round_too_many_offers_to_grant_or_to_correct(tmp_path):
+def test_exceeded_limit_offers_retry_and_correction(tmp_path):
     config = h.loop_config(limits={"maxNoAdvanceCycles": 1})
     config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1].pop("maxTraversals")
     agents = {**h.loop_agents(1), "Check": lambda: h.NO}
@@ -210,7 +210,7 @@ def test_a_round_too_many_offers_to_grant_or_to_correct(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_an_aborted_cast_is_answered_by_hand_too(tmp_path):
+def test_aborted_cast_can_be_answered_by_hand(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.step()
     cast.abort()
@@ -218,7 +218,7 @@ def test_an_aborted_cast_is_answered_by_hand_too(tmp_path):
     assert cast.reply("mine").by_hand
 
 
-def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
+def test_changed_materia_is_offered_with_its_difference(shell):
     bad, good = (h.python(code, parse="json") for code in ("raise SystemExit(3)", "print('{}')"))
     cell(shell, "define loadout L", loadout(bad))
     cast = line(shell, "cast x")
@@ -241,7 +241,7 @@ def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
     assert cast.run() == "complete"
 
 
-def test_what_earlier_steps_went_by_is_named_and_not_offered(shell):
+def test_changes_that_affect_earlier_steps_are_named_and_not_offered(shell):
     cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     cast = line(shell, "cast x")
     assert cast.run() == "failed"
@@ -257,7 +257,7 @@ def loadout(materia):
     return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": {"Count": materia}})
 
 
-def test_the_verbs_do_it_too(shell):
+def test_repair_verbs_do_the_same(shell):
     cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     for verb in ('reply {"state": {"n": 1}}', "skip not today"):
         cast = line(shell, "cast x")
@@ -266,7 +266,7 @@ def test_the_verbs_do_it_too(shell):
         assert cast.run() == "complete"
 
 
-def test_a_skipped_step_is_there_after_resuming(failed):
+def test_skipped_step_survives_a_resume(failed):
     failed.skip("down")
     failed.close()
     resumed = resume_cast(failed.run_dir, h.table({"Tell": lambda: "told"}))
@@ -276,7 +276,7 @@ def test_a_skipped_step_is_there_after_resuming(failed):
     assert forked.steps[0].skipped == "down"
 
 
-def test_an_item_is_skipped_sockets_with_a_note_and_the_next_one_begun(tmp_path):
+def test_item_is_skipped_with_a_note_and_the_next_begins(tmp_path):
     tries = []
 
     def build():
@@ -296,7 +296,7 @@ def test_an_item_is_skipped_sockets_with_a_note_and_the_next_one_begun(tmp_path)
     assert [one.item_key for one in cast.steps if one.socket == "Socket-2"] == ["WI-1", "WI-2", "WI-3"]
 
 
-def test_an_item_that_goes_round_for_ever_is_skipped_sockets(tmp_path):
+def test_endlessly_repeated_item_can_be_skipped(tmp_path):
     config = h.loop_config(limits={"maxNoAdvanceCycles": 1})
     config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1].pop("maxTraversals")
     says = iter([h.NO, h.NO, h.YES])
@@ -306,7 +306,7 @@ def test_an_item_that_goes_round_for_ever_is_skipped_sockets(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_only_an_item_that_is_worked_on_can_be_skipped_sockets(failed):
+def test_only_the_current_item_can_be_skipped(failed):
     assert "skip_item" not in names(failed)
     with pytest.raises(MateriaError, match="work item"):
         failed.skip("why not", item=True)

@@ -22,7 +22,7 @@ def cast(tmp_path):
     return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[2]))
 
 
-def test_steps_one_socket_at_a_time(cast):
+def test_step_runs_one_socket(cast):
     assert cast.now.next_socket == "Socket-1"
     record = cast.step()
     assert record is cast.steps[-1]
@@ -32,7 +32,7 @@ def test_steps_one_socket_at_a_time(cast):
     assert [item["title"] for item in cast.now.work_items] == ["Part 1", "Part 2"]
 
 
-def test_runs_to_the_end_and_then_refuses(cast):
+def test_run_reaches_the_end_and_then_refuses(cast):
     assert cast.run() == "complete"
     assert [visit[0][-1] + (visit[2] or "") for visit in cast.route] == [
         "1", "2WI-1", "3WI-1", "2WI-2", "3WI-2", "2WI-2", "3WI-2", "4",
@@ -48,41 +48,41 @@ def test_runs_to_the_end_and_then_refuses(cast):
     assert (h.facts(cast), (cast.run_dir / "events.jsonl").read_bytes()) == before
 
 
-def test_stops_after_as_many_steps_as_asked(cast):
+def test_run_stops_after_the_given_number_of_steps(cast):
     assert cast.run(steps=0) == "steps"
     assert cast.run(steps=3) == "steps"
     assert len(cast.steps) == 3
 
 
-def test_stops_in_front_of_a_socket_each_time(cast):
+def test_run_stops_before_a_socket_each_time(cast):
     stops = []
     while cast.run(until="Socket-3") == "until":
         stops.append(len(cast.steps))
     assert stops == [2, 4, 6]
 
 
-def test_stops_in_front_of_the_end(cast):
+def test_run_stops_before_the_end(cast):
     assert cast.run(until="end") == "until"
     assert cast.now.next_socket == "end"
     assert cast.step() is None
     assert cast.status == "complete"
 
 
-def test_stops_where_a_condition_holds(cast):
+def test_run_stops_where_a_condition_holds(cast):
     assert cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1) == "until"
     assert cast.route[-1][:3] == ("Socket-3", 1, "WI-1")
     assert cast.run(until=lambda _: True) == "until"  # looked at before the first step too
     assert len(cast.steps) == 3
 
 
-def test_unknown_sockets_are_named_with_the_nearest(cast):
+def test_unknown_socket_suggests_the_nearest(cast):
     for ask in (lambda: cast.run(until="Socket-33"), lambda: cast.breakpoints.add("Sockt-3")):
         with pytest.raises(MateriaError) as caught:
             ask()
         assert "Socket-3" in caught.value.hint
 
 
-def test_breakpoints_stop_in_front_but_not_where_the_run_starts(cast):
+def test_breakpoint_does_not_stop_a_run_at_its_start(cast):
     cast.breakpoints.add("Socket-2")
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 1
@@ -95,13 +95,13 @@ def test_breakpoints_stop_in_front_but_not_where_the_run_starts(cast):
     assert cast.run() == "complete"
 
 
-def test_a_breakpoint_at_the_entry_does_not_hold_up_the_first_run(tmp_path):
+def test_breakpoint_at_the_entry_does_not_stop_the_first_run(tmp_path):
     cast = h.start(tmp_path, h.chain_config(), lambda: "x")
     cast.breakpoints.add("Socket-1")
     assert cast.run() == "complete"
 
 
-def test_a_breakpoint_behind_an_empty_loop_is_met(tmp_path):
+def test_breakpoint_after_an_empty_loop_is_reached(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, h.loop_agents(0))
@@ -112,7 +112,7 @@ def test_a_breakpoint_behind_an_empty_loop_is_met(tmp_path):
     assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-4"]
 
 
-def test_a_condition_that_raises_stops_the_run_and_harms_nothing(cast):
+def test_failing_condition_stops_the_run(cast):
     cast.breakpoints.add("Socket-3", lambda c: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cast.run()
@@ -122,7 +122,7 @@ def test_a_condition_that_raises_stops_the_run_and_harms_nothing(cast):
     assert cast.run() == "complete"
 
 
-def test_a_run_stops_in_front_of_a_person(tmp_path):
+def test_run_stops_before_a_person(tmp_path):
     cast = h.start(tmp_path, h.chain_config(), {"Socket-1": lambda: "one"})
     assert cast.run() == "person"
     assert cast.now.waiting_at.socket == "Socket-2"
@@ -141,7 +141,7 @@ def test_the_stop_event_ends_a_run_between_steps(cast):
     assert cast.status == "ready"
 
 
-def test_a_step_after_a_stop_runs(cast):
+def test_step_runs_after_a_stop(cast):
     cast.stop()
     assert cast.step().socket == "Socket-1"
 
@@ -211,7 +211,7 @@ def test_threads_take_turns(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_an_opened_cast_can_only_be_looked_at(cast):
+def test_opened_cast_is_read_only(cast):
     cast.run(steps=2)
     cast.pins.add("Socket-3", "pinned")
     opened = open_cast(cast.run_dir)
@@ -234,7 +234,7 @@ def test_an_opened_cast_can_only_be_looked_at(cast):
 
 
 @pytest.mark.parametrize("code, status", [("print('out')", "complete"), ("raise SystemExit(3)", "failed")])
-def test_how_a_process_ran_is_kept_beside_its_output(tmp_path, code, status):
+def test_process_details_are_stored_with_its_output(tmp_path, code, status):
     cast = h.start(tmp_path, h.one_config(h.python(code)), {})
     assert cast.run() == status
     record = json.loads((cast.run_dir / "sockets" / "Socket-1" / "1.command.json").read_text())
@@ -244,13 +244,13 @@ def test_how_a_process_ran_is_kept_beside_its_output(tmp_path, code, status):
 
 
 @pytest.mark.parametrize("most", [-1, 1.5, "10", True])
-def test_r20_a_budget_is_a_whole_number(cast, most):
+def test_r20_budget_is_an_integer(cast, most):
     with pytest.raises(MateriaError, match="whole number of tokens"):
         cast.edit.budget(most)
     assert h.types_of(cast) == ["cast_start"]
 
 
-def test_steps_by_number(cast):
+def test_steps_are_addressed_by_number(cast):
     with pytest.raises(MateriaError, match="no step yet"):
         cast.why()
     cast.run()
@@ -261,7 +261,7 @@ def test_steps_by_number(cast):
             cast.steps.at(number)
 
 
-def test_a_watched_path_stops_the_run_behind_the_step_that_changed_it(cast):
+def test_watched_path_stops_the_run_after_its_change(cast):
     cast.breakpoints.watch("context")
     cast.breakpoints.watch(" workItems.5 ")
     assert cast.run() == "breakpoint"
@@ -275,7 +275,7 @@ def test_a_watched_path_stops_the_run_behind_the_step_that_changed_it(cast):
         cast.breakpoints.watch(" .. ")
 
 
-def test_appearing_and_going_away_are_changes(tmp_path):
+def test_added_and_removed_values_are_changes(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.breakpoints.watch("currentWorkItem")
     cast.breakpoints.watch("workItems")
@@ -285,7 +285,7 @@ def test_appearing_and_going_away_are_changes(tmp_path):
     assert (cast.steps[-1].socket, cast.now.breakpoints_hit[0].path) == ("Socket-2", "currentWorkItem")
 
 
-def test_a_socket_is_entered_without_asking_its_agent(cast):
+def test_socket_can_be_entered_without_asking_its_agent(cast):
     cast.step()
     record = cast.step(ask=False)
     assert record == cast.steps[-1]
@@ -300,7 +300,7 @@ def test_a_socket_is_entered_without_asking_its_agent(cast):
         cast.step(ask=False)
 
 
-def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
+def test_listeners_are_notified_after_the_journal_write(cast):
     told, ends, broken = [], [], []
 
     def reads(event):
@@ -326,7 +326,7 @@ def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_what_was_answered_is_on_disk_before_the_next_is_asked(tmp_path, at_once):
+def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
     kept = []
 
     class Prepared:
@@ -359,7 +359,7 @@ def test_what_was_answered_is_on_disk_before_the_next_is_asked(tmp_path, at_once
     ],
     ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],
 )
-def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
+def test_uncastable_cast_refuses_to_continue(act):
     """R41."""
     with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
         act(open_cast(NOT_CASTABLE))

@@ -32,7 +32,7 @@ def config(*outputs):
     return document(sockets, materia)
 
 
-def test_from_the_next_socket_on_all_work_there_until_it_is_taken_back(tmp_path):
+def test_scope_applies_from_the_next_socket_until_reset(tmp_path):
     (tmp_path / "side").mkdir()
     exports = {"branch": {"producer": "test", "value": "b"}}
     worked = []
@@ -52,7 +52,7 @@ def test_from_the_next_socket_on_all_work_there_until_it_is_taken_back(tmp_path)
     assert (cast.at(4).state["here"], worked) == (str(tmp_path), [tmp_path])
 
 
-def test_an_agent_works_there_and_so_does_a_cast_that_is_opened_again(tmp_path):
+def test_scope_applies_to_agents_and_survives_a_reopen(tmp_path):
     (tmp_path / "side").mkdir()
     worked = []
     cast = h.start(tmp_path, config(to("side")), lambda turn: worked.append(turn.project) or "x")
@@ -68,7 +68,7 @@ def test_an_agent_works_there_and_so_does_a_cast_that_is_opened_again(tmp_path):
     assert again.fork(0).runner.session.state.scope.id == "base"
 
 
-def test_the_field_is_taken_out_and_an_event_tells_it(tmp_path):
+def test_scope_field_is_removed_and_recorded_as_an_event(tmp_path):
     (tmp_path / "side").mkdir()
     cast = h.start(tmp_path, config({**to("side"), "context": "c"}))
     cast.step()
@@ -78,7 +78,7 @@ def test_the_field_is_taken_out_and_an_event_tells_it(tmp_path):
     assert (changed["socket"], changed["scope"]["cwd"]) == ("Socket-1", "side")
 
 
-def test_a_directory_that_is_not_there_fails_what_would_work_in_it(tmp_path):
+def test_missing_scope_directory_fails_the_visit(tmp_path):
     cast = h.start(tmp_path, config(to("side")))
     cast.run()
     assert (cast.failure.kind, cast.failure.socket) == ("no_folder", "Socket-2")
@@ -88,7 +88,7 @@ def test_a_directory_that_is_not_there_fails_what_would_work_in_it(tmp_path):
     assert cast.state["here"] == str(tmp_path / "side")
 
 
-def test_outside_the_project_a_person_is_asked_once(tmp_path):
+def test_scope_outside_the_project_needs_approval_once(tmp_path):
     project, outside = tmp_path / "project", tmp_path / "outside"
     project.mkdir()
     outside.mkdir()

@@ -27,7 +27,7 @@ def cast_of(tmp_path, **assign):
     return cast
 
 
-def test_r62_the_text_is_shown_and_the_json_is_kept(tmp_path):
+def test_r62_assigned_text_is_shown_and_json_is_stored(tmp_path):
     cast = cast_of(tmp_path, report="$.text")
     step = cast.steps[0]
     assert (step.shown, step.output) == (PROSE, ANSWER)
@@ -40,7 +40,7 @@ def test_r62_the_text_is_shown_and_the_json_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("assign", [{"whole": "$"}, {"all": "$", "said": "$.satisfied"}])
-def test_r62_without_an_assignment_from_it_the_json_is_shown(tmp_path, assign):
+def test_r62_json_is_shown_without_an_assignment(tmp_path, assign):
     cast = h.start(
         tmp_path,
         h.one_config(h.python(f"print({ANSWER!r})", parse="json", assign=assign)),

@@ -43,7 +43,7 @@ def test_r39_events_are_numbered_in_the_journal_with_socket_visit_and_item(tmp_p
     assert lines[1]["event"] == {**NOTE, "type": "checked"}
 
 
-def test_r39_the_parsed_artifact_is_without_it_and_the_raw_output_has_it(tmp_path):
+def test_r39_events_are_in_the_raw_output_only(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     base = cast.run_dir / "sockets/Socket-1"
@@ -74,7 +74,7 @@ def test_r39_replay_and_resume_rebuild_them(tmp_path):
     assert opened.now.differences == ()
 
 
-def test_r53_of_a_refused_output_they_are_kept_marked_and_never_told_on(tmp_path):
+def test_r53_events_of_a_refused_output_are_marked_and_not_passed_on(tmp_path):
     answers = iter([{"event": [NOTE], "other": 1}, {"event": [{"type": "taken"}]}])
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: next(answers))
     assert cast.run() == "complete"
@@ -87,14 +87,14 @@ def test_r53_of_a_refused_output_they_are_kept_marked_and_never_told_on(tmp_path
 
 
 @pytest.mark.parametrize("answer", [{"event": [NOTE], "other": 1}, {"event": [NOTE], "workItems": 3}])
-def test_r53_also_where_the_cast_fails_by_it(tmp_path, answer):
+def test_r53_events_of_a_failing_output_are_marked_too(tmp_path, answer):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     assert cast.run() == "failed"
     assert told(cast)[0] == (1, NOTE)
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r53_what_a_person_may_not_say_leaves_nothing(tmp_path):
+def test_r53_events_of_a_refused_answer_of_a_person_are_dropped(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"))
     cast.run()
     with pytest.raises(MateriaError):
@@ -102,13 +102,13 @@ def test_r53_what_a_person_may_not_say_leaves_nothing(tmp_path):
     assert told(cast) == []
 
 
-def test_r39_a_faulty_event_of_a_utility_fails_the_cast(tmp_path):
+def test_r39_invalid_event_of_a_utility_fails_the_cast(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.python("print('{\"event\": [{}]}')", parse="json")))
     assert cast.run() == "failed"
     assert cast.failure.kind == "invalid_output"
 
 
-def test_r39_a_draft_tells_nothing_and_its_final_result_does(tmp_path):
+def test_r39_events_come_from_the_final_result_not_from_drafts(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True), parse="json"))
     cast.run()
     cast.reply({"event": [NOTE]})
@@ -118,7 +118,7 @@ def test_r39_a_draft_tells_nothing_and_its_final_result_does(tmp_path):
     assert told(cast) == [(1, NOTE)]
 
 
-def test_r39_a_correction_tells_in_place_of_the_output_and_numbers_go_on(tmp_path):
+def test_r39_events_of_a_correction_replace_those_of_the_output(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: {"event": [NOTE]})
     cast.step()
     cast.edit.output({"event": [{"type": "other"}, {"type": "third"}]})

@@ -43,7 +43,7 @@ def test_each_stream_runs_the_prelude_once_and_its_items_in_order(tmp_path):
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
 
 
-def test_behind_the_barrier_is_the_state_of_before_and_what_the_lanes_handed_over(tmp_path):
+def test_state_after_the_join_has_the_results_of_the_lanes(tmp_path):
     cast = run(tmp_path)
     before, after = dict(cast.at(1).state), dict(cast.state)
     results = after.pop("parallelResults")
@@ -56,7 +56,7 @@ def test_behind_the_barrier_is_the_state_of_before_and_what_the_lanes_handed_ove
     assert ui["exports"] == {}
 
 
-def test_a_journal_names_the_lane_in_each_line_and_rebuilds_the_cast(tmp_path):
+def test_journal_lines_name_their_lane_and_rebuild_the_cast(tmp_path):
     cast = run(tmp_path)
     lines = h.lines_of(cast)
     types = [line["type"] for line in lines]
@@ -70,7 +70,7 @@ def test_a_journal_names_the_lane_in_each_line_and_rebuilds_the_cast(tmp_path):
     assert (path / "2-WI-1.md").read_text() == "built Part 0"
 
 
-def test_no_items_go_straight_to_the_exit(tmp_path):
+def test_empty_plan_goes_straight_to_the_exit(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents({}))
     cast.run()
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
@@ -80,7 +80,7 @@ def test_no_items_go_straight_to_the_exit(tmp_path):
 # -- the three complaints that users of branches have ------------------------------------------
 
 
-def test_no_lane_sees_the_context_of_another(tmp_path):
+def test_lanes_do_not_see_the_context_of_others(tmp_path):
     told = {}
     cast = run(
         tmp_path,
@@ -92,7 +92,7 @@ def test_no_lane_sees_the_context_of_another(tmp_path):
     assert "of ui" in told["ui"][1][0]
 
 
-def test_all_lanes_begin_from_the_same_state(tmp_path):
+def test_lanes_begin_from_the_same_state(tmp_path):
     begun = []
     run(tmp_path, Setup=lambda state, last: begun.append((dict(state), last)) or "ready")
     assert begun[0] == begun[1]
@@ -116,12 +116,12 @@ def test_each_item_is_worked_on_once(tmp_path, limit):
 # -- at once -------------------------------------------------------------------------------
 
 
-def test_as_many_lanes_run_at_once_as_may(tmp_path):
+def test_allowed_number_of_lanes_runs_in_parallel(tmp_path):
     both = threading.Barrier(2, timeout=20)
     run(tmp_path, streams_config(2), Setup=lambda: str(both.wait()))
 
 
-def test_lanes_are_awaited_and_their_coroutines_run_on_the_loop_of_the_caller(tmp_path):
+def test_coroutines_of_lanes_run_on_the_loop_of_the_caller(tmp_path):
     loops, both = set(), {"ui": asyncio.Event(), "api": asyncio.Event()}
 
     async def setup(lane):
@@ -139,7 +139,7 @@ def test_lanes_are_awaited_and_their_coroutines_run_on_the_loop_of_the_caller(tm
     asyncio.run(main())
 
 
-def test_no_more_lanes_run_at_once_than_may(tmp_path):
+def test_parallel_lanes_stay_within_the_limit(tmp_path):
     streams, now, most = {name: [n] for n, name in enumerate("abcde")}, set(), []
 
     def setup(lane):
@@ -155,7 +155,7 @@ def test_no_more_lanes_run_at_once_than_may(tmp_path):
     assert started == list("abcde")
 
 
-def test_utilities_run_in_lanes_and_are_told_which(tmp_path):
+def test_utilities_in_lanes_receive_the_name_of_their_lane(tmp_path):
     code = "import sys, json; d = json.load(sys.stdin); sys.stdout.write(d['lane'] + d['itemKey'])"
     cast = run(tmp_path, streams_config(build=h.python(code, parallelSafe=True)))
     assert cast.status == "complete", cast.failure
@@ -182,7 +182,7 @@ def failing(times):
     return build
 
 
-def test_a_failed_lane_fails_the_cast_once_the_others_are_at_their_end(tmp_path):
+def test_failed_lane_fails_the_cast_after_the_others_finish(tmp_path):
     cast = run(tmp_path, Build=failing(1))
     assert (cast.status, cast.failure.kind) == ("failed", "stream_failed")
     assert "api" in cast.failure.message
@@ -197,7 +197,7 @@ def test_a_failed_lane_fails_the_cast_once_the_others_are_at_their_end(tmp_path)
 
 
 @pytest.mark.parametrize("how", [{}, {"limit": True}, {"turn": True}])
-def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_path, how):
+def test_retry_continues_failed_lanes_without_a_new_plan(tmp_path, how):
     planned = []
     cast = run(tmp_path, Plan=lambda: planned.append(1) or plan_of(TWO), Build=failing(1))
     before = cast.now.lanes["ui"].now.steps
@@ -210,7 +210,7 @@ def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_pat
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_person_answers_in_the_place_of_a_lane_that_failed(tmp_path):
+def test_person_can_answer_for_a_failed_lane(tmp_path):
     def check(lane):
         if lane == "api":
             raise RuntimeError("no luck")
@@ -230,7 +230,7 @@ def test_a_person_answers_in_the_place_of_a_lane_that_failed(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_each_lane_that_failed_is_answered_by_its_name_and_the_others_stay_failed(tmp_path):
+def test_failed_lanes_are_answered_by_name(tmp_path):
     def build():
         raise RuntimeError("no luck")
 
@@ -246,7 +246,7 @@ def test_each_lane_that_failed_is_answered_by_its_name_and_the_others_stay_faile
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_person_answers_in_a_lane_that_was_aborted_while_it_waited(tmp_path):
+def test_person_can_answer_in_an_aborted_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Check="person"))
     cast.run()
     cast.abort("enough")
@@ -260,7 +260,7 @@ def test_a_person_answers_in_a_lane_that_was_aborted_while_it_waited(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_abort_interrupts_all_lanes_and_retry_goes_on(tmp_path):
+def test_abort_interrupts_all_lanes_and_retry_continues(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.run(steps=3)
     cast.abort("enough")
@@ -308,7 +308,7 @@ def test_turns_of_all_lanes_count_together(tmp_path):
     assert (cast.status, cast.now.usage.turns) == ("complete", most + 1)
 
 
-def test_an_interrupt_leaves_lanes_waiting_and_the_next_run_goes_on(tmp_path):
+def test_interrupted_lanes_wait_and_the_next_run_continues(tmp_path):
     def setup(lane):
         if lane == "ui" and not seen:
             cast.stop()
@@ -324,7 +324,7 @@ def test_an_interrupt_leaves_lanes_waiting_and_the_next_run_goes_on(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_a_lane_that_leaves_the_loop_before_its_last_item_fails(tmp_path):
+def test_lane_leaving_the_loop_early_fails(tmp_path):
     config = streams_config()
     config["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [
         {"when": "satisfied", "to": "end"},
@@ -339,14 +339,14 @@ def test_a_lane_that_leaves_the_loop_before_its_last_item_fails(tmp_path):
 # -- persons -----------------------------------------------------------------------------------
 
 
-def test_a_lane_that_goes_on_waits_for_nobody(tmp_path):
+def test_running_lane_does_not_wait_for_others(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Check="person"))
     cast.run()
     cast.reply(h.YES, lane="ui")
     assert cast.reply(h.YES).lane == "api", "the other one has only to enter its next socket"
 
 
-def test_a_person_answers_in_a_lane_while_the_others_go_on(tmp_path):
+def test_person_answers_in_a_lane_while_others_run(tmp_path):
     config = streams_config()
     cast = h.start(tmp_path, config, stream_agents(Check="person"))
     assert cast.run() == "person"
@@ -374,7 +374,7 @@ class AsksFirst:
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_a_lane_waits_for_leave_by_itself(tmp_path, always):
+def test_lane_waits_for_approval_on_its_own(tmp_path, always):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=AsksFirst()))
     assert cast.run() == "person"
     assert cast.now.lanes["ui"].status == "accepted"
@@ -408,7 +408,7 @@ def test_a_breakpoint_stops_all_lanes(tmp_path):
 # -- what a person changes -----------------------------------------------------------------------
 
 
-def test_what_lanes_have_begun_from_is_not_changed_behind_them(tmp_path):
+def test_state_of_running_lanes_cannot_be_edited(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.run(steps=2)
     for change in (lambda: cast.edit.set("x", 1), lambda: cast.edit.output(plan_of(TWO))):
@@ -422,7 +422,7 @@ def test_what_lanes_have_begun_from_is_not_changed_behind_them(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_items_that_the_schedule_does_not_fit_are_refused_before_the_fork(tmp_path):
+def test_schedule_that_does_not_match_items_is_refused(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.step()
     cast.edit.items(h.items("only one"))
@@ -441,13 +441,13 @@ def test_a_schedule_with_issues_is_repaired_before_any_stream_starts(tmp_path):
     assert "parallelSchedule.streams" in cast.steps[0].turns[1].prompt.text
 
 
-def test_a_script_answers_each_turn_of_all_lanes_once(tmp_path):
+def test_script_answers_each_turn_of_lanes_once(tmp_path):
     cast = run(tmp_path, Build={"Socket-3": ["one", "two", "three"]})
     texts = [step.output for lane in cast.now.lanes.values() for step in lane.now.steps if step.socket == "Socket-3"]
     assert sorted(texts) == ["one", "three", "two"]
 
 
-def test_a_second_plan_has_lanes_and_files_of_its_own(tmp_path):
+def test_second_plan_has_separate_lanes_and_files(tmp_path):
     config = streams_config()
     config["loadouts"]["T"]["sockets"]["Socket-5"] = h.at("Judge", ("not_satisfied", "Socket-1", 1), parse="json")
     config["materia"]["Judge"] = h.agent("Judge")
@@ -459,7 +459,7 @@ def test_a_second_plan_has_lanes_and_files_of_its_own(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_items_stand_as_their_lanes_have_come(tmp_path):
+def test_item_status_follows_its_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     assert cast.run(steps=4) == "steps"
     assert [lane.status for lane in cast.now.lanes.values()] == ["running", "waiting"]
@@ -468,7 +468,7 @@ def test_items_stand_as_their_lanes_have_come(tmp_path):
     assert cast.now.standings == ["being worked on", "open", "done"]
 
 
-def test_what_is_odd_in_a_lane_is_warned(tmp_path):
+def test_warnings_of_lanes_are_reported(tmp_path):
     config = streams_config()
     sockets = config["loadouts"]["T"]["sockets"]
     sockets["Socket-4"] |= {"edges": [{"when": "always", "to": "Socket-3"}], "advance": {}}
@@ -479,7 +479,7 @@ def test_what_is_odd_in_a_lane_is_warned(tmp_path):
     assert "in lane" in found[0].message
 
 
-def test_a_recording_answers_in_the_lanes_that_answered(tmp_path):
+def test_recording_answers_in_its_lanes(tmp_path):
     cast = run(tmp_path, Build=lambda lane: f"of {lane}")
     recording = agent_of(recording_of(cast.now), "then")
     again = h.start(tmp_path / "again", streams_config(), recording)
@@ -496,7 +496,7 @@ def test_recorded_answers_are_replayed_in_lanes(tmp_path):
     assert cast.replay(build_graph(other))
 
 
-def test_the_usage_of_lanes_is_in_every_sum(tmp_path):
+def test_usage_of_lanes_is_in_every_total(tmp_path):
     cast = run(tmp_path, Build=lambda: Reply("built", Usage(3, 1)))
     usage = json.loads((cast.run_dir / "usage.json").read_text())
     assert usage["bySocket"]["Socket-3"]["total"] == 12
@@ -504,7 +504,7 @@ def test_the_usage_of_lanes_is_in_every_sum(tmp_path):
     assert sum(row.usage.tokens or 0 for row in cast.usage("item")) == 12
 
 
-def test_the_list_of_casts_counts_what_lanes_did(tmp_path):
+def test_cast_list_counts_steps_of_lanes(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1, 0.25))))
     for _ in range(4):
         cast.step()
@@ -517,7 +517,7 @@ def test_the_list_of_casts_counts_what_lanes_did(tmp_path):
     assert entry.steps is None  # what lanes did stands all over the journal
 
 
-def test_what_lanes_used_is_known_when_the_cast_goes_back_in_front_of_them(tmp_path):
+def test_usage_of_lanes_survives_going_back(tmp_path):
     cast = run(tmp_path, Build=lambda: Reply("built", Usage(3, 1)))
     cast.back(0)
     assert [(row.of, row.left.tokens) for row in cast.usage() if row.usage.tokens] == [(("Socket-3",), 12)]
@@ -525,7 +525,7 @@ def test_what_lanes_used_is_known_when_the_cast_goes_back_in_front_of_them(tmp_p
     assert sum(row.usage.tokens or 0 for row in cast.usage()) == 24
 
 
-def test_a_soft_limit_counts_lanes_once_they_are_joined_and_what_was_left_behind(tmp_path):
+def test_soft_limit_counts_joined_and_abandoned_lanes(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1))))
     cast.breakpoints.every(10, "tokens")
     assert cast.run() == "breakpoint", "three items, 4 tokens each"
@@ -537,7 +537,7 @@ def test_a_soft_limit_counts_lanes_once_they_are_joined_and_what_was_left_behind
     assert (cast.status, len(cast.steps)) == ("ready", 2)
 
 
-def test_a_lane_that_there_is_not_is_refused_in_a_cast_without_lanes(tmp_path):
+def test_unknown_lane_is_refused(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "text")
     cast.step()
     before = cast.steps

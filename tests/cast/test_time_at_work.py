@@ -62,14 +62,14 @@ def paused(tmp_path, clock):
 TIMES = [StepTime(200, 0, 200), StepTime(100, 46_000, 46_100), StepTime(0, 30_000, 30_000)]
 
 
-def test_work_and_waiting_are_told_apart(paused):
+def test_work_time_and_waiting_time_are_separate(paused):
     assert paused.run() == "complete"
     assert list(map(step_time, paused.steps)) == TIMES
     took = [row[-1] for row in step_table(paused.steps, paused.graph).rows]
     assert took == ["0.20 s", "0.10 s + 46.0 s waited", "0.00 s + 30.0 s waited"]
 
 
-def test_a_cast_that_is_opened_or_resumed_tells_the_same(paused):
+def test_work_time_survives_a_reopen(paused):
     paused.close()
     assert list(map(step_time, open_cast(paused.run_dir).steps)) == TIMES
     resumed = resume_cast(paused.run_dir)
@@ -77,7 +77,7 @@ def test_a_cast_that_is_opened_or_resumed_tells_the_same(paused):
     resumed.close()
 
 
-def test_bar_and_spent_are_the_sum_of_the_work(paused):
+def test_bar_and_usage_show_the_total_work_time(paused):
     work = [step.worked for step in paused.steps]
     frame = paused.usage("socket")
     assert sum(one.ms for one in frame.values) == sum(work) == 300
@@ -85,7 +85,7 @@ def test_bar_and_spent_are_the_sum_of_the_work(paused):
     assert bar_state(paused.now, Activity())["counts"] == "3 steps · 0.30 s at work"
 
 
-def test_the_short_steps_have_visible_bars_beside_a_long_pause(paused):
+def test_short_steps_stay_visible_next_to_a_long_pause(paused):
     """Waiting is folded: the axis is as long as the work, and every wait is equally short on it."""
     shown = timeline_state(paused.now, StepRows(), None, busy=False)
     assert shown["span"] == [300, 2]
@@ -96,7 +96,7 @@ def test_the_short_steps_have_visible_bars_beside_a_long_pause(paused):
     ]
 
 
-def test_the_axis_follows_a_cast_that_is_taken_back(paused):
+def test_time_axis_follows_a_cast_that_went_back(paused):
     rows = StepRows()
     assert rows.span(paused.now) == (300, 2)
     paused.back(1)
@@ -105,7 +105,7 @@ def test_the_axis_follows_a_cast_that_is_taken_back(paused):
     assert (paused.status, rows.span(paused.now)) == ("failed", (200, 0))
 
 
-def test_what_no_journal_tells_is_unknown_and_not_zero(paused):
+def test_unrecorded_time_is_unknown_not_zero(paused):
     """As in a cast that was made before the time was kept."""
     paused.close()
     kept = []
@@ -121,7 +121,7 @@ def test_what_no_journal_tells_is_unknown_and_not_zero(paused):
     assert old.usage().values[0].ms is None
 
 
-def test_the_time_before_and_after_an_approval_counts_and_not_that_between(tmp_path, clock):
+def test_waiting_for_approval_is_not_work_time(tmp_path, clock):
     asked = ToolCall(id="c1", tool="bash", args={"command": "ls"})
 
     def careful(turn):
@@ -140,7 +140,7 @@ def test_the_time_before_and_after_an_approval_counts_and_not_that_between(tmp_p
     assert step_time(cast.steps[0]) == StepTime(2_000, 60_000, 62_000)
 
 
-def test_an_interrupted_turn_is_work_of_the_next_event(tmp_path, clock):
+def test_interrupted_turn_counts_as_work_of_the_next_event(tmp_path, clock):
     def slow(tries=[]):  # noqa: B006 - one list for all calls
         tries.append(1)
         clock.passes(3)

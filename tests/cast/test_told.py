@@ -30,7 +30,7 @@ def html(view):
     return view._repr_mimebundle_()["text/html"]
 
 
-def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
+def test_auto_plan_prompt_contains_the_request_once(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     view = prompt_view(cast.steps[-1], cast.now.prompt)
@@ -41,7 +41,7 @@ def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
     assert "What to return [return] ·" in repr(view)
 
 
-def test_where_the_prompt_is_a_part_of_what_is_shown_what_stands_before_the_task_is_folded(tmp_path):
+def test_parts_before_the_task_are_folded_in_the_prompt_view(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     folded = str(html_fold("Request [request] · 23 characters, some 6 tokens", "")).partition("</summary>")[0]
@@ -51,7 +51,7 @@ def test_where_the_prompt_is_a_part_of_what_is_shown_what_stands_before_the_task
     assert folded in cast_page_html(cast.now)
 
 
-def test_a_function_is_told_the_request_once(tmp_path):
+def test_function_agent_receives_the_request_once(tmp_path):
     asked = []
     cast = auto_plan(tmp_path, lambda turn: asked.append(turn.prompt) or {"workItems": []})
     assert cast.run() == "complete"
@@ -68,7 +68,7 @@ def chain(tmp_path, first):
     return cast
 
 
-def test_a_long_output_is_told_in_part_and_kept_whole(tmp_path):
+def test_long_output_is_shortened_in_the_prompt_and_stored_completely(tmp_path):
     cast = chain(tmp_path, lambda: LONG)
     told = next(part for part in cast.steps.at(2).prompt.parts if part.name == "previous")
     assert "characters omitted" in told.text
@@ -76,7 +76,7 @@ def test_a_long_output_is_told_in_part_and_kept_whole(tmp_path):
     assert (cast.run_dir / "sockets/Socket-1/1.md").read_text().strip() == LONG.strip()
 
 
-def test_a_person_changes_a_part_for_one_turn(tmp_path):
+def test_person_can_edit_a_prompt_part_for_one_turn(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     cast.edit.prompt("request", "It is about moss.")
@@ -84,7 +84,7 @@ def test_a_person_changes_a_part_for_one_turn(tmp_path):
     assert open_cast(cast.run_dir).now.prompt == cast.now.prompt
 
 
-def test_after_an_edit_nothing_that_was_taken_out_is_told(tmp_path):
+def test_prompt_after_an_edit_contains_no_removed_values(tmp_path):
     plan = {"workItems": [h.item("OLD-ONE"), h.item("OLD-TWO")]}
     cast = h.start(tmp_path, h.loop_config(), {"Plan": lambda: plan}, request="R")
     cast.step()
@@ -97,7 +97,7 @@ def test_after_an_edit_nothing_that_was_taken_out_is_told(tmp_path):
     cast.close()
 
 
-def test_prompt_parts_and_handoffs_are_made_only_when_an_agent_reads_them():
+def test_prompt_parts_and_handoffs_are_lazy():
     made = []
     turn = Turn(
         socket_id="S",
@@ -116,7 +116,7 @@ def test_prompt_parts_and_handoffs_are_made_only_when_an_agent_reads_them():
     assert made == ["prompt", "parts", "handoffs"]
 
 
-def test_a_function_sees_the_item_the_state_the_output_before_the_handoffs_and_the_parts(tmp_path):
+def test_function_agent_sees_item_state_output_handoffs_and_parts(tmp_path):
     seen = []
 
     def see(turn, item, state, last, handoffs, parts, prompt):
@@ -148,7 +148,7 @@ def test_a_function_sees_the_item_the_state_the_output_before_the_handoffs_and_t
 
 
 @pytest.mark.parametrize("text", HOSTILE[:8])
-def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
+def test_request_state_and_output_are_quoted_as_text(tmp_path, text):
     document = h.config(
         {"Socket-1": h.at("A", ("always", "Socket-2"), assign={"kept": "$"}), "Socket-2": h.at("B")},
         {"A": h.agent("Begin."), "B": h.agent("Go on.")},
@@ -168,7 +168,7 @@ def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
     assert f"out {text}".strip() in cast.now.prompt.text
 
 
-def test_the_tokens_that_were_counted_stand_beside_the_estimate(tmp_path):
+def test_counted_tokens_are_shown_next_to_the_estimate(tmp_path):
     def counted(turn):
         return Reply("no JSON" if turn.kind == "work" else h.YES, Usage(1234, 56))
 
@@ -185,7 +185,7 @@ def test_the_tokens_that_were_counted_stand_beside_the_estimate(tmp_path):
         assert "some " in shown
 
 
-def test_a_prompt_says_what_is_other_than_at_the_visit_before(tmp_path):
+def test_prompt_view_shows_changes_since_the_previous_visit(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=(1,)))
     cast.run()
     first, again = (step for step in cast.steps if step.socket == "Socket-2")

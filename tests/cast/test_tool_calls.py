@@ -75,7 +75,7 @@ def reopened(cast):
     return other
 
 
-def test_a_call_that_changes_something_waits_for_leave(tmp_path):
+def test_changing_call_waits_for_approval(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     assert cast.run() == "person"
@@ -97,13 +97,13 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     reopened(cast)
 
 
-def test_a_cast_says_which_calls_it_waits_to_run(tmp_path):
+def test_cast_lists_its_waiting_calls(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     assert "asks for approval to run bash" in str(cast)
 
 
-def test_a_denied_call_is_told_with_the_reason_and_never_run(tmp_path):
+def test_denied_call_is_reported_with_the_reason_and_never_run(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     cast.run()
@@ -115,7 +115,7 @@ def test_a_denied_call_is_told_with_the_reason_and_never_run(tmp_path):
     reopened(cast)
 
 
-def test_always_holds_for_the_rest_of_the_cast_and_no_longer(tmp_path):
+def test_allow_always_holds_for_the_rest_of_the_cast(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent, sockets=2)
     cast.run()
@@ -128,7 +128,7 @@ def test_always_holds_for_the_rest_of_the_cast_and_no_longer(tmp_path):
     assert other.run() == "person"
 
 
-def test_what_is_allowed_need_not_ask_and_asks_again_when_taken_back(tmp_path):
+def test_allowed_tool_does_not_ask_until_it_is_revoked(tmp_path):
     cast = start(tmp_path, Toolsmith(), sockets=2)
     cast.approvals.allow("bash", "edit")
     cast.step()
@@ -144,7 +144,7 @@ def test_what_is_allowed_need_not_ask_and_asks_again_when_taken_back(tmp_path):
     reopened(cast)
 
 
-def test_a_resumed_cast_knows_what_is_asked_and_goes_on(tmp_path):
+def test_resumed_cast_keeps_its_waiting_calls(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     cast.close()
@@ -155,7 +155,7 @@ def test_a_resumed_cast_knows_what_is_asked_and_goes_on(tmp_path):
     assert agent.turns[0].calls[0].result == "text of a", "what was read is not read again"
 
 
-def test_a_person_can_answer_in_its_place(tmp_path):
+def test_person_can_answer_instead_of_the_agent(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     cast.reply("done by hand")
@@ -166,7 +166,7 @@ def test_a_person_can_answer_in_its_place(tmp_path):
     reopened(cast)
 
 
-def test_a_failed_turn_is_sent_again_with_its_calls(tmp_path):
+def test_retried_turn_keeps_its_calls(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     assert cast.run() == "failed"
@@ -183,7 +183,7 @@ def test_a_failed_turn_is_sent_again_with_its_calls(tmp_path):
         cast.retry(turn=True)
 
 
-def test_recast_begins_the_visit_anew_and_keeps_the_lost_calls(tmp_path):
+def test_retry_restarts_the_visit_and_keeps_lost_calls(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
@@ -194,7 +194,7 @@ def test_recast_begins_the_visit_anew_and_keeps_the_lost_calls(tmp_path):
     reopened(cast)
 
 
-def test_a_failed_turn_can_be_reworded_and_sent(tmp_path):
+def test_prompt_of_a_failed_turn_can_be_edited_and_sent(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
@@ -206,7 +206,7 @@ def test_a_failed_turn_can_be_reworded_and_sent(tmp_path):
     reopened(cast)
 
 
-def test_a_utility_cannot_be_sent_again(tmp_path):
+def test_utility_turn_cannot_be_sent_again(tmp_path):
     config = h.config({"Socket-1": h.at("U")}, {"U": h.python("raise SystemExit(3)")})
     cast = h.start(tmp_path, config)
     cast.run()
@@ -214,7 +214,7 @@ def test_a_utility_cannot_be_sent_again(tmp_path):
         cast.retry(turn=True)
 
 
-def test_an_aborted_turn_is_sent_again(tmp_path):
+def test_aborted_turn_can_be_sent_again(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     cast.run()
@@ -224,7 +224,7 @@ def test_an_aborted_turn_is_sent_again(tmp_path):
     reopened(cast)
 
 
-def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
+def test_streamed_text_is_notified_and_not_stored(tmp_path):
     heard = []
 
     class Talker:
@@ -249,7 +249,7 @@ def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
     assert "once more" not in (cast.run_dir / "events.jsonl").read_text()
 
 
-def test_an_interrupt_between_calls_goes_on_from_them(tmp_path):
+def test_interrupt_between_calls_continues_after_them(tmp_path):
     class Slow(Toolsmith):
         def answer(self, turn):
             if not turn.calls:
@@ -267,7 +267,7 @@ def test_an_interrupt_between_calls_goes_on_from_them(tmp_path):
     reopened(cast)
 
 
-def test_calls_stand_in_the_conversation_of_the_next_turn(tmp_path):
+def test_calls_are_in_the_conversation_of_the_next_turn(tmp_path):
     class Sloppy(Toolsmith):
         def answer(self, turn):
             if turn.kind == "work":
@@ -289,7 +289,7 @@ def test_calls_stand_in_the_conversation_of_the_next_turn(tmp_path):
 # -- leave is for what was shown, once, here ------------------------------------------------
 
 
-def test_a_call_that_began_is_not_run_again_whatever_ended_the_process(tmp_path):
+def test_started_call_is_never_run_again(tmp_path):
     ran = []
 
     class Cut(Toolsmith):
@@ -313,7 +313,7 @@ def test_a_call_that_began_is_not_run_again_whatever_ended_the_process(tmp_path)
     reopened(cast)
 
 
-def test_the_result_takes_the_place_of_the_beginning(tmp_path):
+def test_result_replaces_the_started_call(tmp_path):
     class Twice:
         name = "twice"
 
@@ -332,7 +332,7 @@ def test_the_result_takes_the_place_of_the_beginning(tmp_path):
     reopened(cast)
 
 
-def test_leave_is_given_to_the_calls_that_were_looked_at(tmp_path):
+def test_approval_covers_only_the_calls_that_were_shown(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
@@ -343,7 +343,7 @@ def test_leave_is_given_to_the_calls_that_were_looked_at(tmp_path):
     assert cast.approvals.approve(calls=(MAKE,)).output == "made"
 
 
-def test_leave_that_is_refused_gives_none(tmp_path):
+def test_refused_approval_approves_nothing(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     cast.abort()
@@ -352,7 +352,7 @@ def test_leave_that_is_refused_gives_none(tmp_path):
     assert not cast.approvals.allowed
 
 
-def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
+def test_draft_cannot_be_refined_while_calls_wait(tmp_path):
     class Drafts(Toolsmith):
         def answer(self, turn):
             return Reply("draft") if turn.kind == "work" else super().answer(turn)
@@ -370,7 +370,7 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
     reopened(cast)
 
 
-def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
+def test_refused_prompt_edit_leaves_the_cast_failed(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     with pytest.raises(MateriaError, match="no part"):
@@ -379,7 +379,7 @@ def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
     reopened(cast)
 
 
-def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
+def test_refused_approval_keeps_a_requested_stop(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.stop()
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
@@ -387,7 +387,7 @@ def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
     assert cast.now.live.stop_asked
 
 
-def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
+def test_removed_failing_listener_is_harmless(tmp_path):
     class Talker:
         name = "talker"
 
@@ -409,7 +409,7 @@ def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
 # -- what is told ------------------------------------------------------------------------------
 
 
-def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
+def test_failure_is_cleared_once_the_turn_is_sent_again(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     assert "The cast stopped: " in str(cast.why())
@@ -423,7 +423,7 @@ def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
     assert reopened(cast).now.notes == cast.now.notes
 
 
-def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):
+def test_retry_continues_with_the_edited_prompt(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()

@@ -193,7 +193,7 @@ def check_same(cast, before, done):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_r47_what_is_done_to_one_cast_changes_no_other(wb, kind):
+def test_r47_changes_of_one_cast_do_not_affect_another(wb, kind):
     one, other = kind(wb)
     for cast in (one, other):
         if not cast.steps:
@@ -217,7 +217,7 @@ def test_r47_what_is_done_to_one_cast_changes_no_other(wb, kind):
 
 
 @pytest.mark.parametrize("part", WAYS, ids=lambda part: part.__name__)
-def test_every_public_way_to_change_a_cast_is_tried(part):
+def test_every_public_mutator_of_a_cast_is_tested(part):
     public = {
         name for name, _ in inspect.getmembers(part, inspect.isfunction) if name[0] != "_" and not hasattr(Shown, name)
     }

@@ -27,7 +27,7 @@ def priced(cost):
     return lambda turn: Reply("x", Usage(10, 5, cost))
 
 
-def test_a_program_that_says_nothing_of_tokens_makes_them_unknown(tmp_path):
+def test_program_without_token_counts_makes_usage_unknown(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), program())
     assert cast.run() == "complete"
     usage = cast.now.usage
@@ -44,7 +44,7 @@ def test_a_program_that_says_nothing_of_tokens_makes_them_unknown(tmp_path):
     assert cast.now.warnings == ()
 
 
-def test_what_is_known_is_added_up_and_the_rest_counted_apart(tmp_path):
+def test_known_usage_is_summed_and_unknown_turns_are_counted(tmp_path):
     agents = {"Socket-1": program(), "Socket-2": priced(None), "Socket-3": priced(0.25)}
     cast = h.start(tmp_path, h.chain_config(3), agents)
     cast.run()
@@ -60,7 +60,7 @@ def test_what_is_known_is_added_up_and_the_rest_counted_apart(tmp_path):
         assert again.fork().now.usage == usage if again.now.writable else True
 
 
-def test_a_server_that_sends_no_usage_and_a_model_without_a_price(tmp_path):
+def test_missing_usage_and_price_make_cost_unknown(tmp_path):
     with serving(says("one", tokens=None), says("two")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         cast.run()
@@ -68,7 +68,7 @@ def test_a_server_that_sends_no_usage_and_a_model_without_a_price(tmp_path):
     assert (cast.now.usage.uncounted, cast.now.usage.unpriced) == (1, 2)
 
 
-def test_nothing_is_unknown_where_nobody_was_asked(tmp_path):
+def test_usage_without_turns_is_zero(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), {"Socket-1": "person", "Socket-2": {"Socket-2": "scripted"}})
     cast.run()
     cast.reply("by hand")
@@ -76,7 +76,7 @@ def test_nothing_is_unknown_where_nobody_was_asked(tmp_path):
     assert cast.now.usage[:5] == (0, 0, 0.0, 0, 0)
 
 
-def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_warning(tmp_path):
+def test_uncountable_budget_is_reported_once_as_a_warning(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3) | {"budget": {"maxTokens": 20, "maxCostUsd": 1}}, program())
     assert cast.run() == "complete"
     blind = [line["data"]["of"] for line in h.lines_of(cast) if line["type"] == "budget_blind"]
@@ -89,7 +89,7 @@ def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_warning(tmp_
     assert h.lines_of(cast)[-1]["data"]["warnings"][0]["code"] == "budget-blind"
 
 
-def test_a_budget_in_money_warns_and_stops_and_can_be_raised(tmp_path):
+def test_cost_budget_warns_stops_and_can_be_raised(tmp_path):
     cast = h.start(tmp_path, h.chain_config(4) | {"budget": {"maxCostUsd": 1.0}}, priced(0.4))
     assert cast.run() == "failed"
     assert len(cast.steps) == 3
@@ -121,7 +121,7 @@ def test_a_budget_in_money_warns_and_stops_and_can_be_raised(tmp_path):
         ("", (None,) * 4),
     ],
 )
-def test_a_budget_as_a_person_writes_it(tmp_path, words, most):
+def test_budget_text_is_parsed(tmp_path, words, most):
     bounds = {"maxTokens": 7, "maxCostUsd": 1.0, "maxSeconds": 2, "maxTurns": 3}
     made = h.start(tmp_path, h.one_config() | {"budget": bounds})
     made.edit.budget_in_words(words)
@@ -129,7 +129,7 @@ def test_a_budget_as_a_person_writes_it(tmp_path, words, most):
     assert (budget.max_tokens, budget.max_cost_usd, budget.max_seconds, budget.max_turns) == most
 
 
-def test_a_budget_in_turns_counts_drafts_and_repairs_but_no_process(tmp_path):
+def test_turn_budget_counts_drafts_and_repairs_but_no_process(tmp_path):
     answers = iter(["not json", say(satisfied=True), say(satisfied=False)])
     sockets = {
         "Socket-1": at("U", edge("Socket-2")),
@@ -168,7 +168,7 @@ def seconds_pass(monkeypatch):
     return takes
 
 
-def test_a_budget_in_time_counts_work_and_not_a_person(tmp_path, monkeypatch):
+def test_time_budget_counts_work_but_not_people(tmp_path, monkeypatch):
     takes = seconds_pass(monkeypatch)
     document = h.chain_config(4) | {"budget": {"maxSeconds": 2}}
     cast = h.start(tmp_path, document, {"*": lambda: takes("x"), "Socket-1": "person"})
@@ -182,7 +182,7 @@ def test_a_budget_in_time_counts_work_and_not_a_person(tmp_path, monkeypatch):
     assert open_cast(cast.run_dir).now.engine == cast.now.engine
 
 
-def test_time_of_a_turn_that_failed_counts(tmp_path, monkeypatch):
+def test_time_of_a_failed_turn_counts(tmp_path, monkeypatch):
     takes = seconds_pass(monkeypatch)
     answers = iter([ValueError("gone"), "x"])
 
@@ -200,13 +200,13 @@ def test_time_of_a_turn_that_failed_counts(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("words", ["much", "-3", "2.5", "usd", "$", "$5 turns", "1e9", "²", "2.5 turns", "5 hours"])
-def test_what_is_no_budget(tmp_path, words):
+def test_invalid_budget_is_refused(tmp_path, words):
     made = h.start(tmp_path, h.one_config())
     with pytest.raises(MateriaError, match="not a budget"):
         made.edit.budget_in_words(words)
 
 
-def test_cached_and_thought_tokens_are_told_apart_and_survive_a_restart(tmp_path):
+def test_cached_and_thinking_tokens_are_separate_and_survive_a_restart(tmp_path):
     agents = {
         "Socket-1": lambda turn: Reply("x", Usage(100, 50, 0.5, cached=80)),
         "Socket-2": lambda turn: Reply("x", Usage(10, 5, 0.25, cached=4, reasoning=3)),
@@ -231,7 +231,7 @@ def test_cached_and_thought_tokens_are_told_apart_and_survive_a_restart(tmp_path
     assert resume_cast(cast.run_dir).now.usage == used
 
 
-def test_own_prices_count_in_place_of_what_an_agent_reports(tmp_path):
+def test_configured_prices_override_reported_cost(tmp_path):
     prices = {
         "mine": {"input": 2, "output": 10, "cached": 0.5, "asOf": "2026-11-23"},
         "command:codex:small": {"input": 1, "output": 1},

@@ -23,7 +23,7 @@ def wb(tmp_path):
     bench.close()
 
 
-def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
+def test_no_repr_shows_memory_addresses_or_internals(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=3)
     members = (
@@ -73,7 +73,7 @@ def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
     assert cast.now.answered_by("Socket-2") == "the function item"
 
 
-def test_why_shows_itself_as_a_panel_with_the_edges_that_were_looked_at(wb):
+def test_why_is_shown_with_the_checked_edges(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=3)
     shown = cast.why(3)._repr_mimebundle_()
@@ -82,7 +82,7 @@ def test_why_shows_itself_as_a_panel_with_the_edges_that_were_looked_at(wb):
     assert "not_satisfied" in shown["text/plain"]
 
 
-def test_a_report_shows_itself_as_a_table_of_what_was_found(wb):
+def test_report_is_shown_as_a_table_of_findings(wb):
     shown = wb.check()._repr_mimebundle_()
     assert shown["text/plain"].startswith("0 problems, 1 hint")
     assert "<table" in shown["text/html"]
@@ -90,7 +90,7 @@ def test_a_report_shows_itself_as_a_table_of_what_was_found(wb):
     assert "what to do" in wb.loadouts.config.check()._repr_mimebundle_()["text/html"]
 
 
-def test_a_step_shows_itself_as_a_panel_with_what_came_and_where_it_went(wb):
+def test_step_is_shown_with_its_output_and_target(wb):
     cast = wb.cast("r", agents={**h.loop_agents(), "Socket-2": lambda _: "<b>"})
     cast.run(steps=2)
     shown = cast.steps[-1]._repr_mimebundle_()
@@ -104,7 +104,7 @@ def test_a_step_shows_itself_as_a_panel_with_what_came_and_where_it_went(wb):
     assert list(cast.steps.at(1)._repr_mimebundle_(include=["text/plain"])) == ["text/plain"]
 
 
-def test_a_terminal_is_told_as_much_of_a_step_and_in_a_list_one_line(wb):
+def test_step_is_shown_as_text_and_as_one_line_in_a_list(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=2)
     step = cast.steps[-1]
@@ -113,7 +113,7 @@ def test_a_terminal_is_told_as_much_of_a_step_and_in_a_list_one_line(wb):
     assert "taken" in cast.now.why()._repr_mimebundle_()["text/plain"]
 
 
-def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tables(wb):
+def test_workbench_agents_and_labels_are_shown_as_tables(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=2)
     assert cast.labels._repr_mimebundle_()["text/plain"] == "no labels"
@@ -168,7 +168,7 @@ def samples(root, name, depth=2):
             yield from samples(value, f"{name}.{member}", depth - 1)
 
 
-def test_what_every_public_member_gives_shows_itself(wb):
+def test_every_public_value_has_a_view(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=3)
     found = dict((*samples(wb, "wb", 0), *samples(cast, "cast", 1)))

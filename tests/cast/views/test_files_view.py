@@ -33,7 +33,7 @@ def cast(tmp_path):
     return cast
 
 
-def test_the_view_tells_which_step_changed_which_file_and_how(cast):
+def test_files_view_shows_changes_per_step(cast):
     assert [step.number for step in cast.files] == [1, 2]
     assert "a.py" in cast.files.as_text()
     assert "+2 = '<b>'" in cast.files.difference(2, "a.py")
@@ -46,7 +46,7 @@ def test_the_view_tells_which_step_changed_which_file_and_how(cast):
         cast.files.changes(9)
 
 
-def test_the_table_of_steps_counts_files(cast):
+def test_step_table_counts_files(cast):
     table = cast.steps.table
     place = table.headers.index("files")
     assert [row[place] for row in table.rows] == ["1", "1", ""]
@@ -61,7 +61,7 @@ def test_the_table_of_steps_counts_files(cast):
         (4, 2, "Step 2"),
     ],
 )
-def test_blame_names_who_wrote_a_line(cast, line, step, words):
+def test_blame_names_the_author_of_a_line(cast, line, step, words):
     for one in (cast, open_cast(cast.run_dir)):
         view = one.blame(f"a.py:{line}")
         assert words in view.as_text()
@@ -70,14 +70,14 @@ def test_blame_names_who_wrote_a_line(cast, line, step, words):
         assert "ship <b>it</b>" not in view.as_html()
 
 
-def test_blame_of_lines_that_moved_or_are_new_since(cast, tmp_path):
+def test_blame_follows_moved_and_new_lines(cast, tmp_path):
     path = tmp_path / "a.py"
     path.write_text("new\n" + path.read_text())
     assert "No step of this cast wrote it" in cast.blame("a.py:1").as_text()
     assert "Step 1" in cast.blame("a.py:3").as_text()
 
 
-def test_blame_of_steps_that_going_back_left_behind(cast, tmp_path):
+def test_blame_ignores_discarded_steps(cast, tmp_path):
     cast.back(1)
     cast.agents.set("*", lambda turn: "y")
     cast.run()
@@ -88,13 +88,13 @@ def test_blame_of_steps_that_going_back_left_behind(cast, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["a.py:0", "a.py:9", "nothing:1", "../a.py:1", "casts:1"])
-def test_blame_says_that_there_is_no_such_line(cast, path):
+def test_blame_of_a_missing_line_is_an_error(cast, path):
     with pytest.raises(MateriaError) as refused:
         cast.blame(path)
     assert refused.value.kind == "bad_path"
 
 
-def test_without_kept_files_it_says_how_to_keep_them(tmp_path):
+def test_files_view_without_snapshots_explains_how_to_enable_them(tmp_path):
     (tmp_path / "a").write_text("1\n")
     cast = start(tmp_path, h.chain_config(1), lambda _: "x", files="as they are")
     assert "files='kept'" in cast.files.as_text()
@@ -102,7 +102,7 @@ def test_without_kept_files_it_says_how_to_keep_them(tmp_path):
         cast.blame("a:1")
 
 
-def test_compared_casts_say_in_which_files_they_differ(cast):
+def test_comparison_lists_differing_files(cast):
     fork = cast.fork(1)
     fork.agents.set("*", lambda turn: (turn.project / "b.py").write_text("1") and "y")
     fork.run()
@@ -111,7 +111,7 @@ def test_compared_casts_say_in_which_files_they_differ(cast):
     assert "b.py" in said
 
 
-def test_the_page_has_them_and_lists_no_file_of_a_fork_as_artifact(cast, tmp_path):
+def test_page_lists_files_without_those_of_a_fork(cast, tmp_path):
     fork = cast.fork(1)
     page = fork.export.page(tmp_path / "page.html").read_text()
     assert ">Files<" in page

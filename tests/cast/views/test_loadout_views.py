@@ -18,7 +18,7 @@ from materia_nb.loadout import build_graph
 from materia_nb.loadout.report import Problem, Report
 
 
-def test_the_bench_gives_the_odds_of_an_exploration(wb):
+def test_workbench_returns_odds_of_an_exploration(wb):
     given = {"tokens": 100, "cost": {"*": 0.1}, "seconds": 10.0}
     odds = wb.odds("Parallel-Build", 0.9, 4, **given)
     assert repr(odds) == repr(wb.explore("Parallel-Build", 4).odds(0.9, 4, **given))
@@ -37,13 +37,13 @@ def all_of(graph):
     return [explored, explored.odds(0.6, 2), SimulationView(**vars(simulate_casts(graph, 20, 0.6, 2)))]
 
 
-def test_no_line_is_wider_than_a_notebook_shows(wb):
+def test_lines_fit_the_width_of_a_notebook(wb):
     for name in ("Plan-Build-Eval", "Blackbelt"):
         for view in all_of(wb.graph(name)):
             assert max(display_width(one) for one in repr(view).splitlines()) <= WIDTH <= 88
 
 
-def test_each_shows_text_html_and_a_picture(wb):
+def test_each_view_has_text_html_and_a_picture(wb):
     for view in all_of(wb.graph("Plan-Build-Eval")):
         shown = view._repr_mimebundle_()
         assert "<img " in shown["text/html"]
@@ -52,7 +52,7 @@ def test_each_shows_text_html_and_a_picture(wb):
         assert "Plan-Build-Eval" in repr(view)
 
 
-def test_what_is_never_taken_is_told_and_marked_in_every_picture():
+def test_unreachable_edges_are_listed_and_marked_in_pictures():
     e = ExploreView(guarded_text())
     assert "edge 1 of A" in repr(e)
     assert "never visited: B" in repr(e)
@@ -61,7 +61,7 @@ def test_what_is_never_taken_is_told_and_marked_in_every_picture():
         assert "never visited" in drawn
 
 
-def test_an_exit_that_is_never_taken_is_marked():
+def test_exit_that_is_never_taken_is_marked():
     exits = [exit_route("Eval", "satisfied", "end"), exit_route("Build", "not_satisfied", "end")]
     e = ExploreView(build_graph(retry_loop(exits=exits)))
     assert e.marks.never == {("Build", "loop-exit:L:exit:Build:not_satisfied")}
@@ -69,7 +69,7 @@ def test_an_exit_that_is_never_taken_is_marked():
         assert drawn.count("never taken") == 1
 
 
-def test_a_loadout_in_which_every_way_can_be_taken_says_so():
+def test_fully_reachable_loadout_is_reported():
     e = ExploreView(build_graph(retry_loop(exits=[exit_route("Eval", "satisfied", "end")])))
     assert "every edge and exit can be taken" in repr(e)
     assert "never visited: Tell" in repr(e)
@@ -89,13 +89,13 @@ def test_hostile_names_of_loadouts_and_exits_stay_text(name):
         assert "\x1b" not in repr(view)
 
 
-def test_a_simulation_draws_how_often_each_way_was_taken():
+def test_simulation_picture_shows_how_often_edges_were_taken():
     r = SimulationView(**vars(simulate_casts(build_graph(retry_loop(most=1)), 30, 1.0, 2)))
     assert r.marks.visits["Build"] == 60
     assert r.marks.traversals["Build->Eval"] == 60
 
 
-def test_what_another_protocol_may_do_besides_is_told():
+def test_outcomes_of_other_protocols_are_listed():
     document = config({"A": asks(edge("end"), handoff="envelope")})
     shown = repr(ExploreView(build_graph(document)))
     assert "A: the agent may ask for a detour. Detours are not explored." in shown
@@ -105,13 +105,13 @@ def test_what_another_protocol_may_do_besides_is_told():
 # -- magics ---------------------------------------------------------------------------------
 
 
-def test_explore_tells_of_the_chosen_loadout(shell):
+def test_explore_uses_the_chosen_loadout(shell):
     line(shell, "use Plan-Build-Eval")
     assert "fail: edge_traversals_exhausted" in text(line(shell, "explore"))
     assert line(shell, "explore Ask --items 0-2,5").items == (0, 1, 2, 5)
 
 
-def test_odds_and_simulate_take_chances(shell):
+def test_odds_and_simulate_accept_probabilities(shell):
     o = line(shell, "explore odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
     assert (o.satisfied, o.items) == ({"Socket-3": 1, "Socket-4": 0.5}, 2)
     r = line(shell, "explore simulate Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
@@ -122,12 +122,12 @@ def test_odds_and_simulate_take_chances(shell):
     "typed",
     ["explore Ask --items few", "explore odds Ask --satisfied often", "explore odds Ask --satisfied A=b"],
 )
-def test_what_is_no_number_is_told(shell, typed):
+def test_invalid_number_is_an_error(shell, typed):
     with pytest.raises(MateriaError, match=r"is not a|does not say"):
         line(shell, typed)
 
 
-def test_fields_without_effect_are_one_line_that_unfolds():
+def test_ignored_fields_are_one_folded_line():
     found = [Problem("no-effect", f"Socket-{n}.parse", f"why {n}", "remove it") for n in range(1, 5)]
     lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
     view = report_view("T", Report((), (*found, lone)))
@@ -141,7 +141,7 @@ def test_fields_without_effect_are_one_line_that_unfolds():
     assert all(f"why {n}" in details for n in range(1, 5))
 
 
-def test_a_rare_end_is_not_said_to_be_impossible_nor_the_other_one_certain():
+def test_rare_end_is_not_rounded_to_impossible():
     graph = build_graph(config({"A": asks(edge("A", "not_satisfied", maxTraversals=20))}))
     shown = ExploreView(graph, (0, 1)).odds(0.9, 1).as_text()
     assert "< 0.01%" in shown

@@ -103,7 +103,7 @@ def score(document, folder):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_change_that_opens_or_closes_a_way_fails_a_test(tmp_path, name):
+def test_edge_opened_or_closed_by_a_change_fails_a_test(tmp_path, name):
     document = json.loads(json.dumps(SAMPLES[name]))
     document["activeLoadout"] = document.get("activeLoadout") or next(iter(document["loadouts"]))
     whole, noticed, opened, opened_noticed, _ = score(document, tmp_path)
@@ -113,7 +113,7 @@ def test_a_change_that_opens_or_closes_a_way_fails_a_test(tmp_path, name):
     assert opened_noticed == opened
 
 
-def test_a_changed_way_is_named(tmp_path):
+def test_failed_test_names_the_changed_edge(tmp_path):
     view = ExploreView(build_graph(TWO_EXITS), range(3), document=TWO_EXITS)
     (ways,) = [read_case(path) for path in view.save_tests(tmp_path) if path.name.startswith("ways.")]
     mutant = json.loads(json.dumps(TWO_EXITS))

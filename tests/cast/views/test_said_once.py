@@ -82,7 +82,7 @@ def words_of_json(value):
 
 
 @pytest.mark.parametrize("place", range(16))
-def test_the_three_ways_have_the_same_words(wb, cast, place):
+def test_three_views_use_the_same_words(wb, cast, place):
     view = views(wb, cast)[place]
     html = words(unescape(re.sub("<s(vg|tyle).*?</s(vg|tyle)>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL)))
     drawn = words_of_json(view.as_json())
@@ -92,7 +92,7 @@ def test_the_three_ways_have_the_same_words(wb, cast, place):
     assert drawn == html
 
 
-def test_what_only_one_of_them_said_all_say(cast):
+def test_three_views_contain_the_same_facts(cast):
     step = cast.steps[-1]
     said = "attempt 1 of 3, by first; 11 tokens in, 7 out", "answered by m-1", "what it must be"
     panel = inspector_state(cast.now, None, cast.at(step.number), "output", busy=False)
@@ -104,7 +104,7 @@ def test_what_only_one_of_them_said_all_say(cast):
         assert one in str(blocks_as_json(panel)), one
 
 
-def test_the_reasons_are_the_same_wherever_they_stand(cast):
+def test_reasons_are_the_same_in_all_views(cast):
     why = cast.why()
     assert blocks_as_html(why_blocks(why)) in why._repr_mimebundle_()["text/html"]
     assert blocks_as_html(why_blocks(why)) in step_view(cast.now).as_html()

@@ -16,7 +16,7 @@ from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
 
 
-def test_there_is_a_case_for_each_way_to_end_and_each_holds(wb, tmp_path):
+def test_each_end_has_a_passing_case(wb, tmp_path):
     written = wb.explore("Release", items=2).save_tests(tmp_path / "cases")
     assert {path.name.removesuffix(".materia-case.json") for path in written} == {
         "complete",
@@ -28,7 +28,7 @@ def test_there_is_a_case_for_each_way_to_end_and_each_holds(wb, tmp_path):
     assert [read_case(path).check() for path in written] == [[]] * 5
 
 
-def test_drafts_and_utilities_that_answer_otherwise_each_time_are_played(tmp_path):
+def test_saved_tests_cover_drafts_and_varying_utilities(tmp_path):
     document = config({"A": at("M", edge("B")), "B": at("U", edge("B", "not_satisfied", 1), parse="json")})
     view = ExploreView(build_graph(document), 0, document=document)
     written = view.save_tests(tmp_path)
@@ -36,7 +36,7 @@ def test_drafts_and_utilities_that_answer_otherwise_each_time_are_played(tmp_pat
     assert [read_case(path).check() for path in written] == [[], [], []]
 
 
-def test_a_case_that_follows_a_file_fails_when_its_loadout_no_longer_goes_so(wb, tmp_path):
+def test_case_following_a_file_fails_when_routing_changes(wb, tmp_path):
     document = json.loads(json.dumps(wb.loadouts.config.document))
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(document))
@@ -47,7 +47,7 @@ def test_a_case_that_follows_a_file_fails_when_its_loadout_no_longer_goes_so(wb,
     assert read_case(first).check()
 
 
-def test_sockets_that_differ_only_in_case_have_files_of_their_own(tmp_path):
+def test_sockets_differing_in_case_have_separate_files(tmp_path):
     document = config({"A": at("P", edge("a"), edge("A", most=1)), "a": at("P", edge("a", most=1))})
     document["loadouts"]["T"]["sockets"]["A"] = at("U", edge("A", "satisfied", 1), edge("a"), parse="json")
     written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
@@ -55,14 +55,14 @@ def test_sockets_that_differ_only_in_case_have_files_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_protocols_have_cases_in_their_form(tmp_path, name):
+def test_cases_of_other_protocols_use_their_form(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
     written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
     assert [path.name.partition(".")[0] for path in written] == ["complete", "held-at-A", "ways"]
     assert [read_case(path).check() for path in written] == [[], [], []]
 
 
-def test_answers_in_the_wrong_form_are_not_written(tmp_path, monkeypatch):
+def test_malformed_answers_are_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(EnvelopeProtocol, "sample_outputs", HandoffProtocol.sample_outputs)
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="form that A wants"):

@@ -54,7 +54,7 @@ def test_concerns_are_ordered_and_named_by_severity(tmp_path):
     assert re.search(r"!!! HIGH +wrong +b.py:7 +mend", text)
 
 
-def test_an_envelope_in_words(tmp_path):
+def test_envelope_is_shown_in_words(tmp_path):
     text, html = shown(judged(tmp_path))
     for words in ("status      VERIFIED", "done        did it", "recommends  CONTINUE", "measured  n = 3"):
         assert words in text
@@ -64,7 +64,7 @@ def test_an_envelope_in_words(tmp_path):
         assert words in html
 
 
-def test_files_that_are_there_become_links_and_no_others(tmp_path):
+def test_only_existing_files_become_links(tmp_path):
     (tmp_path / "a b.py").write_text("x")
     (tmp_path / "folder").mkdir()
     artifacts = [
@@ -85,7 +85,7 @@ def test_files_that_are_there_become_links_and_no_others(tmp_path):
     harmless(html)
 
 
-def test_a_file_whose_name_looks_like_a_scheme_stays_a_file(tmp_path):
+def test_file_name_with_a_colon_is_not_a_scheme(tmp_path):
     (tmp_path / "javascript:alert(1)").write_text("x")
     (tmp_path / '"><img src=x>').write_text("x")
     artifacts = ["javascript:alert(1)", '"><img src=x>']
@@ -95,7 +95,7 @@ def test_a_file_whose_name_looks_like_a_scheme_stays_a_file(tmp_path):
     harmless(html)
 
 
-def test_links_lead_out_of_no_folder(tmp_path):
+def test_links_stay_inside_the_project(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (tmp_path / "secret").write_text("x")
@@ -118,7 +118,7 @@ def test_links_lead_out_of_no_folder(tmp_path):
     assert file_within("x.md", project, elsewhere) is None, "no link from the project reaches it"
 
 
-def test_a_refused_envelope_says_why_and_warnings_stand_apart(tmp_path):
+def test_refused_envelope_shows_issues_and_warnings_separately(tmp_path):
     cast = start(
         tmp_path,
         "envelope",
@@ -141,7 +141,7 @@ def statuses_of(cast):
 # -- the contract ----------------------------------------------------------------------
 
 
-def test_a_contract_in_words_with_the_way_of_its_status(tmp_path):
+def test_contract_is_shown_with_its_status_path(tmp_path):
     (tmp_path / "seen.py").write_text("x")
     cast, _ = asking(
         tmp_path,
@@ -165,7 +165,7 @@ def test_a_contract_in_words_with_the_way_of_its_status(tmp_path):
     harmless(html)
 
 
-def test_work_that_says_itself_that_it_is_not_done_is_not_shown_as_refused(tmp_path):
+def test_unfinished_work_is_not_shown_as_refused(tmp_path):
     undone = {"iteration": 1, "max_iterations": 3, "metric": 0.5, "threshold": 1}
     cast = start(tmp_path, "agent-contract", [report("COMPLETE", loop_state=undone)])
     cast.run(steps=2)
@@ -178,7 +178,7 @@ def test_work_that_says_itself_that_it_is_not_done_is_not_shown_as_refused(tmp_p
     assert "refused" not in "\n".join(cast.why().lines)
 
 
-def test_a_refused_status_is_not_on_the_way(tmp_path):
+def test_refused_status_is_not_on_the_status_path(tmp_path):
     cast = start(
         tmp_path,
         "agent-contract",
@@ -193,7 +193,7 @@ def test_a_refused_status_is_not_on_the_way(tmp_path):
     assert statuses_of(cast) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
 
 
-def test_an_update_that_was_not_allowed_is_a_warning(tmp_path):
+def test_forbidden_update_is_a_warning(tmp_path):
     update = {"update_contracts": [{"contract": "secrets", "payload": {"a": 1}}]}
     cast = start(tmp_path, "agent-contract", [block({**contract(), **update})])
     cast.run(steps=2)
@@ -208,7 +208,7 @@ def test_an_update_that_was_not_allowed_is_a_warning(tmp_path):
 @pytest.mark.parametrize(
     "make, start_from", [(EnvelopeProtocol().layout, envelope()), (ContractProtocol().layout, contract())]
 )
-def test_whatever_a_field_holds_is_shown_and_harmless(make, start_from):
+def test_any_field_value_is_shown_escaped(make, start_from):
     for path in paths_of(start_from):
         for value in [*VALUES, *HOSTILE[:12]]:
             made = changed(start_from, {path: value})
@@ -218,7 +218,7 @@ def test_whatever_a_field_holds_is_shown_and_harmless(make, start_from):
 
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.strip() and len(text) < 1000])
-def test_hostile_text_in_every_field_of_a_cast(tmp_path, hostile):
+def test_hostile_text_in_every_field_is_escaped(tmp_path, hostile):
     try:
         json.dumps(hostile).encode()
         hostile.encode()
@@ -245,7 +245,7 @@ def test_hostile_text_in_every_field_of_a_cast(tmp_path, hostile):
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
 
 
-def test_long_sections_are_cut_and_say_so():
+def test_long_sections_are_cut_with_a_note():
     rows = tuple((Pointer(str(number)), "x") for number in range(MAX_ROWS + 5))
     section = Section("many", ("n", "x"), rows)
     assert "… 5 more" in blocks_as_text(section_blocks([section]))
@@ -256,7 +256,7 @@ def test_long_sections_are_cut_and_say_so():
 # -- a step ----------------------------------------------------------------------------
 
 
-def test_a_step_that_asks_for_approval_shows_what_it_would_do_and_what_it_was_asked(tmp_path):
+def test_approval_request_shows_operation_and_prompt(tmp_path):
     call = ToolCall(id="1", tool="bash", args={"command": "make it"})
 
     class Asks:

@@ -12,7 +12,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.store.design_autosave import Quest
 
 
-def test_materia_are_told_with_their_kind_their_layer_and_who_answers(wb):
+def test_materia_table_shows_kind_layer_and_agent(wb):
     wb.load(
         h.config(
             {"Socket-1": h.at("P")},
@@ -32,7 +32,7 @@ def test_materia_are_told_with_their_kind_their_layer_and_who_answers(wb):
     assert rows["Build"][2] == "bundled"
 
 
-def test_fields_are_told_with_the_layer_that_each_came_from(wb):
+def test_field_table_shows_the_layer_of_each_field(wb):
     rows = {row[0]: row[1:] for row in fields_view(wb.loadouts.config, "materia", "Build").rows}
     assert rows["type"][0] == "agent"
     assert rows["type"][1].startswith("bundled (")
@@ -49,14 +49,14 @@ def test_the_chosen_loadout_is_marked(wb):
     assert marked["Plan-Build-Eval"] == ("", "bundled", True)
 
 
-def test_who_answers_what(wb):
+def test_agent_table_shows_the_agent_of_each_socket(wb):
     wb.agent("Build", lambda: "built")
     wb.agents.set("*", "person")
     rows = dict(agents_view(wb.agents).rows)
     assert rows.keys() == {"Build", "everyone else"}
 
 
-def test_what_is_pinned_says_for_which_casts():
+def test_pin_table_shows_the_scope_of_each_pin():
     here, later = Pin("text", "a text", "x" * 70), Pin("text", "another", "y")
     rows = {
         row[0]: row[1:]
@@ -71,7 +71,7 @@ def test_what_is_pinned_says_for_which_casts():
     assert repr(pins_view({}, {})) == "nothing is pinned"
 
 
-def test_breakpoints_and_tools_of_a_cast(tmp_path):
+def test_breakpoint_and_tool_tables_list_those_of_a_cast(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1))
     assert repr(breakpoints_view(cast.breakpoints, cast.graph)) == "no breakpoints"
     cast.breakpoints.add("Socket-3")
@@ -86,7 +86,7 @@ def test_breakpoints_and_tools_of_a_cast(tmp_path):
     cast.close()
 
 
-def test_quests_in_their_order():
+def test_quest_table_is_in_order():
     quests = [
         Quest(id="Q-1", request="x" * 90),
         Quest(id="Q-2", request="r", loadout="T", status="failed", note="n" * 130),
