@@ -47,7 +47,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What the next output of a socket must contain; follows from its place in the graph (R4, R7, R8, R9, R11).
+    """The required content of a socket's next output, derived from its place in the graph (R4, R7, R8, R9, R11).
 
     Attributes:
         parse: ``text`` accepts anything; everything below applies to ``json`` only.
@@ -252,7 +252,7 @@ class SimpleAnswer:
 
 
 class Pointer(NamedTuple):
-    """A text that names a file, and the path of that file relative to the project; None if there is no such file."""
+    """A text that names a file, and the file's path relative to the project; None if the file does not exist."""
 
     text: str
     path: str | None = None
@@ -260,7 +260,7 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""Returns the path, relative to the project, of a file that an output names; None if there is no such file."""
+"""Returns the path, relative to the project, of a file that an output names; None if the file does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class Section:
 
 
 class HandoffProtocol(ABC):
-    """A handoff format: reads outputs and tells agents what to return.
+    """A handoff format: reads outputs and instructs agents.
 
     An instance has no state; the methods may be called from several threads.
 
@@ -320,7 +320,7 @@ class HandoffProtocol(ABC):
         return {}
 
     def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
-        """Return the files that an accepted output claims to have produced; missing ones are reported."""
+        """Return the files that an accepted output claims to have produced; the cast reports missing files."""
         return ()
 
     def learn(

@@ -72,13 +72,9 @@ class LoopState:
     @property
     def unfinished(self) -> bool:
         """True if rounds are left and the metric is below the threshold (higher is better)."""
-        return (
-            self.max_iterations is not None
-            and self.metric is not None
-            and self.threshold is not None
-            and self.iteration < self.max_iterations
-            and self.metric < self.threshold
-        )
+        if self.max_iterations is None or self.metric is None or self.threshold is None:
+            return False
+        return self.iteration < self.max_iterations and self.metric < self.threshold
 
 
 def section_of(owner: JSON, name: str) -> dict[str, JSON]:
@@ -362,7 +358,7 @@ _SPACE = re.compile(r"\s*")
 
 
 def contract_in(text: str) -> dict[str, JSON] | None:
-    """Return the object in the first block with the tag; None if there is no such block or it is malformed.
+    """Return the object in the first block with the tag; None if the block is missing or malformed.
 
     The time is linear in the length of the text.
     """
@@ -509,7 +505,7 @@ def _next_action(contract: Contract) -> str:
 
 
 def _gaps(contract: Contract) -> list[str]:
-    """Return the open gaps of both reports, each once, without blank ones."""
+    """Return the open gaps of both reports, without blanks and duplicates."""
     others = as_entries(contract.consolidation_report.get("open_gaps"))
     gaps = texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
@@ -534,11 +530,8 @@ _STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
 def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
     """Return an answer as a contract."""
     status, result = _STATUS_AND_RESULT[answer.outcome]
-    agent_status: dict[str, JSON] = {
-        "plan_status": status,
-        "pending_steps": [],
-        "next_action": answer.reason or NO_REASON,
-    }
+    next_action = answer.reason or NO_REASON
+    agent_status: dict[str, JSON] = {"plan_status": status, "pending_steps": [], "next_action": next_action}
     if answer.agent:
         agent_status["agent_id"] = answer.agent
     report: dict[str, JSON] = {name: [] for name in EVIDENCE}
@@ -547,12 +540,8 @@ def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
     report["open_gaps"] = [_gap(item) for item in answer.items]
     if result is not None:
         report["verification"] = {"result": result}
-    return {
-        "agent_status": agent_status,
-        "evidence_report": report,
-        "consolidation_report": None,
-        "approval_request": None,
-    }
+    absent = {"consolidation_report": None, "approval_request": None}
+    return {"agent_status": agent_status, "evidence_report": report, **absent}
 
 
 def _gap(item: WorkItem) -> str:
@@ -580,7 +569,7 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     suggested = [(memory["description"], memory["body"]) for memory in memories]
     suggested += [(note, "") for note in contract.memory_suggestions]
     if suggested:
-        sections.append(Section("suggestions to remember", ("what", "in full"), tuple(suggested)))
+        sections.append(Section("suggestions to remember", ("suggestion", "details"), tuple(suggested)))
     return sections
 
 

@@ -22,7 +22,6 @@ from materia_nb.handoff.base import (
     Outcome,
     Reaction,
     Reading,
-    Refusal,
     Requirements,
     Section,
     SimpleAnswer,
@@ -51,7 +50,6 @@ _PLACEHOLDER = re.compile(
     r"(n/?a|none|-|\[\]|not (available|applicable)|no (commands? run|verbatim output)|"
     r"no output( captured| to capture)?)\.?"
 )
-_EXCERPT_CHARS: Final = 200
 
 
 class CheckedContract(NamedTuple):
@@ -101,7 +99,7 @@ def _repair(contract: contract_fields.Contract, facts: TurnFacts, tier: _Tier) -
 
 
 def _excerpt(value: JSON) -> str:
-    return str(value)[:_EXCERPT_CHARS]
+    return str(value)[:200]
 
 
 def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
@@ -116,8 +114,8 @@ def _required(
     return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
-def _word(words: tuple[str, ...], code: str) -> HandoffField:
-    return HandoffField("word", code, words=words, code=code, typed=False)
+def _word(choices: tuple[str, ...], code: str) -> HandoffField:
+    return HandoffField("word", code, words=choices, code=code, typed=False)
 
 
 _STATUS: Final = _section(
@@ -150,24 +148,26 @@ _CONSOLIDATION: Final = _section(
         ),
     },
 )
-_REQUEST_FIXES: Final = {
-    "rollback": "write how to undo the command",
-    "verification": "write how to check that the command worked",
-}
 _REQUEST: Final = _section(
     "APPROVAL_REQUEST",
     "describe the command that needs approval",
-    _required(_REQUEST_FIXES, "APPROVAL_REQUEST_"),
+    _required(
+        {
+            "rollback": "write how to undo the command",
+            "verification": "write how to check that the command worked",
+        },
+        "APPROVAL_REQUEST_",
+    ),
 )
-_REQUEST_FIELDS: Final = ("operation", "exact_content", "scope", "risk_level")
-_COMPLETE_REQUEST: Final = _section(
-    "", "", {name: HandoffField("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}") for name in _REQUEST_FIELDS}
-)
+_COMPLETE_REQUEST: Final[Fields] = {
+    name: HandoffField("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}")
+    for name in ("operation", "exact_content", "scope", "risk_level")
+}
 
 
-def _issues_of(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
+def _issues_of(fields: Fields, owner: Mapping[str, JSON], path: str = "") -> list[Issue]:
     check = Checker()
-    check.read(contract, fields)
+    check.read(owner, fields, path)
     return check.issues
 
 
@@ -200,7 +200,7 @@ def _consolidation(contract: contract_fields.Contract, *, demanded: bool) -> lis
 
 
 def _approval_warnings(request: Mapping[str, JSON]) -> Iterator[Issue]:
-    yield from _issues_of({"approval_request": _COMPLETE_REQUEST}, {"approval_request": dict(request)})
+    yield from _issues_of(_COMPLETE_REQUEST, request, "approval_request.")
     approval_id = request.get("approval_id")
     if not is_missing(approval_id) and not is_approval_id(approval_id):
         yield issue_of("APPROVAL_ID_MALFORMED", _excerpt(approval_id), shown=_excerpt(approval_id))
@@ -223,7 +223,8 @@ def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
 def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
     """Yield a warning if commands were run but no output is quoted."""
     commands, outputs = (_evidence_texts(contract, name) for name in ("commands_run", "verbatim_outputs"))
-    if any(map(_is_command, commands)) and not any(map(_is_output, outputs)):
+    has_run = any(text and text != "none" and not _NOT_RUN.search(text) for text in commands)
+    if has_run and not any(text and not _PLACEHOLDER.fullmatch(text) for text in outputs):
         yield issue_of("verbatim_outputs_missing")
 
 
@@ -238,14 +239,6 @@ def _evidence_text(entry: JSON) -> str:
     if isinstance(entry, dict):
         entry = next((entry[name] for name in ("command", "output", "content") if name in entry), str(entry))
     return " ".join(entry.lower().split()) if isinstance(entry, str) else ""
-
-
-def _is_command(text: str) -> bool:
-    return bool(text) and text != "none" and not _NOT_RUN.search(text)
-
-
-def _is_output(text: str) -> bool:
-    return bool(text) and not _PLACEHOLDER.fullmatch(text)
 
 
 def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[Issue]:
@@ -317,9 +310,10 @@ class ContractProtocol(HandoffProtocol):
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """Return an agent's suggestions for the project's memory (section 9)."""
         contract = contract_fields.Contract(value)
-        suggestions: list[tuple[SuggestionKind, Mapping[str, str]]] = []
-        suggestions += [("memory", memory) for memory in contract.memorialize_suggestions.suggestions]
-        return suggestions + [("note", {"text": note}) for note in contract.memory_suggestions]
+        return [
+            *(("memory", memory) for memory in contract.memorialize_suggestions.suggestions),
+            *(("note", {"text": note}) for note in contract.memory_suggestions),
+        ]
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
         """Return the accepted plan statuses of a visit."""
@@ -394,19 +388,14 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
-    """Check a contract, None if there is none, and decide what happens next (section 14)."""
+    """Check a contract, or None if it is missing, and decide the next action (section 14)."""
     readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = check_contract(readable, facts)
     value = without_infinities(readable)
-    missing = (
-        (
-            *missing_sources(value, requirements),
-            *form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS),
-        )
-        if readable is not None
-        else ()
-    )
-    reading = _reading(value, checked._replace(issues=checked.issues + missing), requirements, facts)
+    if readable is not None:
+        copied_words = form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS)
+        checked = checked._replace(issues=(*checked.issues, *missing_sources(value, requirements), *copied_words))
+    reading = _reading(value, checked, requirements, facts)
     own_id = checked.contract.agent_id
     if reading.accepted and facts.agent_id not in ("", own_id):
         note = f"agent_status.agent_id is {own_id}, but the id of the agent is {facts.agent_id}"
@@ -424,24 +413,13 @@ def _reading(value: JSON, checked: CheckedContract, requirements: Requirements, 
         order_issues = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
         return _refused(value, checked._replace(issues=checked.issues + order_issues), facts)
     if step.issue is not None:
-        return Reading(
-            value,
-            "contract",
-            (step.issue,),
-            action=contract_fields.refusal(step.issue),
-            warnings=checked.warnings,
-            reason=f"{step.issue.message} {step.issue.fix}.",
-            memory=facts.memory,
-        )
+        refused = Reading(value, "contract", (step.issue,), warnings=checked.warnings, memory=facts.memory)
+        reason = f"{step.issue.message} {step.issue.fix}."
+        return refused._replace(action=contract_fields.refusal(step.issue), reason=reason)
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
-    return _accepted(
-        value,
-        checked,
-        contract_fields.contract_verdict(contract, status),
-        requirements,
-        step.record.as_json(),
-    )
+    route = contract_fields.contract_verdict(contract, status)
+    return _accepted(value, checked, route, requirements, step.record.as_json())
 
 
 def _accepted(
@@ -463,19 +441,11 @@ def _accepted(
 
 
 def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:
-    error: Refusal = "not_json" if value is None else "contract"
     action: Reaction = "reissue"
     reason = "The contract is not valid."
     if facts.refused >= MAX_REPAIRS:
         action, reason = "escalate", f"The contract is still not valid after {MAX_REPAIRS} repairs."
     elif checked.tier == "repair" and checked.repair == "escalate_contract_repair":
         action, reason = "escalate", "The contract is not valid, and it names no agent that could repair it."
-    return Reading(
-        value,
-        error,
-        checked.issues,
-        action=action,
-        warnings=checked.warnings,
-        reason=reason,
-        memory=facts.memory,
-    )
+    refused = Reading(value, "not_json" if value is None else "contract", checked.issues, memory=facts.memory)
+    return refused._replace(action=action, warnings=checked.warnings, reason=reason)

@@ -156,7 +156,7 @@ def test_suggestions_to_remember_are_shown():
         memorialize_suggestions=[{"description": "short", "body": "long"}], memory_suggestions=["by the way"]
     )
     headers, rows, _ = shown("agent-contract", value)["suggestions to remember"]
-    assert headers == ("what", "in full")
+    assert headers == ("suggestion", "details")
     assert rows == (("short", "long"), ("by the way", ""))
     assert "suggestions to remember" not in shown("agent-contract", CONTRACT)
 
