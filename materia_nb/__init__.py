@@ -1,7 +1,6 @@
 """Materia NB: loadouts of agents and utilities, cast step by step in a notebook.
 
-In a notebook, ``%load_ext materia_nb`` brings ``%materia``; in any Python,
-:class:`Workbench` does the same work::
+In a notebook, ``%load_ext materia_nb`` adds ``%materia``. In any Python program, :class:`Workbench` does the same::
 
     wb = materia_nb.Workbench()
     wb.use("Hello-Utility")
@@ -48,21 +47,21 @@ register("sweep", lambda: import_module("materia_nb.sweep"))
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that importing the package costs next to nothing."""
+    """Load a public name on first use, so that the package is imported quickly."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Bring ``%materia`` into a shell; called by ``%load_ext materia_nb``."""
+    """Add ``%materia`` to a shell; called by ``%load_ext materia_nb``."""
     from materia_nb.magics import load_ipython_extension as load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take ``%materia`` out again; called by ``%unload_ext materia_nb``."""
+    """Remove ``%materia`` from a shell; called by ``%unload_ext materia_nb``."""
     from materia_nb.magics import unload_ipython_extension as unload
 
     unload(shell)

@@ -99,8 +99,8 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
             return candidate
     folded = {candidate.casefold(): candidate for candidate in names}
     # a name that contains a known one, such as file_path for path
-    words = {folded[word] for word in _WORD.findall(name.casefold()) if word in folded}
-    return folded.get(name.casefold()) or (words.pop() if len(words) == 1 else None)
+    contained = {folded[word] for word in _WORD.findall(name.casefold()) if word in folded}
+    return folded.get(name.casefold()) or (contained.pop() if len(contained) == 1 else None)
 
 
 def _has_typo(name: str, known: str) -> bool:

@@ -1,4 +1,4 @@
-"""Lets pytest run cases: every ``*.materia-case.json`` that it collects is one test."""
+"""A pytest plugin that runs saved tests: every collected ``*.materia-case.json`` is a test."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-_SUFFIX = ".materia-case.json"  # not imported: this module is loaded by every run of pytest, and must be quick
+_SUFFIX = ".materia-case.json"  # not imported: every run of pytest loads this module, so it must be quick
 
 
 class CaseFailed(Exception):
-    """What a case expects does not hold."""
+    """A case whose expectations do not hold."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take the files of cases."""
+    """Collect the files of cases."""
     return CaseFile.from_parent(parent, path=file_path) if file_path.name.endswith(_SUFFIX) else None
 
 
@@ -24,7 +24,7 @@ class CaseFile(pytest.File):
     """The file of a case, which holds one test."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Give the test, named as the file."""
+        """Yield the test, with the name of the file."""
         yield CaseItem.from_parent(self, name=self.path.name.removesuffix(_SUFFIX))
 
 
@@ -32,14 +32,14 @@ class CaseItem(pytest.Item):
     """One case."""
 
     def runtest(self) -> None:
-        """Send the answers through the loadout, and compare."""
+        """Send the answers of the case through its loadout, and compare the outcome."""
         from materia_nb.cast.cases import read_case
 
-        if told := read_case(self.path).check():
-            raise CaseFailed("\n".join(told))
+        if differences := read_case(self.path).check():
+            raise CaseFailed("\n".join(differences))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        """Show what does not hold, and not where in the package that was found."""
+        """Return the differences without a traceback of this package."""
         from materia_nb.errors import MateriaError
 
         if isinstance(excinfo.value, CaseFailed | MateriaError):
@@ -47,5 +47,5 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Say where the case is."""
+        """Return the file, line and title of the case for the report."""
         return self.path, 0, f"case {self.name}"

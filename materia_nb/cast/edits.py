@@ -299,11 +299,11 @@ class Edits:
         with self._runner.lock():
             self._runner.begin()
             chosen = suggestion_at(self._runner.snapshot().suggestions, number)
-            if not chosen.kept:
+            if not chosen.is_kept:
                 # The document first: saving it twice is harmless, a journal that only claims it was saved is not.
                 change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
                 self._runner.run_command(decide.remember, chosen.step, chosen.entry)
-            return chosen._replace(kept=True)
+            return chosen._replace(is_kept=True)
 
 
 class Labels(Shown):

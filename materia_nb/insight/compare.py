@@ -48,20 +48,20 @@ class ComparedCast(NamedTuple):
         name: its name, which is its id too; the id is removed from texts before they are compared.
         rules: its rules.
         session: its session.
-        kept: the directory of its file snapshots, None if it has none.
+        snapshots: the directory of its file snapshots, None if it has none.
     """
 
     name: str
     rules: Rules
     session: Session
-    kept: Path | None = None
+    snapshots: Path | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}, {len(self.session.steps)} steps>"
 
 
 def step_answer(step: StepRecord) -> JSON:
-    """Return the answer of a step: parsed if it is JSON, else the text; None if there is none yet."""
+    """Return the answer of a step, parsed if it is JSON; None if it has no answer yet."""
     reading = step.reading
     if reading is None or reading.value is None or reading.value is MISSING:
         return step.output
@@ -266,14 +266,18 @@ def _explain_turns(left: StepRecord, right: StepRecord) -> str:
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:
-    """List the first changes, those of a verdict first."""
+    """List the first changes, beginning with those of a verdict."""
     ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
-    parts = [
+    return _join_first(
         f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
-        for change in ordered[:_MAX_SHOWN_CHANGES]
-    ]
-    more = len(changes) - _MAX_SHOWN_CHANGES
-    return "; ".join([*parts, f"and {more} more"] if more > 0 else parts)
+        for change in ordered
+    )
+
+
+def _join_first(texts: Iterable[str]) -> str:
+    all_texts = list(texts)
+    more = len(all_texts) - _MAX_SHOWN_CHANGES
+    return "; ".join([*all_texts[:_MAX_SHOWN_CHANGES], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _explain_decision(name: str, decision: Decision | None) -> str:
@@ -293,11 +297,8 @@ def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, righ
     if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
     rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
-    if not rows:
-        return []
-    differences = "; ".join(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows[:_MAX_SHOWN_CHANGES])
-    more = len(rows) - _MAX_SHOWN_CHANGES
-    return [f"The loadouts differ there: {differences}{f'; and {more} more' if more > 0 else ''}."]
+    differences = _join_first(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows)
+    return [f"The loadouts differ there: {differences}."] if rows else []
 
 
 def _both_values(a: JSON, b: JSON) -> str:
@@ -333,7 +334,7 @@ class StepPair(NamedTuple):
 
 
 class Comparison:
-    """The comparison of two casts, ``a`` and ``b``; true if they differ in what they did."""
+    """The comparison of two casts, ``a`` and ``b``; true if their steps or their ends differ."""
 
     def __init__(self, a: ComparedCast, b: ComparedCast) -> None:
         """Compare two casts; each difference is computed when it is asked for."""
@@ -348,11 +349,11 @@ class Comparison:
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The first difference in what they did, with the reason; None if they did the same."""
+        """The first difference of their steps or ends, with the reason; None if there is none."""
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
     def first_where(self, differ: _DifferenceTest) -> FirstDifference | None:
-        """Return the first difference for which ``differ`` is true, or in length, lane by lane; None if there is none."""
+        """Return the first pair of steps for which ``differ`` is true, lane by lane, else a difference of the ends, else None."""
         runs_of_a = {streams.step: streams for streams in self.a.session.streams}
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
         for left, right in zip(self.a.session.steps, self.b.session.steps, strict=False):
@@ -467,7 +468,7 @@ class Comparison:
 
 
 class StepComparison:
-    """The comparison of two steps, ``a`` and ``b``, of one cast or of two; true if they differ in what was done."""
+    """The comparison of two steps, ``a`` and ``b``, of one cast or of two; true if they differ."""
 
     def __init__(self, a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> None:
         """Compare two steps; ``names`` are the ids of their casts, which make no difference."""

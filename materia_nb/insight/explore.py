@@ -1,4 +1,4 @@
-"""Everything that casts of a loadout can do, found before an agent is asked: how they end, what they never reach, with examples."""
+"""The exploration of a loadout before any agent is asked: every end and route of its casts, with examples."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Witness:
 
 
 def _path_to_an_end(space: StateSpace, start: int) -> _Path:
-    """Return the shortest path from a state to a success, else to a failure; empty if there is none."""
+    """Return the shortest path from a state to a success, else to a failure; empty if no end can be reached."""
     arrivals: dict[int, tuple[int, Move]] = {}
     queue, reached = deque([start]), {start}
     ends: dict[bool, int] = {}
@@ -272,7 +272,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        self._require_complete_search("How its casts can end", "ends_seen has the ends that were seen")
+        self._require_complete_search()
         return self.ends_seen
 
     @property
@@ -308,7 +308,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        self._require_complete_search("What is never taken", "not_taken has the edges that were not seen to be taken")
+        self._require_complete_search()
         return self.not_taken
 
     @property
@@ -328,9 +328,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        self._require_complete_search(
-            "What is never visited", "not_visited has the sockets that were not seen to be visited"
-        )
+        self._require_complete_search()
         return self.not_visited
 
     @property
@@ -359,7 +357,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        self._require_complete_search("Where no end can be reached any more")
+        self._require_complete_search()
         return stalling_sockets(self._space)
 
     def most_turns(self, items: int | None = None) -> int | None:
@@ -409,7 +407,7 @@ class Exploration:
         Raises:
             MateriaError: the search was cut off (``not_explored``).
         """
-        self._require_complete_search("Every possible visit")
+        self._require_complete_search()
         nodes = self._space.nodes
         moves = {f"start: {_describe_state(nodes[0], self._space.first)}"}
         for node, leaving in zip(nodes, self._space.moves, strict=True):
@@ -440,20 +438,20 @@ class Exploration:
     def _space_of_length(self, items: int | None) -> StateSpace:
         """Return the states when every list has this length."""
         if items is None or self.items == (items,):
-            self._require_complete_search("This")
+            self._require_complete_search()
             return self._space
         check_list_lengths(items)
         space = self._spaces_by_length.get(items)
         if space is None:
             space = explore_states(self.graph, (items,), self._max_states, progress=self._progress)
         if not space.complete:
-            raise _not_explored("This", self.graph, space)
+            raise _not_explored(self.graph, space)
         self._spaces_by_length[items] = space
         return space
 
-    def _require_complete_search(self, subject: str, *hints: str) -> None:
+    def _require_complete_search(self) -> None:
         if not self.complete_search:
-            raise _not_explored(subject, self.graph, self._space, *hints)
+            raise _not_explored(self.graph, self._space)
 
     def _routes(self) -> Iterator[ExitRoute]:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
@@ -464,7 +462,7 @@ class Exploration:
         return route.id if is_unique else route.edge_id
 
     def _shortest_path(self, event: str | tuple[str, int]) -> _Path | None:
-        """Return the path to the first state, or over the first edge, that is asked for; None if there is none."""
+        """Return the shortest path to a state or over an edge that fits the event; None if no such path is known."""
         edges = self._edges_named(event)
         if edges is None:
             matches = self._node_test(str(event))
@@ -486,7 +484,7 @@ class Exploration:
             socket = self.graph.sockets.get(name[0])
             if socket is None or not 1 <= name[1] <= len(socket.edges):
                 raise MateriaError(
-                    f"There is no edge {name[1]} of {name[0]!r}.",
+                    f"The socket {name[0]!r} has no edge {name[1]}.",
                     hint=did_you_mean(str(name[0]), self.graph.sockets) + "; edges count from 1",
                     kind="unknown_socket",
                 )
@@ -515,12 +513,12 @@ class Exploration:
         return _path_between(self._arrivals, 0, number)
 
 
-def _not_explored(subject: str, graph: Graph, space: StateSpace, *hints: str) -> MateriaError:
+def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
-    hint = "; ".join([*hints, f"explore with {'fewer items, or with ' * has_lists}larger states="])
     return MateriaError(
-        f"{subject} is not known: the search stopped {space.stopped}.",
-        hint=f"{hint}; or simulate, which plays random casts",
+        f"This is not known: the search stopped {space.stopped}.",
+        hint="look at what was seen (ends_seen, not_taken, not_visited), explore with "
+        f"{'fewer items, or with ' * has_lists}larger states=, or simulate, which plays random casts",
         kind="not_explored",
     )
 

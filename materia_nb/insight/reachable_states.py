@@ -40,7 +40,6 @@ FAILED: Final = "failed"
 HELD: Final = "held"
 """The end of a cast that an agent holds for a person; the person's decision is left open."""
 
-_STATES_PER_REPORT: Final = 128
 _RANDOM_CASTS: Final = 300
 _MAX_RANDOM_VISITS: Final = 1_000
 """Number of visits of one random cast."""
@@ -114,9 +113,8 @@ def explore_states(
             if not search.queue:
                 break
             search.expand(number, search.queue.popleft())
-            if number % _STATES_PER_REPORT == _STATES_PER_REPORT - 1:
-                bar.total = len(search.space.nodes)
-                bar.add(_STATES_PER_REPORT)
+            bar.total = len(search.space.nodes)
+            bar.add()
         if search.queue:
             search.space.stopped = f"after {max_states:,} states"
             search.play_random_casts(max_states)
@@ -229,7 +227,7 @@ class _StateKey:
             tuple(sorted((name, min(cursor, self._max_cursor)) for name, cursor in state.cursors.items())),
             self._counts.edge_uses(state, visit.socket),
             self._counts.item_records(state, visit.socket),
-            tuple((shown.walk.iterator.cursor, shown.item.id) for shown in state.shown),
+            tuple((item.walk.iterator.cursor, item.item.id) for item in state.shown),
             tuple(sorted(state.within.items())),
             state.detours,
             repr(state.last_json) if self._reads_output else None,
@@ -283,7 +281,7 @@ def _following(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
 
 
 class _WithinItem(NamedTuple):
-    """What can still happen to a work item of one cursor, by the socket that waits.
+    """The sockets that a work item of one cursor can still reach, by the socket that waits.
 
     Attributes:
         ahead: the sockets with this cursor that can be reached before the item advances, the waiting one included.
@@ -313,7 +311,7 @@ def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinIt
 
 
 class _LiveCounts:
-    """Reads the counts of a state that can still matter: those of edges that can be taken again.
+    """Reads the counts of the edges that can be taken again; other counts decide nothing any more.
 
     With all counts, each critic that can send work back would multiply the states of everything after it.
     """
@@ -347,9 +345,9 @@ class _LiveCounts:
             used = frozenset((edge, n) for edge, n in record.used.items() if edge[0] in ahead)
             # A way back to a socket of another group contains a bounded edge, so that cycle is not counted.
             path = tuple(
-                (seen, inside.cycles[seen] != group or step <= state.bounded_at)
-                for seen, step in record.path
-                if seen in ahead and seen in inside.cycles
+                (visited, inside.cycles[visited] != group or step <= state.bounded_at)
+                for visited, step in record.path
+                if visited in ahead and visited in inside.cycles
             )
             cycles = record.cycles if socket in inside.reads_cycles else 0
             if used or path or cycles:

@@ -16,7 +16,7 @@ _MAX_CHANGES: Final = 200
 
 
 class ValueChange(NamedTuple):
-    """One difference between two values; MISSING where there is no value. The path is empty for the whole value."""
+    """A difference between two values at a path, which is empty for the whole value; MISSING stands for no value."""
 
     path: str
     a: JSON
@@ -62,20 +62,17 @@ def without_id(text: str, cast_id: str) -> str:
     return text.replace(cast_id, "<cast>") if cast_id else text
 
 
-def cut_around_difference(a: str, b: str, max_chars: int) -> tuple[str, str]:
-    """Cut two long texts to about ``max_chars``, so that both contain the position where they first differ."""
-    start = max(0, common_prefix_length(a, b) - max_chars // 2) if max(len(a), len(b)) > max_chars else 0
-    return _cut(a, start, max_chars), _cut(b, start, max_chars)
-
-
 def _cut(text: str, start: int, max_chars: int) -> str:
     end = start + max_chars
     return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
 
 
 def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
-    """Write two values on one line each, cut around their first difference."""
-    return cut_around_difference(_one_line(a), _one_line(b), max_chars)
+    """Write two values on one line each; long ones are cut so that both contain the position where they first differ."""
+    left, right = _one_line(a), _one_line(b)
+    is_long = max(len(left), len(right)) > max_chars
+    start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_long else 0
+    return _cut(left, start, max_chars), _cut(right, start, max_chars)
 
 
 def _one_line(value: JSON) -> str:
@@ -88,7 +85,7 @@ def _one_line(value: JSON) -> str:
 
 _Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
 """The origin of a value: the start, the state patch or a canonical field of an answer (R10), an assignment (R11), the
-current item as the state shows it (R12), lanes that were joined (P6), or a person's edit."""
+current item in the state (R12), joined lanes (P6), or a person's edit."""
 _Data: TypeAlias = Mapping[str, JSON]
 
 
@@ -133,12 +130,14 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
         before, after = get_path(dict(data_before), segments), get_path(dict(data_after), segments)
         if same(before, after):
             continue
-        if isinstance(author, Streams):
-            entries.append(BlameEntry(author.step, None, None, "P6", None, before, after))
-        elif isinstance(author, Edit):
-            entries.append(BlameEntry(author.step, None, None, "edit", None, before, after))
+        if isinstance(author, StepRecord):
+            rule, source = _origin(author, segments, after)
+            corrected = bool(author.turns) and author.turns[-1].mode == "correction"
+            entry = BlameEntry(author.number, author.socket, author.item_key, rule, source, before, after, corrected)
         else:
-            entries.append(_entry_of_step(author, segments, before, after))
+            rule = "edit" if isinstance(author, Edit) else "P6"
+            entry = BlameEntry(author.step, None, None, rule, None, before, after)
+        entries.append(entry)
     return entries[::-1]
 
 
@@ -184,12 +183,6 @@ def _edit_changes(edits: Sequence[Edit]) -> Iterator[tuple[Edit, _Data, _Data]]:
         yield edit, edit.before.data, edit.after.data
 
 
-def _entry_of_step(step: StepRecord, segments: Sequence[str], before: JSON, after: JSON) -> BlameEntry:
-    rule, source = _origin(step, segments, after)
-    corrected = bool(step.turns) and step.turns[-1].mode == "correction"
-    return BlameEntry(step.number, step.socket, step.item_key, rule, source, before, after, corrected)
-
-
 def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Rule, str | None]:
     """Return the rule and the source by which a step set a value: its last assignment, else its answer, else its item."""
     assignments = step.decision.assigned if step.decision else ()
@@ -205,8 +198,8 @@ def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Ru
             return "R10", _source_path(root, segments)
     if segments[:1] == ["context"] and get_path(answer, ["context"]) is not MISSING:
         return "R10", "$.context"  # the answer's context is appended to the state's
-    for shown in (*step.after.shown, *step.before.shown):
-        if any(segments[: len(path)] == list(path) for path in shown.walk.paths):
+    for item in (*step.after.shown, *step.before.shown):
+        if any(segments[: len(path)] == list(path) for path in item.walk.paths):
             return "R12", None
     return ("R12", None) if step.decision is None else ("R10", None)
 
@@ -262,7 +255,7 @@ def compile_query(expression: str) -> _Query:
     parsed = parse(text)
 
     def find(value: JSON) -> list[JSON]:
-        if _count(value) > MAX_VALUES:
+        if sum(1 for _ in islice(_values(value), MAX_VALUES + 1)) > MAX_VALUES:
             raise _refused(text, f"the value to search has more than {MAX_VALUES:,} values")
         try:
             return [match.value for match in parsed.find(value)]
@@ -284,11 +277,6 @@ def query_outputs(steps: Iterable[StepRecord], expression: str) -> list[OutputMa
         if len(matches) >= _MAX_MATCHES:
             return matches[:_MAX_MATCHES]
     return matches
-
-
-def _count(value: JSON) -> int:
-    """Count the values in a value, up to the maximum."""
-    return sum(1 for _ in islice(_values(value), MAX_VALUES + 1))
 
 
 def _values(root: JSON) -> Iterator[JSON]:

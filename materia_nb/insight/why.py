@@ -1,4 +1,4 @@
-"""Explanations of routing decisions, the comparison of a guess with a decision, and suggestions for what to do next."""
+"""Explanations of routing decisions, the judging of guesses, and what agents suggest and report at the end."""
 
 from __future__ import annotations
 
@@ -365,8 +365,7 @@ def _verdict(guess: str, outcome: str) -> str:
 
 
 def _describe_target(target: str) -> str:
-    words = {END: "the cast comes to its end", STOP: "the cast stops here"}
-    return words.get(target, f"it goes to {target}")
+    return {END: "the cast comes to its end", STOP: "the cast stops here"}.get(target, f"it goes to {target}")
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
@@ -403,14 +402,14 @@ class Suggestion(NamedTuple):
         step: the step whose output suggests it.
         kind: ``memory`` with description, body and more; ``note`` with a text.
         fields: its content, all values are texts.
-        kept: True if a person has kept it.
+        is_kept: True if a person has kept it.
     """
 
     number: int
     step: int
     kind: SuggestionKind
     fields: Mapping[str, str]
-    kept: bool
+    is_kept: bool
 
     @property
     def entry(self) -> dict[str, JSON]:
@@ -418,20 +417,20 @@ class Suggestion(NamedTuple):
         return {"kind": self.kind, **self.fields}
 
 
-def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept: Sequence[JSON]) -> list[Suggestion]:
+def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequence[JSON]) -> list[Suggestion]:
     """Return the suggestions of the accepted outputs, in order, each once."""
     suggestions: dict[str, Suggestion] = {}
     for step in steps:
         protocol = rules.sockets[step.socket].protocol
         for value in _accepted_values(step):
             for kind, fields in protocol.suggestions(value):
-                new = Suggestion(len(suggestions) + 1, step.number, kind, fields, kept=False)
-                suggestions.setdefault(compact(new.entry), new._replace(kept=new.entry in kept))
+                new = Suggestion(len(suggestions) + 1, step.number, kind, fields, is_kept=False)
+                suggestions.setdefault(compact(new.entry), new._replace(is_kept=new.entry in kept_entries))
     return list(suggestions.values())
 
 
 def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
-    """Return the suggestion with that number; raise MateriaError (``no_suggestion``) if there is none."""
+    """Return a suggestion by its number; raise MateriaError (``no_suggestion``) if the number is invalid."""
     if type(number) is not int or not 1 <= number <= len(suggestions):
         raise MateriaError(
             f"There is no suggestion {number!r}; the cast has {len(suggestions)}.",

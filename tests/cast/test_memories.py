@@ -27,7 +27,7 @@ def suggesting(tmp_path, *replies, notes=("The build needs an hour.",)):
 def test_suggestions_are_listed_and_not_stored_automatically(tmp_path):
     cast = suggesting(tmp_path)
     first, second = cast.now.suggestions
-    assert (first.number, first.step, first.kind, first.fields, first.kept) == (1, 2, "memory", ATOM, False)
+    assert (first.number, first.step, first.kind, first.fields, first.is_kept) == (1, 2, "memory", ATOM, False)
     assert (second.kind, second.fields) == ("note", {"text": "The build needs an hour."})
     assert read_context(cast.run_dir.parent) == {}
     assert "suggestion_kept" not in h.types_of(cast)
@@ -36,8 +36,8 @@ def test_suggestions_are_listed_and_not_stored_automatically(tmp_path):
 def test_accepted_suggestion_is_stored_once_and_shown_to_later_casts(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"stack": {"a": 1}})
-    assert cast.edit.remember(2).kept
-    assert [one.kept for one in cast.now.suggestions] == [False, True]
+    assert cast.edit.remember(2).is_kept
+    assert [one.is_kept for one in cast.now.suggestions] == [False, True]
     cast.edit.remember(2)
     cast.edit.remember(1)
     kept = {
@@ -69,7 +69,7 @@ def test_non_list_section_is_not_changed(tmp_path):
     change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
     with pytest.raises(MateriaError, match="is not a list"):
         cast.edit.remember(1)
-    assert not cast.now.suggestions[0].kept
+    assert not cast.now.suggestions[0].is_kept
     assert "suggestion_kept" not in h.types_of(cast)
     assert read_context(cast.run_dir.parent) == {"memory": {"a": 1}}
 

@@ -125,8 +125,8 @@ class CompareView(Shown, Comparison):
         differing = (index for index, row in enumerate(rows) if row[-1] and self.stands is None)
         headline, why = self._difference(names)
         blocks = [headline, Table(_PAIR_COLUMNS, rows, marked=next(differing, None)), *lines(why)]
-        if self.a.kept is not None and self.a.kept == self.b.kept:
-            blocks += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
+        if self.a.snapshots is not None and self.a.snapshots == self.b.snapshots:
+            blocks += changes_table(self.a.snapshots, self.a.session.files, self.b.session.files)
         if steps := self.beside:
             blocks.append(Heading(f"step {_numbered(steps.a)}"))
             blocks += StepCompareView(steps.a, steps.b, steps.names).in_words(names)

@@ -249,7 +249,7 @@ class ExploreView(_View, Exploration):
                 kind="no_test",
             )
         rules, target = Rules(self.graph), Path(folder).absolute()
-        self._require_complete_search("How its casts can end", "witness(end) is a cast of one end")
+        self._require_complete_search()
         ends = list(self.ending_witnesses())
         names: dict[str, int] = {}
         written = []

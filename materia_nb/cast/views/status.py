@@ -181,7 +181,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
     yield from (shorten(line, _CONCLUSION_CHARS) for line in conclusion[:_CONCLUSION_LINES])
     if len(conclusion) > _CONCLUSION_LINES:
         yield f"and {counted(len(conclusion) - _CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
-    left = sum(not suggestion.kept for suggestion in cast.suggestions)
+    left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
 

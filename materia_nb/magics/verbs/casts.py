@@ -401,7 +401,7 @@ def _remember(call: Call, number: int | None = None) -> Any:
     for suggestion in call.cast.now.suggestions:
         title = shorten(suggestion.fields.get("description") or suggestion.fields.get("text", ""), 120)
         body = shorten(suggestion.fields.get("body", ""), 200)
-        saved = "saved" if suggestion.kept else ""
+        saved = "saved" if suggestion.is_kept else ""
         rows.append((str(suggestion.number), str(suggestion.step), suggestion.kind, title, body, saved))
     return Table(("", "step", "kind", "suggestion", "details", "saved"), rows, "no suggestions")
 
