@@ -9,7 +9,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.values import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
 
 
-def test_every_output_is_asked(cast):
+def test_query_reads_every_output(cast):
     cast.run()
     assert [one.value for one in cast.steps.ask("$.workItems[*].title")] == ["a", "b", "c"]
     verdicts = cast.steps.ask("$.satisfied")
@@ -18,7 +18,7 @@ def test_every_output_is_asked(cast):
     assert any(one.value == "built a" for one in cast.steps.ask("$")), "text is asked as text"
 
 
-def test_the_verbs_show_a_table_and_the_state(shell, bench):
+def test_query_verbs_show_table_and_state(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")
@@ -41,19 +41,19 @@ def test_the_verbs_show_a_table_and_the_state(shell, bench):
     "expression",
     ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * MAX_EXPRESSION_CHARS],
 )
-def test_a_bad_or_boundless_expression_is_one_clear_error(expression):
+def test_invalid_or_unbounded_expression_is_one_clear_error(expression):
     with pytest.raises(MateriaError, match="cannot be asked") as caught:
         compile_query(expression)
     assert "\n" not in caught.value.what
     assert "$.workItems[*].title" in caught.value.hint
 
 
-def test_a_value_too_large_to_be_looked_through_is_refused_at_once():
+def test_oversized_value_is_refused_immediately():
     with pytest.raises(MateriaError, match="more than"):
         compile_query("$..x")([0] * (MAX_VALUES + 1) * 10)
 
 
-def test_deep_values_and_odd_types_raise_nothing():
+def test_deep_values_and_unusual_types_do_not_raise():
     deep = {}
     for _ in range(5_000):
         deep = {"a": deep}

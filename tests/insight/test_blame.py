@@ -13,13 +13,13 @@ def told(cast, path):
     return [(one.step, one.rule, one.source) for one in cast.blame(path)]
 
 
-def test_an_assignment_is_named_with_its_source(cast):
+def test_blame_names_an_assignment_with_its_source(cast):
     cast.run()
     assert told(cast, "state.workItems.0.title") == [(1, "R11", "$.workItems[0].title")]
     assert told(cast, "workItems") == [(1, "R11", "$.workItems")]
 
 
-def test_the_latest_change_comes_first_and_the_earlier_ones_behind(cast):
+def test_latest_change_is_listed_first(cast):
     cast.run()
     found = cast.blame("context")
     assert [one.step for one in found] == sorted((one.step for one in found), reverse=True)
@@ -28,14 +28,14 @@ def test_the_latest_change_comes_first_and_the_earlier_ones_behind(cast):
     assert found[1].after == found[0].before
 
 
-def test_an_edit_of_a_person_is_blamed_on_that(cast):
+def test_edit_is_blamed_on_the_person(cast):
     cast.run(steps=1)
     cast.edit.items(items("by hand"))
     assert told(cast, "workItems.0.title") == [(1, "edit", None), (1, "R11", "$.workItems[0].title")]
     assert "a person" in repr(cast.blame("workItems.0.title"))
 
 
-def test_an_edit_while_a_socket_waits_comes_before_its_answer(bench):
+def test_edit_during_a_wait_precedes_the_answer(bench):
     bench.agent("Build", "person")
     cast = bench.cast("x")
     cast.run()
@@ -44,14 +44,14 @@ def test_an_edit_while_a_socket_waits_comes_before_its_answer(bench):
     assert told(cast, "note") == [(2, "edit", None)]
 
 
-def test_a_patch_of_a_utility_is_blamed_with_its_place_in_the_output(tmp_path):
+def test_utility_patch_is_blamed_with_its_path(tmp_path):
     script = """print('{"state": {"plan": {"title": "rain", "pages": [1, 2]}}}')"""
     cast = start(tmp_path, config({"Socket-1": at("U", parse="json")}, {"U": python(script, parse="json")}))
     cast.run()
     assert told(cast, "plan.pages.1") == [(1, "R10", "$.state.plan.pages[1]")]
 
 
-def test_an_assignment_after_the_patch_goes_before_it(tmp_path):
+def test_later_assignment_overrides_the_patch(tmp_path):
     document = config({"Socket-1": at("M", parse="json", assign={"plan.title": "$.context"})}, {"M": agent("p")})
     cast = start(tmp_path, document, lambda: {"context": "rain"})
     cast.run()
@@ -59,19 +59,19 @@ def test_an_assignment_after_the_patch_goes_before_it(tmp_path):
     assert told(cast, "plan") == [(1, "R11", None)]
 
 
-def test_a_corrected_answer_says_so(cast):
+def test_blame_marks_corrected_answers(cast):
     cast.run(steps=1)
     cast.edit.output({"workItems": items("corrected")})
     found = cast.blame("workItems.0.title")
     assert (found[0].step, found[0].corrected, found[0].after) == (1, True, "corrected")
 
 
-def test_the_current_item_is_shown_by_its_rule(cast):
+def test_current_item_is_blamed_on_its_iterator(cast):
     cast.run(steps=2)
     assert told(cast, "item.title")[0] == (2, "R12", None)
 
 
-def test_what_nothing_set_is_told_as_such_and_a_path_is_needed(cast):
+def test_unset_path_is_reported(cast):
     cast.run()
     assert len(cast.blame("nothing.at.all")) == 0
     assert repr(cast.blame("nothing")) == "nothing ever set nothing"
@@ -79,7 +79,7 @@ def test_what_nothing_set_is_told_as_such_and_a_path_is_needed(cast):
         cast.blame(".")
 
 
-def test_the_verb_shows_the_table(shell, bench):
+def test_blame_verb_shows_the_table(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")

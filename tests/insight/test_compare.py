@@ -33,14 +33,14 @@ def cast_of(bench):
     return make
 
 
-def test_two_casts_that_were_answered_alike_did_the_same(bench, cast_of):
+def test_casts_with_equal_answers_are_equal(bench, cast_of):
     d = bench.compare(cast_of(1), cast_of(1))
     assert not d
     assert d.first is None
     assert "did the same" in repr(d)
 
 
-def test_the_first_difference_is_the_verdict_and_says_which_edges(bench, cast_of):
+def test_first_difference_is_the_verdict_with_its_edges(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
     assert d
     assert (d.first.step, d.first.a, d.first.b) == (3, "Socket-4", "Socket-2")
@@ -48,20 +48,20 @@ def test_the_first_difference_is_the_verdict_and_says_which_edges(bench, cast_of
     assert "not_satisfied" in d.first.why
 
 
-def test_another_text_that_leads_the_same_way_is_a_difference_too(bench, cast_of):
+def test_different_text_on_the_same_route_is_a_difference(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="made"))
     assert (d.first.step, d.first.a, d.first.b) == (2, "Socket-3", "Socket-3")
     assert '"built a" in A, "made a" in B' in d.first.why
     assert d.parted is None
 
 
-def test_the_retry_stands_alone_and_what_follows_is_aligned_again(bench, cast_of):
+def test_steps_after_a_retry_are_aligned_again(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
     alone = [(one.side, one.b.socket) for one in d.pairs if one.side != "both"]
     assert alone == [("B", "Socket-2"), ("B", "Socket-3")]
 
 
-def test_a_fork_differs_first_where_it_was_answered_otherwise(bench, cast_of):
+def test_fork_differs_first_at_its_changed_answer(bench, cast_of):
     cast = cast_of()
     fork = bench.casts.take(cast.fork(2))
     fork.agents.set("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "seen"})
@@ -71,14 +71,14 @@ def test_a_fork_differs_first_where_it_was_answered_otherwise(bench, cast_of):
     assert d.first.aspects[0] == "answer"
 
 
-def test_a_fork_that_has_not_gone_on_only_stops_earlier(bench, cast_of):
+def test_unfinished_fork_only_stops_earlier(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2
     assert "B is ready there; A continued with Socket-3 (WI-1)" in d.first.why
 
 
-def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
+def test_comparison_names_an_edit_as_the_cause(bench, cast_of):
     cast = cast_of()
     fork = bench.casts.take(cast.fork(2))
     fork.edit.set("note", "by hand")
@@ -87,7 +87,7 @@ def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
     assert 'A person changed the state before it: state.note is (none) in A, "by hand" in B' in why
 
 
-def test_time_cost_and_id_make_no_difference(bench):
+def test_time_cost_and_id_are_not_compared(bench):
     a, b = (
         bench.cast("x", loadout="Ask", agents={"*": {"Answer": {"text": "so", "usage": {"input": n, "output": n}}}})
         for n in (1, 2)
@@ -99,14 +99,14 @@ def test_time_cost_and_id_make_no_difference(bench):
     assert [one.tokens for one in d.usage] == [2, 4]
 
 
-def test_casts_are_named_by_reference_and_the_current_one_stays(bench, cast_of):
+def test_comparison_accepts_references_and_keeps_the_current_cast(bench, cast_of):
     a, b = cast_of(), cast_of(1)
     assert bench.compare(a.id, "-1").first.step == 3
     assert bench.compare(bench.casts()[1], b.run_dir).first.step == 3
     assert bench.current is b
 
 
-def test_two_steps_are_laid_beside_one_another(bench, cast_of):
+def test_two_steps_are_compared_side_by_side(bench, cast_of):
     cast = cast_of(1)
     d = bench.compare(cast.steps.at(3), cast.steps.at(5))
     assert (d.first.a, d.first.b) == ("Socket-2", "Socket-4")
@@ -114,12 +114,12 @@ def test_two_steps_are_laid_beside_one_another(bench, cast_of):
     assert "reasons" in bench.compare(cast.steps.at(2), cast.steps.at(4)).prompt
 
 
-def test_things_of_two_kinds_are_refused(bench, cast_of):
+def test_comparison_of_different_kinds_is_refused(bench, cast_of):
     with pytest.raises(MateriaError, match="a cast and a loadout cannot be compared"):
         bench.compare(cast_of(), "Ask")
 
 
-def test_casts_of_two_loadouts_are_shown_on_the_graph_of_each(bench, cast_of):
+def test_casts_of_two_loadouts_are_drawn_on_their_graphs(bench, cast_of):
     other = bench.cast("a page on rain", loadout="Hello-Utility")
     other.run()
     one, two = bench.compare(cast_of(), other).pictures
@@ -128,7 +128,7 @@ def test_casts_of_two_loadouts_are_shown_on_the_graph_of_each(bench, cast_of):
     assert len(bench.compare(cast_of(), cast_of(1)).pictures) == 1
 
 
-def test_tables_fit_and_what_models_wrote_is_escaped(bench, cast_of):
+def test_comparison_tables_fit_and_are_escaped(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="<script>alert(1)</script>" * 9))
     assert max(map(len, repr(d).splitlines()[2:])) <= 88
     html = d._repr_mimebundle_()["text/html"]
@@ -160,7 +160,7 @@ def test_visits_prompts_and_states_are_compared(bench, cast_of):
     assert repr(bench.compare(then, then)) == "A and B are the same."
 
 
-def test_the_graph_shows_what_only_one_of_them_took(bench, cast_of):
+def test_graph_marks_edges_taken_by_one_cast_only(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
     assert "only B" in d.picture.text
     assert "max 3 · B<" in d.picture.svg
@@ -169,7 +169,7 @@ def test_the_graph_shows_what_only_one_of_them_took(bench, cast_of):
 
 @settings(max_examples=20)
 @given(a=st.lists(st.booleans(), max_size=5), b=st.lists(st.booleans(), max_size=5))
-def test_a_comparison_with_itself_is_empty_and_both_ways_round_tell_the_same(tmp_path_factory, a, b):
+def test_comparison_is_reflexive_and_symmetric(tmp_path_factory, a, b):
     casts = []
     for verdicts in (a, b):
         refuse = [visit for visit, good in enumerate(verdicts, start=1) if not good]
@@ -186,7 +186,7 @@ def test_a_comparison_with_itself_is_empty_and_both_ways_round_tell_the_same(tmp
 
 @settings(max_examples=15)
 @given(kept=st.integers(1, 5), said=st.text("abc ", max_size=9))
-def test_wherever_a_fork_is_answered_otherwise_there_it_first_differs(tmp_path_factory, kept, said):
+def test_fork_first_differs_at_any_changed_answer(tmp_path_factory, kept, said):
     cast = start(tmp_path_factory.mktemp("f"), loop_config(), loop_agents(2))
     cast.run()
     with closing(cast.fork(kept)) as fork:
@@ -204,7 +204,7 @@ def _otherwise(fork, said):
     return wants.get(fork.now.next_socket, f"x{said}")
 
 
-def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):
+def test_loadouts_are_compared_by_sockets_edges_and_materia(bench):
     document = json.loads(json.dumps(dict(bench.loadouts.config.document)))
     sockets = document["loadouts"]["Plan-Build-Eval"]["sockets"]
     sockets["Socket-3"]["edges"].reverse()
@@ -221,13 +221,13 @@ def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):
     assert "only B" in d.pictures[1].text
 
 
-def test_a_loadout_is_the_same_as_itself(bench):
+def test_loadout_equals_itself(bench):
     d = bench.compare("Plan-Build-Eval", bench.loadouts.show("Plan-Build-Eval"))
     assert not d
     assert "the same loadout" in repr(d)
 
 
-def test_sockets_that_only_one_loadout_has_are_marked_in_its_picture(bench):
+def test_sockets_of_one_loadout_only_are_marked(bench):
     d = bench.compare("Plan-Build-Eval", "Full-Auto")
     assert d.sockets["Socket-6"] == "B"
     assert "only B" in d.pictures[1].svg
@@ -235,13 +235,13 @@ def test_sockets_that_only_one_loadout_has_are_marked_in_its_picture(bench):
     assert "differs" in d.pictures[0].svg
 
 
-def test_long_texts_are_cut_where_they_differ(bench, cast_of):
+def test_long_texts_are_shortened_around_their_difference(bench, cast_of):
     d = bench.compare(cast_of(build="x" * 300), cast_of(build="x" * 299 + "y"))
     assert "y a" in d.first.why
     assert len(max(d.first.lines, key=len)) < 250
 
 
-def test_the_verb_compares_casts_steps_and_loadouts(shell, bench):
+def test_compare_verb_compares_casts_steps_and_loadouts(shell, bench):
     shell.user_ns["wb"] = bench
     for request in ("one", "two"):
         line(shell, f"cast {request}")
@@ -264,7 +264,7 @@ def in_lanes(tmp_path, name, **agents):
     return cast
 
 
-def test_the_first_difference_names_lane_and_item(tmp_path):
+def test_first_difference_names_lane_and_item(tmp_path):
     def check(item, last):
         good = item["title"] != "Part 0"
         return json.dumps({"satisfied": True, "context": f"checked {last}" if good else "other"})
@@ -282,7 +282,7 @@ def test_the_first_difference_names_lane_and_item(tmp_path):
     assert [pair.a.number for pair in compared.pairs if pair.did] == [6]
 
 
-def test_a_lane_that_has_only_not_gone_on_hides_no_difference_of_another(tmp_path):
+def test_unfinished_lane_does_not_hide_differences_of_others(tmp_path):
     whole = in_lanes(tmp_path, "a")
     behind = start(
         tmp_path / "b",
@@ -297,7 +297,7 @@ def test_a_lane_that_has_only_not_gone_on_hides_no_difference_of_another(tmp_pat
     assert compared.stands is None
 
 
-def test_a_replay_goes_otherwise_in_a_lane(tmp_path):
+def test_replay_can_differ_in_a_lane(tmp_path):
     agents = {"Check": lambda visit: json.dumps({"satisfied": visit > 1, "context": "x"})}
     cast = in_lanes(tmp_path, "a", **agents)
     assert cast.replay(streams_config()).first is None

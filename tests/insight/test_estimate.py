@@ -33,7 +33,7 @@ def once():
     return build_graph(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))}))
 
 
-def test_a_cast_that_goes_one_way_takes_what_its_prompts_have(bench):
+def test_deterministic_cast_is_estimated_exactly(bench):
     """Satisfied at once, every cast is that of the prompts, and there is no spread."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     found = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
@@ -45,7 +45,7 @@ def test_a_cast_that_goes_one_way_takes_what_its_prompts_have(bench):
     }
 
 
-def test_chances_spread_the_turns_between_the_shortest_and_the_longest_cast():
+def test_probabilities_spread_turns_between_shortest_and_longest_cast():
     """Two turns where the check is content, four where it sends back: 2 + 2 (1 - p) on average."""
     found = estimate_cast(once(), satisfied=0.25, casts=400)
     assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
@@ -53,7 +53,7 @@ def test_chances_spread_the_turns_between_the_shortest_and_the_longest_cast():
     assert estimate_cast(once(), satisfied=0.25, casts=400) == found
 
 
-def test_answers_have_as_many_tokens_as_is_said_and_each_turn_its_price():
+def test_answers_have_the_given_tokens_and_each_turn_its_price():
     """Two turns of known tokens: the cost is what the prices make of them."""
     found = estimate_cast(
         once(),
@@ -69,7 +69,7 @@ def test_answers_have_as_many_tokens_as_is_said_and_each_turn_its_price():
     assert estimate_cast(once(), answer={"Do": 100}, casts=3).shortest == ("Check",)
 
 
-def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
+def test_later_turns_include_earlier_turns_in_their_tokens():
     """A draft and its final turn are one conversation: the second is told the first prompt and answer too."""
     sockets = {"Do": asks(materia="P")}
     plain = config(sockets)
@@ -82,7 +82,7 @@ def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
     assert two.output.mean == 100
 
 
-def test_a_price_that_is_not_known_is_not_nothing():
+def test_unknown_price_is_not_zero():
     """R56: what one socket costs is left out and named; where none is known, neither is the whole."""
     found = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
     assert found.total.cost == (0.5, 0.5, 0.5)
@@ -93,7 +93,7 @@ def test_a_price_that_is_not_known_is_not_nothing():
     assert none.unpriced == ("Do", "Check")
 
 
-def test_what_is_pinned_is_not_asked_and_costs_nothing(bench):
+def test_pinned_sockets_cost_nothing(bench):
     """Its answer is the one that it is pinned to: a check that is pinned to yes never sends the work back."""
     bench.agent("*", ModelAgent(PRICED))
     free = bench.estimate(items=2, satisfied=0.3, casts=10, answer=100)
@@ -107,7 +107,7 @@ def test_what_is_pinned_is_not_asked_and_costs_nothing(bench):
     assert bench.estimate(items=2, casts=2).sockets["Socket-2"].turns == (1, 1, 1), "the cast fails there"
 
 
-def test_a_sweep_says_before_it_starts_what_it_takes(bench, capsys):
+def test_sweep_shows_its_estimate_first(bench, capsys):
     agents = {"own": {"*": lambda: "x"}}
     bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
     line = capsys.readouterr().err.splitlines()[0]
@@ -117,14 +117,14 @@ def test_a_sweep_says_before_it_starts_what_it_takes(bench, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_no_casts_and_names_that_are_not_there_are_refused():
+def test_zero_casts_and_unknown_names_are_refused():
     with pytest.raises(MateriaError, match="needs casts"):
         estimate_cast(once(), casts=0)
     with pytest.raises(MateriaError, match="Nobody"):
         estimate_cast(once(), answer={"Nobody": 3})
 
 
-def test_a_workbench_takes_the_prices_of_the_models_that_are_set(bench):
+def test_estimate_uses_prices_of_configured_models(bench):
     """A function has no price; a model on a server of one's own has none that is known either."""
 
     def never(turn):
@@ -149,7 +149,7 @@ def test_a_workbench_takes_the_prices_of_the_models_that_are_set(bench):
     assert not bench.casts()
 
 
-def test_an_exploration_says_in_a_line_what_a_cast_takes(bench):
+def test_exploration_shows_an_estimate_in_one_line(bench):
     shown = repr(bench.explore(items=2))
     (line,) = (one for one in shown.splitlines() if "a cast over lists of 2 takes some" in one)
     assert line.startswith("satisfied 0.5, ")
@@ -193,11 +193,11 @@ def test_an_estimate_is_within_a_tenth_of_real_casts(tmp_path, loadout):
     assert estimate.total.input.mean == pytest.approx(fmean(agent.tokens_in for agent in agents), rel=0.1)
 
 
-def test_without_a_length_of_answers_the_tokens_are_lower_bounds(bench):
+def test_tokens_are_lower_bounds_without_an_answer_length(bench):
     assert "at least" in bench.estimate("Plan-Build-Eval", "x").line.split("tokens in")[0]
 
 
-def test_items_of_a_list_with_another_name_are_as_long_as_the_answer(bench):
+def test_items_of_any_list_have_the_answer_length(bench):
     """The prompt of a worker holds one of four items, which are the whole answer."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),
@@ -209,7 +209,7 @@ def test_items_of_a_list_with_another_name_are_as_long_as_the_answer(bench):
     assert grown == pytest.approx(800, rel=0.1)
 
 
-def test_a_cost_without_a_length_of_answers_is_a_lower_bound_too(bench):
+def test_cost_is_a_lower_bound_without_an_answer_length(bench):
     assert "; at least $" in bench.estimate("Plan-Build-Eval", model=PRICED).line
     assert "least" not in bench.estimate("Plan-Build-Eval", model=PRICED, answer=100).line
 
@@ -224,6 +224,6 @@ def test_a_cost_without_a_length_of_answers_is_a_lower_bound_too(bench):
         ({"failed": (0.1, 0.2)}, "is not a number"),
     ],
 )
-def test_values_of_another_type_are_refused(given, words):
+def test_arguments_of_wrong_types_are_refused(given, words):
     with pytest.raises(MateriaError, match=words):
         estimate_cast(once(), casts=1, **given)

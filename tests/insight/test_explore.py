@@ -63,7 +63,7 @@ def taken_by(cast):
 # -- a loadout that is known ----------------------------------------------------------------
 
 
-def test_plan_build_eval_can_end_and_fail_and_takes_every_way(wb):
+def test_plan_build_eval_can_complete_and_fail_and_take_every_edge(wb):
     e = wb.explore("Plan-Build-Eval")
     assert e.can("complete")
     assert e.can("failed")
@@ -75,7 +75,7 @@ def test_plan_build_eval_can_end_and_fail_and_takes_every_way(wb):
 
 
 @pytest.mark.parametrize("what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"])
-def test_a_witness_is_cast_as_it_is(wb, what):
+def test_witness_can_be_cast(wb, what):
     witness = wb.explore("Plan-Build-Eval").witness(what)
     cast = wb.cast("r", loadout="Plan-Build-Eval", agents={"*": witness.answers})
     cast.run()
@@ -83,7 +83,7 @@ def test_a_witness_is_cast_as_it_is(wb, what):
     assert outcome(cast) == witness.end
 
 
-def test_what_is_not_there_is_an_error_that_names_what_is_near(wb):
+def test_unknown_name_suggests_a_similar_one(wb):
     with pytest.raises(MateriaError, match="Socket-55") as error:
         wb.explore("Plan-Build-Eval").can("Socket-55")
     assert "Socket-5" in error.value.hint
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_an_error_that_names_what_is_near(wb):
 # -- never --------------------------------------------------------------------------------
 
 
-def test_an_edge_that_no_answer_takes_is_named_by_its_number():
+def test_edge_that_is_never_taken_is_named_by_number():
     """Text never says satisfied, so its guard never matches (R3)."""
     e = explored(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": at("P")}))
     assert e.never == [("A", 1)]
@@ -104,12 +104,12 @@ def test_an_edge_that_no_answer_takes_is_named_by_its_number():
         e.witness("B")
 
 
-def test_an_exit_whose_socket_never_exhausts_the_list_is_named_by_its_id():
+def test_exit_that_is_never_taken_is_named_by_id():
     exits = [exit_route("Eval", "satisfied", "end"), exit_route("Build", "not_satisfied", "end")]
     assert explored(retry_loop(exits=exits)).never == ["exit:Build:not_satisfied"]
 
 
-def test_the_exit_of_a_loop_that_is_skipped_is_taken():
+def test_exit_of_a_skipped_loop_is_taken():
     """An empty list leaves by the first always route (R16)."""
     document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
     e = explored(document, items=(0,))
@@ -127,14 +127,14 @@ MENDED = {
 }
 
 
-def test_an_edge_for_failures_is_taken_by_a_visit_that_fails():
+def test_failed_edge_is_taken_by_a_failing_visit():
     e = explored(config(MENDED))
     assert (e.never, e.unreached, set(e.ends)) == ([], (), {"complete", "edge_traversals_exhausted"})
     assert "Try, a failure: edge 2 → Mend" in e.moves
     assert e.most_turns() == 2 + 1
 
 
-def test_a_witness_of_a_failure_is_cast_as_it_is(tmp_path):
+def test_witness_of_a_failure_can_be_cast(tmp_path):
     e = explored(config(MENDED))
     for what in (("Try", 2), "failed"):
         witness = e.witness(what)
@@ -147,7 +147,7 @@ def test_a_witness_of_a_failure_is_cast_as_it_is(tmp_path):
 # -- how many turns ---------------------------------------------------------------------------
 
 
-def test_the_most_turns_count_every_retry():
+def test_most_turns_include_every_retry():
     """One item: Plan, then Build and Eval once and again for each of two retries, then Tell."""
     e = explored(retry_loop(most=2))
     assert e.most_turns(items=1) == 1 + 3 * 2 + 1
@@ -160,7 +160,7 @@ def test_utilities_have_no_turns_and_drafts_have_one():
     assert explored(document).most_turns() == 2
 
 
-def test_a_round_through_the_plan_is_bounded_by_its_edge():
+def test_cycle_through_the_plan_is_bounded_by_its_edge():
     """Each new plan makes the items new (R17); its edge lies outside items, so maxEdgeTraversals bounds it (R18)."""
     sockets = {"Plan": asks(edge("In"), materia="G"), "In": asks(edge("In"))}
     loops = {"L": loop("In", exits=[exit_route("In", "always", "Plan")])}
@@ -170,12 +170,12 @@ def test_a_round_through_the_plan_is_bounded_by_its_edge():
 
 
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
-def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
+def test_cycle_with_an_agent_has_no_most_turns(turns, most):
     back, on = [Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))]
     assert max_turns(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])) == most
 
 
-def test_a_round_that_no_way_leaves_stalls():
+def test_endless_cycle_is_reported_as_a_stall():
     on, back = [Move(to, ScriptedResult("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
     end = Move(2, ScriptedResult("x", Result.NOTHING, None), 1, ())
     nodes = [StateNode("A"), StateNode("B"), StateNode(None, "complete")]
@@ -189,7 +189,7 @@ def test_a_round_that_no_way_leaves_stalls():
 UNKNOWN = ["ends", "never", "unreached", "stalls"]
 
 
-def test_a_search_that_was_cut_off_calls_nothing_impossible():
+def test_truncated_search_calls_nothing_impossible():
     e = Exploration(build_graph(retry_loop()), range(3), 3)
     assert not e.complete_search
     assert e.can("Build") is True
@@ -200,7 +200,7 @@ def test_a_search_that_was_cut_off_calls_nothing_impossible():
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_a_search_that_was_cut_off_does_not_know_it_does_not_say(name):
+def test_truncated_search_leaves_unknowns_open(name):
     e = Exploration(build_graph(retry_loop()), range(3), 3)
     with pytest.raises(MateriaError, match="is not known: the search stopped after 3 states") as error:
         getattr(e, name)
@@ -211,7 +211,7 @@ def test_what_a_search_that_was_cut_off_does_not_know_it_does_not_say(name):
     assert set(e.not_visited) >= set(whole.unreached)
 
 
-def test_what_a_search_that_was_cut_off_shows_calls_nothing_never(wb):
+def test_view_of_a_truncated_search_says_never_of_nothing(wb):
     e = wb.explore("Plan-Build-Eval", states=20)
     assert not e.marks.never
     assert not e.marks.unreached
@@ -232,7 +232,7 @@ def ring(size):
     return build_graph(config(sockets))
 
 
-def test_a_search_that_was_cut_off_knows_what_casts_by_chance_reach():
+def test_truncated_search_uses_random_casts():
     """Its states are nearest to the start; casts by chance go on from there, the same ones each time."""
     e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
     assert not e.complete_search
@@ -243,7 +243,7 @@ def test_a_search_that_was_cut_off_knows_what_casts_by_chance_reach():
     assert (e.states, e.ends_seen, e.not_taken) == (again.states, again.ends_seen, again.not_taken)
 
 
-def test_an_interrupt_ends_a_search_with_what_it_has_found(monkeypatch):
+def test_interrupted_search_keeps_its_results(monkeypatch):
     visits = iter(range(10))
 
     def interrupted(*given):
@@ -260,7 +260,7 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found(monkeypatch):
         assert e.never == []
 
 
-def test_a_failure_that_no_edge_waits_for_is_named_and_never_called_impossible():
+def test_unhandled_failure_is_listed_as_possible():
     e = explored(config({"A": at("P", edge("B")), "B": at("P")}))
     assert e.certain
     assert e.unrouted == ("A", "B")
@@ -273,7 +273,7 @@ def test_a_failure_that_no_edge_waits_for_is_named_and_never_called_impossible()
     assert (e.unrouted, e.can("failed"), e.notes) == ((), False, ())
 
 
-def test_how_far_it_is_is_told_also_of_the_odds_of_another_length(wb):
+def test_progress_is_reported_for_odds_of_other_lengths(wb):
     told = []
     e = wb.explore("Plan-Build-Eval", progress=lambda done, known: told.append((done, known)))
     assert told
@@ -289,7 +289,7 @@ def test_how_far_it_is_is_told_also_of_the_odds_of_another_length(wb):
 
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers(2, 30))
-def test_what_a_search_that_was_cut_off_has_seen_is_so(document, most):
+def test_results_of_a_truncated_search_are_true(document, most):
     """Casts by chance add states beyond where it was cut off; each that was seen can be come to."""
     rules = rules_of(document)
     whole = Exploration(rules.graph, range(3), SMALL)
@@ -305,7 +305,7 @@ def test_what_a_search_that_was_cut_off_has_seen_is_so(document, most):
 
 @settings(max_examples=LAPS)
 @given(loadouts(), protocols, st.integers(0, 2), st.integers())
-def test_what_is_called_impossible_never_happens_in_simulations(document, name, items, seed):
+def test_impossible_outcomes_never_occur_in_simulations(document, name, items, seed):
     graph = rules_of(spoken(document, name)).graph
     e = Exploration(graph, range(3), SMALL)
     assume(e.complete_search)
@@ -325,7 +325,7 @@ def test_every_route_of_a_random_cast_is_one_that_explore_calls_possible(documen
 
 @settings(max_examples=max(1, LAPS // 2))  # each is cast on a disk, witness by witness
 @given(document=loadouts(), name=protocols)
-def test_every_witness_does_what_it_says(tmp_path_factory, document, name):
+def test_every_witness_reaches_its_goal(tmp_path_factory, document, name):
     e = Exploration(rules_of(spoken(document, name)).graph, range(3), SMALL)
     assume(e.complete_search)  # of a search that was cut off it says that it does not know
     wb = bench_of(tmp_path_factory.mktemp("cast"), document)
@@ -343,7 +343,7 @@ def test_every_witness_does_what_it_says(tmp_path_factory, document, name):
     wb.close()
 
 
-def test_work_that_is_handed_over_in_a_turn_of_its_own_has_two_turns(tmp_path):
+def test_finalized_work_has_two_turns(tmp_path):
     document = config({"A": asks(edge("A", "not_satisfied", 1), finalize=True)})
     e = explored(document)
     assert e.most_turns() == 4
@@ -351,7 +351,7 @@ def test_work_that_is_handed_over_in_a_turn_of_its_own_has_two_turns(tmp_path):
     assert outcome(cast_of(bench_of(tmp_path, document), e.witness("failed"))) == "edge_traversals_exhausted"
 
 
-def test_lists_within_items_and_lists_of_utilities_are_tried(tmp_path):
+def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
     """A list is read through the item of another one (R34), and the outer one only a utility can set."""
     sockets = {
         "Scan": at("U", edge("Row"), parse="json"),
@@ -374,7 +374,7 @@ def test_lists_within_items_and_lists_of_utilities_are_tried(tmp_path):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_agents_that_can_hold_the_cast_do_and_say_so_in_their_form(tmp_path, name):
+def test_holding_agents_are_explored_in_their_protocol(tmp_path, name):
     """A pause and an escalation hold the cast (handoff protocols); a person's word is left open."""
     document = spoken(retry_loop(most=2), name)
     e = explored(document, items=(1,))
@@ -388,14 +388,14 @@ def test_agents_that_can_hold_the_cast_do_and_say_so_in_their_form(tmp_path, nam
     bench.close()
 
 
-def test_the_rounds_of_an_envelope_end_with_a_person_and_not_with_a_failure():
+def test_rounds_of_an_envelope_end_with_a_person():
     """Where the rounds are used up a review escalates (envelope rules), so its edge never is taken once too often."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
     assert "edge_traversals_exhausted" not in e.ends
 
 
-def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
+def test_possible_detours_make_nothing_impossible():
     guarded = config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": asks()})
     document = spoken(guarded, "envelope")
     e = explored(document)
@@ -407,7 +407,7 @@ def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
     assert explored(spoken(guarded, "agent-contract")).can("B") is False
 
 
-def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
+def test_protocol_without_sample_answers_is_reported(monkeypatch):
     monkeypatch.setattr(ContractProtocol, "sample_outputs", HandoffProtocol.sample_outputs)
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False

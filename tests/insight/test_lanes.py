@@ -33,7 +33,7 @@ def test_a_plan_takes_as_long_as_its_slowest_lane(explored):
     assert explored.odds(1.0, 4).seconds is None
 
 
-def test_more_rounds_take_longer_in_every_number_of_lanes(explored):
+def test_more_rounds_take_longer_with_any_number_of_lanes(explored):
     sure, doubtful = (explored.odds(chance, 4, seconds=1.0).seconds for chance in (1.0, 0.8))
     assert all(doubtful[lanes] > sure[lanes] for lanes in sure)
 

@@ -42,7 +42,7 @@ def once(satisfied=0.25):
 # -- odds that can be worked out by hand -------------------------------------------------------
 
 
-def test_the_odds_of_one_retry():
+def test_odds_of_one_retry_are_exact():
     """Satisfied at once, or after one retry; refused twice it fails (R18)."""
     o = once(0.25)
     assert o.ends == pytest.approx({"complete": 0.25 + 0.75 * 0.25, "edge_traversals_exhausted": 0.75**2})
@@ -50,13 +50,13 @@ def test_the_odds_of_one_retry():
     assert o.visits == pytest.approx({"Do": 1.75, "Check": 1.75})
 
 
-def test_how_the_odds_move_is_their_derivative():
+def test_sensitivity_of_the_odds_is_their_derivative():
     """complete = 1 - (1 - p)^2 and turns = 2 + 2 (1 - p)."""
     moved = once(0.25).sensitivity["Check"]
     assert (moved.complete, moved.turns) == pytest.approx((2 * 0.75, -2))
 
 
-def test_the_odds_of_a_visit_that_fails_and_is_tried_once_more():
+def test_odds_of_a_retried_failure_are_exact():
     document = config({"Try": asks(edge("Try", "failed", 1), edge("end", "satisfied"), materia="U")})
     e = Exploration(graph_of(document), 0)
     o = e.odds(0.5, 0, failed={"Try": 0.25})
@@ -65,7 +65,7 @@ def test_the_odds_of_a_visit_that_fails_and_is_tried_once_more():
     assert e.odds(0.5, 0).ends == {"complete": 1, "edge_traversals_exhausted": 0}
 
 
-def test_a_failure_that_no_edge_waits_for_has_no_odds():
+def test_unhandled_failure_has_no_odds():
     e = Exploration(graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0)
     with pytest.raises(MateriaError, match="No edge of Do waits for a failure") as caught:
         e.odds(0.5, 0, failed={"Do": 0.1})
@@ -74,29 +74,29 @@ def test_a_failure_that_no_edge_waits_for_has_no_odds():
 
 
 @pytest.mark.parametrize("chance", [0, 1])
-def test_a_sure_thing_is_sure(chance):
+def test_certain_outcome_has_probability_one(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
-def test_chances_tokens_and_cost_go_by_socket_or_materia():
+def test_probabilities_tokens_and_cost_are_given_by_socket_or_materia():
     e = Exploration(graph_of(retry_loop(most=1)), (1,))
     o = e.odds({"Eval": 1.0}, 1, tokens={"G": 100, "*": 10}, cost={"Tell": 0.5, "*": 0})
     assert (o.tokens, o.cost) == pytest.approx((100 + 3 * 10, 0.5))
 
 
 @pytest.mark.parametrize("satisfied", [{}, 1.5, math.nan, {"Evil": 0.5}, {"Eval": -1}, {"Eval": (0.7, 0.7)}])
-def test_a_chance_that_is_none_is_refused(satisfied):
+def test_invalid_probability_is_refused(satisfied):
     with pytest.raises(MateriaError):
         Exploration(graph_of(retry_loop())).odds(satisfied)
 
 
 @pytest.mark.parametrize("assumed", ["failed", "tokens", "cost", "seconds"])
-def test_what_visits_take_is_a_number(assumed):
+def test_expected_visits_are_finite_numbers(assumed):
     with pytest.raises(MateriaError, match="'x' is not a number"):
         Exploration(graph_of(retry_loop())).odds(0.5, 3, **{assumed: {"Eval": "x"}})
 
 
-def test_chances_are_counted_from_casts(cast):
+def test_probabilities_are_counted_from_casts(cast):
     """The first evaluation wants it done again, the other three do not."""
     cast.run()
     assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
@@ -116,7 +116,7 @@ def last_page():
     return graph_of(document)
 
 
-def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
+def test_agent_not_asked_for_satisfied_is_named():
     e = Exploration(last_page(), 2)
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
@@ -128,13 +128,13 @@ def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
 @pytest.mark.parametrize(
     "satisfied, bind", [({"Write": 0.6}, 0.6), ({"P": (0.25, 0.5)}, 0.25), ({"*": 0.6}, 0), (0.6, 0)]
 )
-def test_what_is_given_for_it_by_name_counts(satisfied, bind):
+def test_probability_given_by_name_is_used(satisfied, bind):
     o = Exploration(last_page(), 2).odds(satisfied, 2)
     assert o.visits["Bind"] == pytest.approx(bind)
     agree(o, simulate_casts(last_page(), 1_000, satisfied, 2))
 
 
-def test_who_must_say_one_of_the_two_cannot_say_nothing():
+def test_required_verdict_cannot_be_missing():
     with pytest.raises(MateriaError, match="Eval must give"):
         Exploration(graph_of(retry_loop(most=1)), (1,)).odds({"Eval": (0.5, 0.2)}, 1)
 
@@ -147,16 +147,16 @@ def ring(size, on=0.9):
     return [{(number + 1) % size: on} for number in range(size)]
 
 
-def test_a_small_ring_is_solved():
+def test_small_cycle_is_solved():
     assert solve(ring(5), [1.0] * 5) == pytest.approx([10.0] * 5)
 
 
-def test_a_ring_that_is_never_left_has_no_mean():
+def test_endless_cycle_has_no_mean():
     with pytest.raises(MateriaError, match="for ever"):
         solve(ring(3, on=1.0), [1.0] * 3)
 
 
-def test_a_large_ring_is_solved():
+def test_large_cycle_is_solved():
     assert solve(ring(5_000), [1.0] * 5_000) == pytest.approx([10.0] * 5_000)
     with pytest.raises(MateriaError, match="for ever"):
         solve(ring(5_000, on=1.0), [1.0] * 5_000)
@@ -216,7 +216,7 @@ def agree(o, r):
     assert abs(fmean(r.turns) - o.turns) <= ERRORS * error
 
 
-def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
+def test_rounds_with_a_bounded_edge_are_not_counted():
     """A round counts as a cycle only when no edge with maxTraversals was taken in it (R18)."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -241,7 +241,7 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
     agree(o, simulate_casts(graph, CASTS, satisfied, items, seed, failed=0.3))
 
 
-def test_a_long_pipeline_of_critics_has_few_states_and_the_odds_of_each_critic_by_itself():
+def test_long_pipeline_of_critics_has_few_states():
     """A critic is satisfied at once, or after being sent back once or twice; a third time fails the cast."""
     graph = build_graph(critics_in_a_row(10))
     assert len(explore_states(graph, (1,)).nodes) < 100
@@ -294,14 +294,14 @@ def test_counts_that_can_no_longer_matter_change_no_answer(document, protocol, s
 
 
 @pytest.mark.parametrize("satisfied", [{"Check": {"first": 0.6}}, "often", {"*": None, "Check": "x"}])
-def test_a_chance_that_is_not_a_number_is_refused_in_words(satisfied):
+def test_non_numeric_probability_is_refused_with_a_message(satisfied):
     with pytest.raises(MateriaError, match="The chance of Check is") as caught:
         once(satisfied)
     assert caught.value.kind == "bad_chance"
 
 
 @pytest.mark.parametrize("items", [(3, 8), "3", -1, 2.5, ()])
-def test_a_length_of_lists_that_is_not_one_is_refused_in_words(tmp_path, items):
+def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
     bench = Workbench(tmp_path)
     explored = bench.explore("Plan-Build-Eval", 1)
     for ask in (bench.odds, bench.simulate, lambda _, satisfied, items: explored.odds(satisfied, items)):

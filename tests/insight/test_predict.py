@@ -40,7 +40,7 @@ def only_right(play, place):
 # -- every way on ---------------------------------------------------------------------------
 
 
-def test_an_edge_and_what_was_wrong_with_another():
+def test_prediction_explains_the_taken_and_the_guessed_edge():
     play = Play(branching("satisfied", "not_satisfied", "always"), NO)
     assert only_right(play, "To1")
     assert "Right: it goes to To1" in told(play, "To1")
@@ -53,7 +53,7 @@ def test_an_edge_and_what_was_wrong_with_another():
     assert "Nothing failed" in told(play, STOP)
 
 
-def test_r16_an_exit_and_an_edge_that_no_longer_counts():
+def test_r16_prediction_explains_an_exit_before_edges():
     play = Play(retry_loop(), items("one", "two"), "built", YES)
     assert only_right(play, "Build")
     assert "exits count only in a step that exhausts the list" in told(play, "Tell")
@@ -64,7 +64,7 @@ def test_r16_an_exit_and_an_edge_that_no_longer_counts():
     assert "The exit route to Tell was taken" in text
 
 
-def test_an_exit_that_was_looked_at():
+def test_prediction_explains_an_exit():
     routes = [exit_route("Do", "not_satisfied", "Bad"), exit_route("Do", "satisfied", "Good")]
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -77,7 +77,7 @@ def test_an_exit_that_was_looked_at():
     assert "The exit to Bad was checked, but the output says satisfied: true" in told(play, "Bad")
 
 
-def test_the_end_by_an_edge_by_nothing_that_matches_and_without_edges():
+def test_prediction_explains_the_three_kinds_of_end():
     for document in (config({"A": at("P", edge("end"))}), branching("satisfied"), config({"A": asks()})):
         play = Play(document, NO)
         assert only_right(play, "end")
@@ -85,7 +85,7 @@ def test_the_end_by_an_edge_by_nothing_that_matches_and_without_edges():
     assert "The edge to To0 was checked" in told(Play(branching("satisfied"), NO), "To0")
 
 
-def test_r16_an_empty_loop_is_skipped_to_where_the_cast_really_goes():
+def test_r16_prediction_skips_empty_loops():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     assert only_right(play, "Tell")
@@ -94,7 +94,7 @@ def test_r16_an_empty_loop_is_skipped_to_where_the_cast_really_goes():
     assert "No edge" not in text
 
 
-def test_r19_a_refused_output_stays_at_its_socket_and_then_stops():
+def test_r19_prediction_of_a_refused_output_is_stop():
     play = Play(branching("always"), say(odd=1))
     assert only_right(play, "Ask")
     assert "asked again" in told(play, "To0")
@@ -103,11 +103,11 @@ def test_r19_a_refused_output_stays_at_its_socket_and_then_stops():
     assert "The cast stopped: " in told(play, "To0")
 
 
-def test_a_draft_stays_at_its_socket():
+def test_prediction_of_a_draft_is_its_socket():
     assert only_right(Play(config({"Talk": at("M", edge("B")), "B": at("P")}), "x"), "Talk")
 
 
-def test_r18_limits_stop_the_cast_at_the_edge_and_at_the_next_socket():
+def test_r18_prediction_explains_limits():
     play = Play(retry_loop(1), items("one"), "built", NO)
     assert only_right(play, "Build")
     play.go("built", NO)
@@ -118,19 +118,19 @@ def test_r18_limits_stop_the_cast_at_the_edge_and_at_the_next_socket():
     assert "went round 2 times without advancing" in told(play, "Build")
 
 
-def test_r20_the_budget_stops_the_cast():
+def test_r20_prediction_explains_the_budget():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     assert only_right(play, STOP)
 
 
-def test_a_socket_with_the_name_of_a_guess_is_that_socket():
+def test_socket_named_like_a_guess_is_that_socket():
     play = Play(config({"A": at("P", edge("stop")), "stop": at("P")}), "x")
     assert possible_guesses(play.rules) == ("A", "stop", "end")
     assert judged(play, "stop").right
 
 
-def test_a_guess_is_known_whatever_its_case_and_a_typo_is_told():
+def test_guess_ignores_case_and_a_typo_gets_a_suggestion():
     rules = Play(branching("always")).rules
     assert parse_guess(rules, " to0 ") == "To0"
     assert parse_guess(rules, "END") == "end"
@@ -140,7 +140,7 @@ def test_a_guess_is_known_whatever_its_case_and_a_typo_is_told():
     assert "'To0'" in str(raised.value)
 
 
-def test_what_comes_next_passes_over_empty_loops_too():
+def test_next_target_skips_empty_loops():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do"))}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "satisfied", "end")])}), items())
     assert next_target(play.rules, play.last.state) == "end"
@@ -149,7 +149,7 @@ def test_what_comes_next_passes_over_empty_loops_too():
 # -- a cast ---------------------------------------------------------------------------------
 
 
-def test_a_guess_moves_nothing_and_can_be_made_again(cast):
+def test_guess_does_not_change_the_cast(cast):
     asked = Question(cast)
     assert str(asked) == "Socket-1 runs next. Where does the cast go after it?"
     with pytest.raises(MateriaError):
@@ -165,7 +165,7 @@ def test_a_guess_moves_nothing_and_can_be_made_again(cast):
     assert "✗ Not this time" in shown["text/html"]
 
 
-def test_a_first_wrong_guess_is_told_why_and_not_what_is_right(bench):
+def test_first_wrong_guess_is_explained_without_the_answer(bench):
     cast = bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "nothing"})
     asked = Question(cast, tries=2)
     first = asked.guess("end", sure=True)
@@ -183,7 +183,7 @@ def test_a_first_wrong_guess_is_told_why_and_not_what_is_right(bench):
     assert asked.points == [0], "what comes after the answer is not a guess"
 
 
-def test_a_second_guess_counts_half_and_a_lucky_one_is_told_to_read_on(cast):
+def test_second_guess_counts_half(cast):
     asked = Question(cast, tries=2)
     asked.guess("end")
     assert "A lucky guess" in repr(asked.guess("Socket-2", sure=False))
@@ -192,7 +192,7 @@ def test_a_second_guess_counts_half_and_a_lucky_one_is_told_to_read_on(cast):
     assert asked.points == [0.5, 1]
 
 
-def test_a_whole_route_is_walked_on_the_twin(cast):
+def test_route_is_predicted_on_the_fork(cast):
     asked = Question(cast)
     with pytest.raises(MateriaError, match="not revealed yet"):
         asked.go_on()
@@ -227,7 +227,7 @@ def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
         route()
 
 
-def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
+def test_question_keeps_its_moment(cast):
     asked = Question(cast)
     cast.run()
     assert asked.guess("Socket-2").right
@@ -236,14 +236,14 @@ def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
     assert asked.guess("Socket-3").outcome == "Socket-2"
 
 
-def test_a_question_keeps_who_answered_when_it_was_asked(bench):
+def test_question_keeps_its_agents(bench):
     bench.agent("Plan", lambda: {"workItems": h.items("a")})
     asked = Question(bench.cast("x"))
     bench.agent("Plan", lambda: {"workItems": []})
     assert asked.guess("Socket-2").right
 
 
-def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
+def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
     asked_for = []
     cast = bench.cast("x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}})
     asked = Question(cast)
@@ -256,7 +256,7 @@ def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
     assert asked.guess("end").outcome == "Socket-2", "what was judged can still be asked for"
 
 
-def test_where_the_cast_stands_is_told_with_the_question(cast):
+def test_question_shows_the_state_of_the_cast(cast):
     """The item, the cursor and the edges that are counted: what decides, apart from the output."""
     cast.run("Socket-3")
     asked = question(cast)
@@ -267,7 +267,7 @@ def test_where_the_cast_stands_is_told_with_the_question(cast):
     assert asked.after.last_route[0] == "Socket-3"
 
 
-def test_a_refused_guess_says_why_with_the_repair_that_happened(bench):
+def test_wrong_guess_about_a_repair_is_explained(bench):
     answers = iter(["no json", {"workItems": h.items("a")}])
     cast = bench.cast("x", agents={"Plan": lambda: next(answers)})
     asked = Question(cast)
@@ -275,7 +275,7 @@ def test_a_refused_guess_says_why_with_the_repair_that_happened(bench):
     assert [turn.mode for turn in asked.twin.steps[0].turns] == ["work", "repair"]
 
 
-def test_a_person_decides_nothing_and_the_end_leaves_nothing_to_predict(bench):
+def test_waiting_and_ended_casts_have_no_question(bench):
     cast = bench.cast("x", agents={"Plan": "person", "Narrate": lambda: "nothing was to be done"})
     for _ in range(2):
         with pytest.raises(MateriaError) as raised:
@@ -288,7 +288,7 @@ def test_a_person_decides_nothing_and_the_end_leaves_nothing_to_predict(bench):
     assert raised.value.kind == "nothing_to_predict"
 
 
-def test_an_agent_that_fails_stops_the_cast(bench):
+def test_prediction_of_a_failing_agent_is_stop(bench):
     def broken():
         raise ValueError("no idea")
 
@@ -300,7 +300,7 @@ def test_an_agent_that_fails_stops_the_cast(bench):
     assert cast.status == "ready"
 
 
-def test_at_its_end_a_cast_says_how_to_complete_it(bench):
+def test_question_at_the_end_says_how_to_complete_the_cast(bench):
     cast = bench.cast("hi", loadout="Hello-Utility")
     assert predict(cast, "end").right
     cast.step()
@@ -311,7 +311,7 @@ def test_at_its_end_a_cast_says_how_to_complete_it(bench):
         question(cast)
 
 
-def test_while_a_step_runs_there_is_no_question(bench):
+def test_running_step_has_no_question(bench):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -338,7 +338,7 @@ def shell(bench, monkeypatch):
     return new_shell(bench)
 
 
-def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
+def test_predict_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
     bench.cast("x")
     assert shell.run_line_magic("materia", "predict Socket-2").right
     bench.current.step()
@@ -355,7 +355,7 @@ def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
     panel.close()
 
 
-def test_a_guess_is_kept_under_the_name_of_its_question_and_an_example_is_not(shell, bench):
+def test_guess_is_recorded_under_its_question_unless_an_example(shell, bench):
     bench.cast("x")
     shell.run_line_magic("materia", "predict --example end")
     predict(bench.current, "end")
@@ -434,7 +434,7 @@ def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
     assert panel.picture.svg != before, "the way that was taken is drawn"
 
 
-def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
+def test_panel_continues_with_second_guess_and_confidence(cast, make):
     panel = make(cast)
     assert panel.next.layout.display == "none"
     before = panel.picture.svg
@@ -460,7 +460,7 @@ def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
     assert cast.steps == []
 
 
-def test_at_the_end_of_the_route_there_is_no_next_step(bench, make):
+def test_route_end_has_no_next_step(bench, make):
     panel = make(bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "told"}))
     click(panel, "Socket-5")
     assert panel.next.layout.display is None
@@ -470,7 +470,7 @@ def test_at_the_end_of_the_route_there_is_no_next_step(bench, make):
     assert "That is the whole route, 2 of 2 points" in shown(panel)
 
 
-def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):
+def test_completed_cast_keeps_its_question_open(cast, make):
     panel = make(cast)
     cast.run()
     assert not any(one.disabled for one in panel.buttons.values())
@@ -478,14 +478,14 @@ def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):
     assert panel.answer.right
 
 
-def test_a_question_that_cannot_be_asked_has_no_buttons(cast, make):
+def test_impossible_question_has_no_buttons(cast, make):
     cast.run()
     panel = make(cast)
     assert not panel.buttons
     assert "no step to predict" in shown(panel)
 
 
-def test_the_verdict_is_announced_and_the_picture_shows_where_the_cast_stands(cast, make):
+def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
     panel = make(cast)
     assert "alert" not in shown(panel)
     assert "<svg" in shown(panel)

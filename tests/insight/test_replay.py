@@ -50,7 +50,7 @@ def no_retry(sockets, materia):
     sockets["Socket-3"]["edges"] = [{"when": "always", "to": "Socket-4"}]
 
 
-def test_in_its_own_loadout_it_goes_as_it_did(bench, done):
+def test_replay_in_the_same_loadout_takes_the_same_route(bench, done):
     again = done.replay(bench.graph())
     assert not again
     assert again.first is None
@@ -58,7 +58,7 @@ def test_in_its_own_loadout_it_goes_as_it_did(bench, done):
     assert again.route == done.route
 
 
-def test_a_cut_edge_leads_on_with_the_answers_that_were_given(bench, done):
+def test_replay_without_an_edge_continues_with_recorded_answers(bench, done):
     again = done.replay(changed(bench, no_retry))
     assert (again.first.step, again.first.a, again.first.b) == (3, "Socket-2", "Socket-4")
     edges = 'edge 1 is "satisfied to Socket-4" in A, "always to Socket-4" in B'
@@ -68,7 +68,7 @@ def test_a_cut_edge_leads_on_with_the_answers_that_were_given(bench, done):
     assert dict(again.replayed.session.state.data)["workItems"] == items("a", "b", "c")
 
 
-def test_an_answer_that_was_never_given_is_what_it_needs(bench, done):
+def test_replay_reports_the_missing_answer(bench, done):
     again = done.replay(changed(bench, back_to_plan))
     assert (again.first.step, again.first.b) == (3, "Socket-1")
     assert (again.needs.socket, again.needs.visit, again.needs.item_key) == ("Socket-1", 2, None)
@@ -97,7 +97,7 @@ def replayed_with(tmp_path, document, changed_document, agents):
     return cast, cast.replay(build_graph(changed_document))
 
 
-def test_a_cast_that_was_over_and_would_go_on_goes_otherwise(tmp_path):
+def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
     """An empty list, and an exit that led to the end: the changed loadout goes on there, and needs an answer."""
     before, after = (
         config(
@@ -118,7 +118,7 @@ def test_a_cast_that_was_over_and_would_go_on_goes_otherwise(tmp_path):
     assert "It goes otherwise from step 1." in repr(again)
 
 
-def test_the_same_way_decided_by_another_rule_is_told_beside_it(tmp_path):
+def test_replay_notes_another_reason_for_the_same_route(tmp_path):
     """An edge to the end that is taken out is implied (R3)."""
     before, after = (config({"Do": at("P", *edges)}) for edges in ([edge("end")], []))
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
@@ -127,7 +127,7 @@ def test_the_same_way_decided_by_another_rule_is_told_beside_it(tmp_path):
     assert "It goes the same way.\nOn it step 1 differs." in repr(again)
 
 
-def test_another_state_on_the_same_way_is_told_beside_it(tmp_path):
+def test_replay_notes_another_state_on_the_same_route(tmp_path):
     before, after = (
         config({"Do": asks(edge("Tell"), assign={target: "$.x"}), "Tell": at("P")}) for target in ("one", "other")
     )
@@ -139,7 +139,7 @@ def test_another_state_on_the_same_way_is_told_beside_it(tmp_path):
     assert "The values put into the state differ" in again.beside.why
 
 
-def test_a_cast_whose_agent_failed_goes_on_the_same_way(tmp_path):
+def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
     def breaks(turn):
         if turn.socket_id == "Tell":
             raise RuntimeError("gone")
@@ -154,7 +154,7 @@ def test_a_cast_whose_agent_failed_goes_on_the_same_way(tmp_path):
 
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
-def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, data):
+def test_replay_of_a_finished_cast_that_needs_an_answer_differs(document, rng, data):
     """The answers of one loadout in another: where the way or the end differs it says so, and only there."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))
@@ -175,7 +175,7 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
         assert bool(again) == (ones != others or ended[0] != ended[1])
 
 
-def test_other_wording_goes_the_same_way_and_is_told(bench, done):
+def test_replay_notes_changed_prompts_on_the_same_route(bench, done):
     def reword(sockets, materia):
         materia["Build"]["prompt"] = "Otherwise."
 
@@ -184,14 +184,14 @@ def test_other_wording_goes_the_same_way_and_is_told(bench, done):
     assert again.asked_otherwise == (2, 4, 7, 10)
 
 
-def test_the_cast_on_disk_is_left_alone(bench, done):
+def test_replay_does_not_change_the_cast_on_disk(bench, done):
     before = (done.run_dir / "events.jsonl").read_bytes()
     done.replay(changed(bench, no_retry))
     assert (done.run_dir / "events.jsonl").read_bytes() == before
     assert done.status == "complete"
 
 
-def test_a_cast_under_way_needs_what_it_waits_for(bench, cast):
+def test_replay_of_a_running_cast_needs_its_next_answer(bench, cast):
     cast.run(steps=3)
     again = cast.replay(bench.graph())
     assert again.first is None
@@ -199,7 +199,7 @@ def test_a_cast_under_way_needs_what_it_waits_for(bench, cast):
     assert len(again.route) == 4
 
 
-def test_edits_that_a_person_made_are_made_again(bench, cast):
+def test_replay_applies_edits_again(bench, cast):
     cast.run(steps=1)
     cast.edit.items(items("other"))
     cast.run()
@@ -209,14 +209,14 @@ def test_edits_that_a_person_made_are_made_again(bench, cast):
     assert again.route == cast.route
 
 
-def test_a_correction_of_a_person_counts_as_the_answer(bench, cast):
+def test_replay_uses_corrected_answers(bench, cast):
     cast.run(steps=3)
     cast.edit.output({"satisfied": True, "context": "good"})
     cast.run()
     assert cast.replay(bench.graph()).route == cast.route
 
 
-def test_of_many_casts_those_that_would_have_gone_elsewhere_are_told(bench, done):
+def test_replay_of_many_casts_lists_changed_routes(bench, done):
     bench.agent("Eval", lambda: {"satisfied": True})
     good = bench.cast("another")
     good.run()
@@ -227,13 +227,13 @@ def test_of_many_casts_those_that_would_have_gone_elsewhere_are_told(bench, done
     assert bench.casts.replay().otherwise == []
 
 
-def test_a_cast_that_cannot_be_found_is_a_row(bench, done):
+def test_missing_cast_is_a_row_of_the_replay(bench, done):
     found = bench.casts.replay(casts=[done, "no-such-cast"])
     assert len(found.values) == 1
     assert found.problems[0][0] == "no-such-cast"
 
 
-def test_what_is_no_loadout_is_refused(done):
+def test_invalid_loadout_is_refused(done):
     with pytest.raises(MateriaError, match="A loadout is needed, not int"):
         done.replay(3)
     with pytest.raises(MateriaError, match="A loadout is needed, not str"):
@@ -242,7 +242,7 @@ def test_what_is_no_loadout_is_refused(done):
 
 @settings(max_examples=25)
 @given(refused=st.lists(st.integers(1, 6), max_size=4), count=st.integers(0, 3))
-def test_whatever_was_answered_a_replay_in_the_same_loadout_is_the_same(tmp_path_factory, refused, count):
+def test_replay_in_the_same_loadout_is_always_equal(tmp_path_factory, refused, count):
     cast = start(tmp_path_factory.mktemp("r"), loop_config(), loop_agents(count, refused))
     cast.run()
     again = cast.replay(cast.graph)
@@ -250,7 +250,7 @@ def test_whatever_was_answered_a_replay_in_the_same_loadout_is_the_same(tmp_path
     assert again.route == cast.route
 
 
-def test_the_verb_replays_the_current_cast_or_all(shell, bench):
+def test_replay_verb_replays_the_current_cast_or_all(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")
@@ -262,7 +262,7 @@ def test_the_verb_replays_the_current_cast_or_all(shell, bench):
     assert "otherwise" in text(run(shell, "%materia replay --all"))
 
 
-def test_going_on_is_a_cast_in_the_other_loadout_that_resumes_by_itself(bench, done):
+def test_continued_replay_is_a_resumable_cast_of_the_other_loadout(bench, done):
     other = changed(bench, back_to_plan)
     found = done.replay(other)
     bench.agent("Plan", lambda: {"workItems": items("d")})
@@ -282,7 +282,7 @@ def test_going_on_is_a_cast_in_the_other_loadout_that_resumes_by_itself(bench, d
     assert (done.status, len(open_cast(onward.run_dir).steps)) == ("complete", len(onward.steps))
 
 
-def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
+def test_continued_replay_keeps_edits_corrections_and_raised_limits(tmp_path):
     config = loop_config(limits={"maxEdgeTraversals": 1})
     config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
     cast = start(tmp_path, config, loop_agents(2, refuse=(1, 2)))
@@ -308,7 +308,7 @@ def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
     cast.close()
 
 
-def test_a_pin_stays_when_a_replay_goes_on(tmp_path):
+def test_continued_replay_keeps_pins(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(1))
     cast.pins.add("Socket-4", "pinned words")
     cast.run(steps=2)
@@ -320,7 +320,7 @@ def test_a_pin_stays_when_a_replay_goes_on(tmp_path):
     cast.close()
 
 
-def test_the_verb_goes_on(shell):
+def test_replay_verb_continues(shell):
     line(shell, "use Plan-Build-Eval")
     run(shell, "%materia agent * person")
     line(shell, "cast go on")
@@ -333,7 +333,7 @@ def test_the_verb_goes_on(shell):
     assert "Full-Auto: " in said
 
 
-def test_going_on_keeps_outputs_that_are_too_long_for_the_journal(tmp_path):
+def test_continued_replay_keeps_long_outputs(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(1, long="ü" * 40_000))
     cast.run()
     onward = cast.replay(build_graph(loop_config())).go_on()

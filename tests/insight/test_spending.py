@@ -24,7 +24,7 @@ def paid(tmp_path):
     cast.close()
 
 
-def test_what_was_spent_adds_up_to_what_the_cast_used(paid):
+def test_spending_adds_up_to_the_usage_of_the_cast(paid):
     paid.back(3)
     paid.run()
     for by in (("socket",), ("materia",), ("item",), ("socket", "item")):
@@ -34,7 +34,7 @@ def test_what_was_spent_adds_up_to_what_the_cast_used(paid):
         assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.now.abandoned))
 
 
-def test_what_tries_without_an_answer_cost_is_counted_once(tmp_path):
+def test_usage_of_failed_tries_is_counted_once(tmp_path):
     def tries(turn):
         turn.tell(Spent(Usage(5, 5)))
         return Reply("at last", Usage(1, 2))
@@ -45,7 +45,7 @@ def test_what_tries_without_an_answer_cost_is_counted_once(tmp_path):
     assert (cast.now.usage.input, cast.now.usage.output) == (6, 7)
 
 
-def test_it_is_told_by_socket_and_by_item(paid):
+def test_spending_is_grouped_by_socket_and_item(paid):
     by_socket = {one.of: (one.visits, one.turns, one.usage.input) for one in paid.usage()}
     assert by_socket[("Socket-3",)] == (3, 3, 30)
     by_item = {one.of[0]: one.visits for one in paid.usage("item")}
@@ -57,7 +57,7 @@ def test_it_is_told_by_socket_and_by_item(paid):
     assert "left behind" not in shown
 
 
-def test_it_is_a_frame(paid):
+def test_spending_is_a_frame(paid):
     pd = pytest.importorskip("pandas")
     frame = paid.usage("socket", "item").frame()
     assert isinstance(frame, pd.DataFrame)
@@ -74,7 +74,7 @@ def test_unknown_groups_and_casts_without_steps(tmp_path):
     cast.close()
 
 
-def test_going_back_to_before_a_change(paid):
+def test_spending_survives_going_back(paid):
     made = paid.blame("context")[0]
     before = paid.steps.at(made.step).before.data.get("context")
     paid.back(change="context")
@@ -90,7 +90,7 @@ def test_going_back_to_before_a_change(paid):
         paid.back()
 
 
-def test_the_verb(shell):
+def test_spending_verb_shows_the_table(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
     line(shell, 'reply {"workItems": []}')

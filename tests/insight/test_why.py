@@ -24,7 +24,7 @@ def branching(*conditions):
     return config({"Ask": asks(*edges), **{e["to"]: at("P") for e in edges}})
 
 
-def test_the_edge_taken_and_where_the_other_answer_leads():
+def test_why_names_the_taken_edge_and_the_alternative():
     text = told(Play(branching("satisfied", "not_satisfied"), YES))
     assert "1 to To0 was taken" in text
     assert "With satisfied: false it would have gone to To1." in text
@@ -33,13 +33,13 @@ def test_the_edge_taken_and_where_the_other_answer_leads():
     assert "With satisfied: true it would have gone to To0." in text
 
 
-def test_only_the_first_edge_of_a_condition_is_named():
+def test_why_names_only_the_first_edge_of_a_condition():
     text = told(Play(branching("satisfied", "satisfied", "not_satisfied"), NO))
     assert "would have gone to To0" in text
     assert "To1" not in text
 
 
-def test_answers_that_lead_to_the_same_place_are_not_mentioned():
+def test_why_omits_answers_with_the_same_target():
     assert "would have" not in told(
         Play(config({"Ask": asks(edge("B", "satisfied"), edge("B", "not_satisfied")), "B": at("P")}), YES)
     )
@@ -48,20 +48,20 @@ def test_answers_that_lead_to_the_same_place_are_not_mentioned():
     assert "would have" not in told(Play(text_socket, "x"))
 
 
-def test_the_implied_end_says_that_nothing_matched():
+def test_why_explains_the_implied_end():
     text = told(Play(branching("satisfied"), NO))
     assert "Nothing matches (the output says satisfied: false)" in text
     assert "With satisfied: true it would have gone to To0." in text
 
 
-def test_an_exit_says_what_advanced_and_what_another_answer_would_have_done():
+def test_why_of_an_exit_names_advance_and_alternatives():
     text = told(Play(retry_loop(), items("one"), "built", YES))
     assert "The derived advance moved the cursor workItemIndex from 0 to 1 (satisfied); the list is exhausted." in text
     assert "The exit route to Tell was taken" in text
     assert "With satisfied: false it would have gone to Build." in text
 
 
-def test_an_item_that_is_not_the_last_is_not_told_to_exit():
+def test_why_mentions_exits_only_for_the_last_item():
     text = told(Play(retry_loop(), items("one", "two"), "built", YES))
     assert "1 of 2 are left" in text
     assert "Tell" not in text
@@ -70,7 +70,7 @@ def test_an_item_that_is_not_the_last_is_not_told_to_exit():
     assert "With satisfied: true it would have gone to Tell." in text
 
 
-def test_an_always_exit_behind_a_guarded_one_is_not_said_to_match():
+def test_why_does_not_call_a_later_always_exit_a_match():
     routes = [exit_route("Do", "always", "Any"), exit_route("Do", "satisfied", "Good")]
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -84,7 +84,7 @@ def test_an_always_exit_behind_a_guarded_one_is_not_said_to_match():
     assert "guarded exit goes first" in rows[0]["reason"]
 
 
-def test_rows_name_every_edge_also_those_that_were_not_reached():
+def test_why_table_lists_every_edge():
     result = why(Play(branching("not_satisfied", "satisfied", "always"), YES))
     rows = [dict(zip(EDGE_COLUMNS, row, strict=True)) for row in result.rows]
     assert [(row["kind"], row["to"], row["taken"]) for row in rows] == [
@@ -96,7 +96,7 @@ def test_rows_name_every_edge_also_those_that_were_not_reached():
     assert rows[1]["used"] == "1 of 25"
 
 
-def test_budgets_failures_and_hints():
+def test_why_explains_budgets_failures_and_hints():
     play = Play(retry_loop(1), items("one"), "built", NO)
     assert "used 1 of 1 time " in told(play)
     play.go("built", NO)
@@ -104,14 +104,14 @@ def test_budgets_failures_and_hints():
     assert "To continue:" in told(play)
 
 
-def test_a_refusal_to_enter_the_next_socket_is_told_at_the_step_before():
+def test_why_reports_a_refused_entry_at_the_previous_step():
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     text = str(explain(play.rules, "the step", play.decision, play.state))
     assert "to Build was taken" in text
     assert "The cast stopped: " in text
 
 
-def test_repairs_drafts_and_missing_sources():
+def test_why_explains_repairs_drafts_and_missing_sources():
     play = Play(config({"Ask": asks()}), say(odd=1))
     assert "The output was refused:" in told(play)
     assert "$.odd" in told(play)
@@ -123,7 +123,7 @@ def test_repairs_drafts_and_missing_sources():
     assert "wrapped in prose" in told(Play(config({"Ask": asks()}), "so {}"))
 
 
-def test_empty_loops_and_steps_that_are_not_over():
+def test_why_explains_empty_loops_and_unfinished_steps():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     result = explain(play.rules, "t", None, play.state, play.entered.decision)
@@ -132,7 +132,7 @@ def test_empty_loops_and_steps_that_are_not_over():
     assert "waiting" in str(result)
 
 
-def test_a_revived_budget_stop_does_not_guess():
+def test_why_of_a_retried_budget_stop_does_not_guess():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     play.state = recovery.set_budget(play.state, max_tokens=None)
@@ -140,7 +140,7 @@ def test_a_revived_budget_stop_does_not_guess():
 
 
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
-def test_outside_failures_are_told(kind):
+def test_why_reports_outside_failures(kind):
     play = Play(config({"Run": at("U")}))
     step = recovery.fail(play.rules, play.state, Failure(kind, "it broke", "Run", "mend it"))
     assert "it broke" in str(why(play, step))
