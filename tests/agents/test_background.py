@@ -18,7 +18,7 @@ def loop():
     made.close()
 
 
-def test_everything_told_is_heard_here_in_order_before_the_result(loop):
+def test_notifications_arrive_in_order_before_the_result(loop):
     heard = []
     inbox = LoopInbox(lambda thing: heard.append((thing, threading.get_ident())))
 
@@ -32,7 +32,7 @@ def test_everything_told_is_heard_here_in_order_before_the_result(loop):
     assert heard == [(number, threading.get_ident()) for number in range(50)]
 
 
-def test_what_was_told_before_a_failure_is_heard(loop):
+def test_notifications_before_a_failure_arrive(loop):
     heard = []
     inbox = LoopInbox(heard.append)
 
@@ -45,7 +45,7 @@ def test_what_was_told_before_a_failure_is_heard(loop):
     assert heard == ["last words"]
 
 
-def test_one_who_cannot_listen_ends_the_talk(loop):
+def test_failing_listener_ends_the_call(loop):
     ended = threading.Event()
 
     def take(_):
@@ -65,7 +65,7 @@ def test_one_who_cannot_listen_ends_the_talk(loop):
     assert ended.is_set()
 
 
-def test_a_stop_is_seen_however_much_is_told(loop):
+def test_stop_is_noticed_during_many_notifications(loop):
     stop = threading.Event()
     inbox = LoopInbox(lambda _: stop.set())
 

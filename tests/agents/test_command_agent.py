@@ -33,7 +33,7 @@ def turn(tmp_path):
 ECHO = "import sys; sys.stdout.write('  ' + sys.stdin.read() + '\\n\\n')"
 
 
-def test_prompt_in_answer_out_trimmed(turn):
+def test_command_receives_the_prompt_and_its_output_is_trimmed(turn):
     reply = agent(ECHO).answer(turn)
     assert reply.text == "päint it"
     assert reply.usage is None
@@ -52,7 +52,7 @@ def test_later_turns_get_the_conversation(turn):
     assert whole_request(turn) == turn.prompt
 
 
-def test_runs_in_the_project_or_where_it_is_told(turn, tmp_path):
+def test_command_runs_in_the_project_or_the_given_directory(turn, tmp_path):
     where = "import os; print(os.getcwd())"
     other = tmp_path / "other"
     other.mkdir()
@@ -60,17 +60,17 @@ def test_runs_in_the_project_or_where_it_is_told(turn, tmp_path):
     assert agent(where, cwd=other).answer(turn).text == str(other.resolve())
 
 
-def test_name_is_the_program():
+def test_name_of_a_command_agent_is_its_program():
     assert CommandAgent(["/usr/bin/pi", "-p"]).name == "pi"
     assert CommandAgent(["pi"], name="my pi").name == "my pi"
 
 
-def test_prompt_that_is_not_read(turn):
+def test_unread_prompt_does_not_block(turn):
     big = dataclasses.replace(turn, prompt="x" * 5_000_000)
     assert agent("print('short')").answer(big).text == "short"
 
 
-def test_half_a_surrogate_pair_does_not_stop_it(turn):
+def test_lone_surrogate_in_a_prompt_is_sent(turn):
     assert agent(ECHO).answer(dataclasses.replace(turn, prompt="a\ud800b")).text == "a?b"
 
 
@@ -88,20 +88,20 @@ def test_half_a_surrogate_pair_does_not_stop_it(turn):
         ("import sys; sys.stdout.write('x' * 9_000_000)", {}, "agent_reply_too_long", "8388608 bytes"),
     ],
 )
-def test_failures(turn, code, more, kind, said):
+def test_command_failures_have_their_kinds(turn, code, more, kind, said):
     with pytest.raises(AgentError, match=said) as caught:
         agent(code, **more).answer(turn)
     assert caught.value.kind == kind
     assert caught.value.where == "Socket-1"
 
 
-def test_missing_program(turn):
+def test_missing_program_is_a_clear_error(turn):
     with pytest.raises(AgentError, match="no-such-program was not found") as caught:
         CommandAgent(["no-such-program"]).answer(turn)
     assert caught.value.kind == "agent_not_started"
 
 
-def test_stop(turn):
+def test_stop_ends_a_running_command(turn):
     stop = threading.Event()
     stop.set()
     with pytest.raises(AgentError) as caught:
@@ -110,6 +110,6 @@ def test_stop(turn):
 
 
 @pytest.mark.parametrize("argv", ["pi -p", [], ["pi", 5], [None]])
-def test_what_is_no_command_is_refused_at_once(argv):
+def test_invalid_command_is_refused_immediately(argv):
     with pytest.raises(AgentError, match="is not a command"):
         CommandAgent(argv)

@@ -65,10 +65,10 @@ class TestArguments:
             (functools.partial(lambda greeting, prompt: greeting + prompt, "hi "), "hi again"),
         ],
     )
-    def test_what_is_asked_for_is_given(self, function, answer):
+    def test_function_receives_the_parameters_it_names(self, function, answer):
         assert ask(function) == answer
 
-    def test_methods_and_callable_objects(self):
+    def test_methods_and_callable_objects_are_agents(self):
         class Builder:
             def build(self, prompt):
                 return prompt
@@ -80,11 +80,11 @@ class TestArguments:
         assert ask(Builder()) == "repair"
         assert FunctionAgent(Builder()).name == "Builder"
 
-    def test_unknown_parameters_are_refused_at_once(self):
+    def test_unknown_parameters_are_refused_immediately(self):
         with pytest.raises(AgentError, match="asks for colour, which a turn does not have"):
             FunctionAgent(lambda prompt, colour: "x", name="paint")
 
-    def test_a_misspelt_name_is_told_with_what_a_turn_has(self):
+    def test_misspelt_parameter_error_lists_the_fields_of_a_turn(self):
         with pytest.raises(AgentError, match="asks for itme") as caught:
             FunctionAgent(lambda itme, state: "x")
         assert "did you mean item? a turn has: socket_id" in str(caught.value.hint)
@@ -94,10 +94,10 @@ class TestArguments:
 
 
 class TestAnswers:
-    def test_dict_is_sent_as_json(self):
+    def test_dict_reply_is_encoded_as_json(self):
         assert ask(lambda: {"satisfied": True, "context": "é"}) == '{"satisfied":true,"context":"é"}'
 
-    def test_reply_is_kept(self):
+    def test_reply_object_is_kept(self):
         reply = Reply("x", Usage(1, 2), {"model": "m"})
         assert FunctionAgent(lambda: reply).answer(TURN) is reply
 
@@ -105,7 +105,7 @@ class TestAnswers:
         "value, said",
         [(None, "is a return missing"), (5, "returned int"), ([1], "returned list"), ({"a": {1}}, "JSON")],
     )
-    def test_anything_else_is_refused(self, value, said):
+    def test_other_return_values_are_refused(self, value, said):
         with pytest.raises(AgentError, match=said):
             ask(lambda: value)
 
@@ -120,7 +120,7 @@ async def broken_later(prompt):
 
 
 class TestFailures:
-    def test_the_name_of_a_known_program_leads_to_its_preset(self):
+    def test_name_of_a_known_program_suggests_its_preset(self):
         with pytest.raises(AgentError) as caught:
             agent_from("claude")
         assert caught.value.hint == "did you mean 'command:claude'?"
@@ -144,11 +144,11 @@ class TestFailures:
             ask(careless)
         assert str(caught.value.where).startswith(__file__)
 
-    def test_function_written_in_c(self):
+    def test_builtin_function_is_an_agent(self):
         with pytest.raises(AgentError, match="Function len failed"):
             ask(len)
 
-    def test_errors_made_for_people_pass_through(self):
+    def test_materia_errors_pass_through(self):
         def refuse():
             raise AgentError("no key", kind="no_key")
 
@@ -171,10 +171,10 @@ async def slow_echo(prompt):
 
 
 class TestCoroutines:
-    def test_without_a_loop(self):
+    def test_coroutine_agent_works_without_an_event_loop(self):
         assert ask(slow_echo) == "again"
 
-    def test_inside_a_running_loop(self):
+    def test_coroutine_agent_works_inside_a_running_loop(self):
         """As in a notebook, whose own loop runs while the cell does."""
 
         async def cell():
@@ -182,14 +182,14 @@ class TestCoroutines:
 
         assert asyncio.run(cell()) == "again"
 
-    def test_from_another_thread(self):
+    def test_coroutine_agent_works_from_another_thread(self):
         found = []
         worker = threading.Thread(target=lambda: found.append(ask(slow_echo)))
         worker.start()
         worker.join(10)
         assert found == ["again"]
 
-    def test_object_and_partial_and_lambda_that_give_coroutines(self):
+    def test_objects_partials_and_lambdas_may_return_coroutines(self):
         assert ask(functools.partial(slow_echo)) == "again"
         assert ask(lambda prompt: slow_echo(prompt + "!")) == "again!"
 
@@ -205,7 +205,7 @@ class TestCoroutines:
         ask(note)
         assert loops[0] is loops[1]
 
-    def test_agent_that_waits_for_another_agent(self):
+    def test_agent_can_await_another_agent(self):
         async def outer():
             return "outer " + ask(slow_echo)
 
@@ -221,7 +221,7 @@ class TestCoroutines:
         assert ask(read) == "mine"
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_leaving_does_not_end_the_loop_for_others(self, error):
+    def test_leaving_keeps_the_loop_for_others(self, error):
         async def leave():
             raise error
 
@@ -229,7 +229,7 @@ class TestCoroutines:
             ask(leave)
         assert ask(slow_echo) == "again"
 
-    def test_timeout_inside_is_a_failure_like_others(self):
+    def test_timeout_inside_an_agent_is_an_ordinary_failure(self):
         async def late():
             async with asyncio.timeout(0.001):
                 await asyncio.sleep(60)
@@ -267,7 +267,7 @@ class TestCoroutines:
             ask(long)
         assert cleaned.is_set()
 
-    def test_loop_starts_again_after_it_was_closed(self):
+    def test_closed_loop_is_started_again(self):
         ask(slow_echo)
         SHARED.close()
         assert ask(slow_echo) == "again"
@@ -289,7 +289,7 @@ class TestLeaving:
         thread.start()
         return thread, came
 
-    def test_what_it_answers_and_raises_comes_through(self):
+    def test_blocking_agent_returns_answers_and_raises_errors(self):
         turn = dataclasses.replace(TURN, stop=Stop())
         thread, came = self.ask_in_a_thread(lambda prompt: prompt, turn)
         thread.join(30)
@@ -298,7 +298,7 @@ class TestLeaving:
         thread.join(30)
         assert isinstance(came[0].__cause__, KeyError)
 
-    def test_it_is_left_behind_and_heard_no_more(self):
+    def test_abandoned_blocking_agent_is_ignored(self):
         begun, go_on, over, heard = (threading.Event(), threading.Event(), threading.Event(), [])
 
         def held(turn):
@@ -332,7 +332,7 @@ class Asynchronous:
         return Reply(f"{turn.prompt} from {asyncio.get_running_loop() is not None}")
 
 
-def test_the_answer_of_an_agent_may_be_a_coroutine():
+def test_answer_method_may_be_a_coroutine():
     heard = []
     agent = agent_from(Asynchronous())
     turn = dataclasses.replace(
@@ -342,7 +342,7 @@ def test_the_answer_of_an_agent_may_be_a_coroutine():
     assert heard == [("told", True)]
 
 
-def test_an_agent_is_set_as_in_a_mapping():
+def test_agents_are_set_like_items_of_a_mapping():
     table = AgentTable()
     table["Write"] = lambda: "written"
     assert isinstance(table.for_turn("Socket-1", "Write"), FunctionAgent)

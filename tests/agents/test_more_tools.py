@@ -80,13 +80,13 @@ def test_a_function_is_described_by_its_signature_and_its_docstring():
         ({"part": "gold"}, False, "LookupError: no gold"),
     ],
 )
-def test_arguments_are_checked_and_what_goes_wrong_is_told_to_the_model(tmp_path, args, ok, said):
+def test_argument_errors_are_passed_to_the_model(tmp_path, args, ok, said):
     result = Toolbox(tmp_path, more=[function_tool(price)]).call("price", args)
     assert result.ok is ok
     assert said in result.text
 
 
-def test_names_and_parameters_of_any_kind_are_given_as_they_are(tmp_path):
+def test_parameters_of_any_kind_are_passed_unchanged(tmp_path):
     async def where(schema: Literal["a", "b"], *, _under: int = 2, copy: list[str] | None = None) -> str:
         return f"{schema} {_under} {copy}\x1b[31m"
 
@@ -98,13 +98,13 @@ def test_names_and_parameters_of_any_kind_are_given_as_they_are(tmp_path):
     "function, name",
     [(price, "bash"), (price, "two words"), (lambda *parts: "", "many"), (lambda x: "", "coding")],
 )
-def test_what_cannot_be_a_tool_is_refused_at_once(function, name):
+def test_invalid_tool_is_refused_immediately(function, name):
     with pytest.raises(AgentError) as error:
         function_tool(function, name=name)
     assert error.value.kind == "bad_tool"
 
 
-def test_a_type_that_json_cannot_say_is_refused():
+def test_parameter_type_without_a_json_form_is_refused():
     def odd(thread: threading.Thread) -> str:
         return ""
 
@@ -112,7 +112,7 @@ def test_a_type_that_json_cannot_say_is_refused():
         function_tool(odd)
 
 
-def test_a_function_of_the_workbench_is_called_in_a_cast_and_recorded(tmp_path):
+def test_function_tool_is_called_and_recorded(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools=["price", "ask_me"])})
     wb = Workbench(tmp_path, bundled=False)
     wb.load(document)
@@ -151,7 +151,7 @@ def test_a_function_of_the_workbench_is_called_in_a_cast_and_recorded(tmp_path):
 # -- servers --------------------------------------------------------------------------
 
 
-def test_a_real_server_tells_the_time_to_a_model(tmp_path):
+def test_mcp_server_answers_a_model(tmp_path):
     heard = Heard()
     more = MoreTools(servers={"time": {**TIME, "allow": ["convert_time"]}})
     noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
@@ -168,7 +168,7 @@ def test_a_real_server_tells_the_time_to_a_model(tmp_path):
     assert not heard.notes
 
 
-def test_what_a_server_offers_and_cannot_be_used_is_noted(tmp_path):
+def test_unusable_server_tools_are_noted(tmp_path):
     heard = Heard()
     with serving(says("done")) as server:
         agent(server).answer(
@@ -178,7 +178,7 @@ def test_what_a_server_offers_and_cannot_be_used_is_noted(tmp_path):
     assert len(server.asked[0]["tools"]) == 8
 
 
-def test_each_call_of_a_server_is_asked_for_unless_the_config_allows_it(tmp_path):
+def test_server_calls_need_approval_unless_configured(tmp_path):
     more = MoreTools(servers={"own": {**SPEC, "allow": ["count"]}})
     heard = Heard()
     args = {"path": str(tmp_path / "made"), "text": "x"}
@@ -207,7 +207,7 @@ def test_results_are_bounded_harmless_and_named(tmp_path):
     assert not wrong.ok
 
 
-def test_a_server_keeps_what_it_knows_until_the_cast_is_over_and_one_that_ended_is_started_anew(tmp_path):
+def test_server_runs_as_long_as_its_cast_and_is_restarted_if_it_ends(tmp_path):
     box, _ = found(tmp_path, SPEC)
     assert [box.call("own.count", {}).text for _ in range(2)] == ["now 1", "now 2"]
     other, _ = found(tmp_path, SPEC, "own.count")
@@ -221,7 +221,7 @@ def test_a_server_keeps_what_it_knows_until_the_cast_is_over_and_one_that_ended_
     assert box.call("own.count", {}).text == "now 1"
 
 
-def test_a_server_sees_only_the_variables_that_it_is_given(tmp_path, monkeypatch):
+def test_server_receives_only_its_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("SERVICE_WORD", "opensesame9")
     monkeypatch.setenv("OTHER_WORD", "plain")
     box, _ = found(tmp_path, {**SPEC, "env": {"WORD": "${SERVICE_WORD}"}})
@@ -239,27 +239,27 @@ def test_a_server_sees_only_the_variables_that_it_is_given(tmp_path, monkeypatch
         ({"url": "http://127.0.0.1:9/mcp"}, "cannot be used"),
     ],
 )
-def test_a_server_that_cannot_be_used_fails_the_turn_with_its_name_and_words(tmp_path, spec, said):
+def test_unusable_server_fails_the_turn_with_its_name_and_message(tmp_path, spec, said):
     more = MoreTools(servers={"own": spec})
     with pytest.raises(AgentError, match=said) as error, serving() as server:
         agent(server).answer(turn(tools=("own.count",), project=tmp_path, more_tools=more))
     assert (error.value.kind, error.value.where) == ("tool_server", "mcpServers.own")
 
 
-def test_a_server_that_says_nothing_is_given_up(tmp_path, monkeypatch):
+def test_silent_server_times_out(tmp_path, monkeypatch):
     monkeypatch.setattr(more_tools, "CONNECT_S", 0.2)
     with pytest.raises(AgentError, match=r"said nothing for 0\.2 s"):
         found(tmp_path, {"command": "sleep", "args": ["60"]})
 
 
-def test_without_the_library_one_error_says_what_to_install(tmp_path, monkeypatch):
+def test_missing_library_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(more_tools, "find_spec", lambda _: None)
     with pytest.raises(AgentError) as error:
         found(tmp_path, SPEC)
     assert error.value.kind == "not_installed"
 
 
-def test_a_stop_gives_a_call_up(tmp_path):
+def test_stop_cancels_a_server_call(tmp_path):
     stop, results, begun = Stop(), [], tmp_path / "begun"
     box, _ = found(tmp_path, SPEC, stop=stop)
 
@@ -281,7 +281,7 @@ def test_a_stop_gives_a_call_up(tmp_path):
         os.kill(int(begun.read_text()), 0)
 
 
-def test_a_server_is_reached_by_http(tmp_path, monkeypatch):
+def test_server_can_be_reached_over_http(tmp_path, monkeypatch):
     monkeypatch.setenv("SERVICE_WORD", "opensesame9")
     with over_http() as (url, words):
         box, _ = found(tmp_path, {"url": url, "headers": {"X-Word": "${SERVICE_WORD}"}}, "own.environment")
@@ -318,7 +318,7 @@ def test_a_call_is_in_the_journal_before_it_runs_and_a_resumed_cast_does_not_rep
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_the_end_of_a_cast_leaves_the_servers_of_another_one_with_the_same_id(tmp_path):
+def test_end_of_a_cast_keeps_servers_of_another_cast(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Build")},
         {"Build": h.agent("Build", tools=["own.count", "own.append"])},
@@ -339,7 +339,7 @@ def test_the_end_of_a_cast_leaves_the_servers_of_another_one_with_the_same_id(tm
     assert answers == ["now 1", "now 2"]
 
 
-def test_allow_takes_the_tools_that_a_materia_names_and_no_others(tmp_path):
+def test_allow_accepts_only_tools_of_the_materia(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools=["own.*", "read"])})
     cast = h.start(tmp_path, document, "person")
     cast.approvals.allow("own.append")
@@ -359,6 +359,6 @@ def test_allow_takes_the_tools_that_a_materia_names_and_no_others(tmp_path):
         ("npx", "mcpServers.own"),
     ],
 )
-def test_a_server_of_the_config_is_checked(server, at):
+def test_server_config_is_checked(server, at):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build")}, mcpServers={"own": server})
     assert [one.source for one in check_config(document).problems] == [at]

@@ -31,11 +31,11 @@ def turn(socket="Socket-1", materia="Build", **more) -> Turn:
     return Turn(socket_id=socket, materia_id=materia, **given)
 
 
-def test_a_person_is_asked():
+def test_person_agent_waits_for_an_answer():
     assert PersonAgent().answer(turn()) is None
 
 
-def test_every_kind_is_an_agent():
+def test_every_prepared_agent_satisfies_the_protocol():
     agents = [
         PersonAgent(),
         ScriptedAgent({}),
@@ -52,21 +52,21 @@ def test_agents_can_be_sent_to_another_process():
 
 
 class TestScripted:
-    def test_nth_turn_of_a_socket_gets_the_nth_reply(self):
+    def test_script_gives_the_nth_reply_to_the_nth_turn(self):
         agent = ScriptedAgent({"Socket-1": ["one", {"workItems": []}]})
         assert agent.answer(turn(index=1)).text == '{"workItems":[]}'
         assert agent.answer(turn(index=0, materia_index=7, visit=9)).text == "one"
 
-    def test_materia_counts_its_turns_over_all_sockets(self):
+    def test_script_of_a_materia_counts_turns_of_all_sockets(self):
         agent = ScriptedAgent({"Build": ["one", "two"]})
         assert agent.answer(turn("Socket-4", index=0, materia_index=1)).text == "two"
 
-    def test_socket_comes_before_materia(self):
+    def test_script_of_a_socket_precedes_that_of_its_materia(self):
         agent = ScriptedAgent({"Build": ["materia"], "Socket-1": ["socket"]})
         assert agent.answer(turn()).text == "socket"
         assert agent.answer(turn("Socket-2")).text == "materia"
 
-    def test_usage_and_the_words_of_a_person(self):
+    def test_scripted_replies_may_have_usage(self):
         usage = {"input": 50, "output": 2, "cost": 0.5}
         agent = ScriptedAgent({"Socket-1": [{"text": "a", "usage": usage}, {"user": "more", "text": "b"}]})
         assert agent.answer(turn()) == Reply("a", Usage(50, 2, 0.5))
@@ -76,16 +76,16 @@ class TestScripted:
         output = {"text": "x", "context": "y"}
         assert json.loads(ScriptedAgent({"Socket-1": [output]}).answer(turn()).text) == output
 
-    def test_one_reply_without_a_list(self):
+    def test_single_reply_needs_no_list(self):
         assert ScriptedAgent({"Socket-1": "a"}).answer(turn()).text == "a"
         assert ScriptedAgent({"Socket-1": {"satisfied": True}}).answer(turn()).text == '{"satisfied":true}'
 
-    def test_running_out_names_the_socket_and_the_count(self):
+    def test_exhausted_script_names_socket_and_count(self):
         with pytest.raises(AgentError, match=r"Turn 3 of Socket-1 .* the script gives 2") as caught:
             ScriptedAgent({"Socket-1": ["a", "b"]}).answer(turn(index=2))
         assert caught.value.kind == "scripted_exhausted"
 
-    def test_a_socket_that_is_not_in_the_script(self):
+    def test_socket_missing_in_a_script_is_an_error(self):
         with pytest.raises(AgentError, match="choose one of: Socket-2") as caught:
             ScriptedAgent({"Socket-2": ["a"]}).answer(turn())
         assert caught.value.kind == "scripted_exhausted"
@@ -94,13 +94,13 @@ class TestScripted:
         "reply",
         [5, None, ["nested"], {"a": {1}}, {"text": "a", "usage": 5}, {"text": "a", "usage": {"input": "1"}}],
     )
-    def test_what_is_no_reply_is_refused_at_once(self, reply):
+    def test_invalid_reply_in_a_script_is_refused_immediately(self, reply):
         with pytest.raises(AgentError, match="Reply 2 of 'Socket-1'"):
             ScriptedAgent({"Socket-1": ["fine", reply]})
 
     @settings(max_examples=30)
     @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.data())
-    def test_the_place_depends_on_the_turn_alone(self, replies, data):
+    def test_position_in_a_script_depends_only_on_the_turn(self, replies, data):
         """A resumed cast asks a new agent and gets the same."""
         index = data.draw(st.integers(0, len(replies) - 1))
         used = ScriptedAgent({"Socket-1": replies})
@@ -110,7 +110,7 @@ class TestScripted:
 
 
 class TestRecorded:
-    def test_same_turn_of_the_same_visit(self):
+    def test_recorded_agent_answers_the_same_turn_of_the_same_visit(self):
         turns = {"broken": None, "repaired": Usage(1, 2)}
         agent = RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply(text, usage)) for text, usage in turns.items()]})
         assert agent.answer(turn(visit=2)).text == "broken"
@@ -124,14 +124,14 @@ class TestRecorded:
             (turn(visit=2, turn_of_visit=1), r"Visit 2 of Socket-1 has 1 recorded replies, turn 2 \(work\)"),
         ],
     )
-    def test_what_was_not_said_is_not_made_up(self, asked, said):
+    def test_recorded_agent_does_not_invent_answers(self, asked, said):
         with pytest.raises(AgentError, match=said) as caught:
             RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply("a"))]}).answer(asked)
         assert caught.value.kind == "recorded_exhausted"
 
 
 class TestTable:
-    def test_socket_then_materia_then_default(self):
+    def test_agents_are_chosen_by_socket_then_materia_then_default(self):
         table = AgentTable()
         materia = table.set("Build", {"Build": "x"})
         assert table.for_turn("Socket-1", "Build") is materia
@@ -148,7 +148,7 @@ class TestTable:
         table.remove("never set")
         assert table.for_turn("Socket-1", "Build").name == "pi"
 
-    def test_describe_tells_who_is_set_and_the_default_last(self):
+    def test_describe_lists_agents_with_the_default_last(self):
         table = AgentTable()
         table.set("Build", {"Build": "x"})
         table.set("Bulid", "person")
@@ -162,21 +162,21 @@ class TestTable:
         assert isinstance(table.for_turn("Socket-1", "Build"), PersonAgent)
         assert isinstance(table.default, PersonAgent)
 
-    def test_a_name_is_needed(self):
+    def test_agent_needs_a_name(self):
         with pytest.raises(AgentError):
             AgentTable().set("", "person")
 
 
 class TestAgentFrom:
     @pytest.mark.parametrize("texts", [["the first answer", "b"], ('{"satisfied": true}',), ["one\ntwo " * 99]])
-    def test_a_list_of_texts_is_no_command_and_one_line_says_how_replies_are_given(self, texts):
+    def test_list_of_texts_is_not_a_command(self, texts):
         with pytest.raises(AgentError, match="is not a program") as caught:
             agent_from(texts)
         assert "replies by socket" in caught.value.hint
         assert len(caught.value.what.splitlines()) == 1
         assert len(caught.value.what) < 120
 
-    def test_forms(self):
+    def test_agent_like_values_become_agents(self):
         agent = PersonAgent()
         assert agent_from(agent) is agent
         assert isinstance(agent_from("person"), PersonAgent)
@@ -191,6 +191,6 @@ class TestAgentFrom:
             agent_from("pi -p")
 
     @pytest.mark.parametrize("value", [None, 5, [], [1], PersonAgent, int, ("a", 2)])
-    def test_anything_else_is_refused(self, value):
+    def test_other_return_values_are_refused(self, value):
         with pytest.raises(AgentError, match="is not a"):
             agent_from(value)

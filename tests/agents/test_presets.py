@@ -81,23 +81,23 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
         ("pi", ["-p", "--model", "m", "--tools", "read,bash,edit,write,grep,find,ls"]),
     ],
 )
-def test_where_the_model_stands(programs, turn, name, args):
+def test_preset_places_the_model_argument(programs, turn, name, args):
     assert called(f"command:{name}", dataclasses.replace(turn, model="m"))["args"] == args
 
 
-def test_the_model_that_was_set_goes_before_that_of_the_materia(programs, turn):
+def test_model_of_the_agent_precedes_that_of_the_materia(programs, turn):
     asked = dataclasses.replace(turn, model="theirs")
     assert called("command:pi:mine", asked)["args"][2] == "mine"
     assert called("command:pi", asked)["args"][2] == "theirs"
 
 
-def test_the_program_that_ran_is_kept(programs, turn):
+def test_reply_names_the_program(programs, turn):
     reply = agent_from("command:pi:mine").answer(turn)
     assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 5)
 
 
 @pytest.mark.parametrize("model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"])
-def test_a_model_that_could_be_an_option_is_refused_before_anything_runs(programs, turn, model):
+def test_model_name_that_looks_like_an_option_is_refused(programs, turn, model):
     """A loadout of someone else must not choose the options of a program."""
     asked = dataclasses.replace(turn, model=model or "\t")
     with pytest.raises(AgentError, match="not the name of a model") as caught:
@@ -105,12 +105,12 @@ def test_a_model_that_could_be_an_option_is_refused_before_anything_runs(program
     assert caught.value.kind == "bad_model"
 
 
-def test_a_bad_model_is_refused_when_it_is_set():
+def test_invalid_model_is_refused_when_set():
     with pytest.raises(AgentError, match="not the name of a model"):
         agent_from("command:claude:--yes")
 
 
-def test_what_needs_a_model_says_so(turn):
+def test_preset_that_needs_a_model_reports_it(turn):
     with pytest.raises(AgentError, match="needs a model") as caught:
         agent_from("command:ollama").answer(turn)
     assert caught.value.kind == "no_model"
@@ -125,20 +125,20 @@ def test_an_unknown_preset_is_refused_with_the_nearest_and_the_list():
     assert all(name in caught.value.what for name in PRESETS)
 
 
-def test_names():
+def test_preset_names_are_parsed():
     assert preset_agent("command:claude").name == "command:claude"
     assert preset_agent("command:ollama:llama3:8b").name == "command:ollama:llama3:8b"
     assert preset_agent("command:ollama:llama3:8b").model == "llama3:8b"
 
 
-def test_a_program_that_is_not_installed_says_so(turn, monkeypatch, tmp_path):
+def test_missing_preset_program_is_reported(turn, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AgentError, match="claude was not found") as caught:
         agent_from("command:claude").answer(turn)
     assert caught.value.kind == "agent_not_started"
 
 
-def test_the_verb_takes_a_preset_and_tab_offers_them(project, monkeypatch):
+def test_agent_verb_accepts_and_completes_presets(project, monkeypatch):
     monkeypatch.chdir(project)
     shell = new_shell()
     shell.run_line_magic("materia", "agent * command:pi:small")
@@ -151,7 +151,7 @@ def test_the_verb_takes_a_preset_and_tab_offers_them(project, monkeypatch):
     wb.close()
 
 
-def test_the_page_tells_every_preset_as_it_is():
+def test_documentation_lists_every_preset():
     page = (Path(__file__).parents[2] / "docs" / "command-agents.md").read_text()
     for preset in PRESETS.values():
         alone = "needs a model" if preset.needs_model else f"`{' '.join(preset.argv)}`"

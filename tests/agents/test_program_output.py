@@ -78,7 +78,7 @@ def turn(tmp_path):
 
 class TestEachPreset:
     @pytest.mark.parametrize("name", USED)
-    def test_its_answer_tokens_cost_and_session_are_read(self, name):
+    def test_output_gives_answer_tokens_cost_and_session(self, name):
         said = PRESETS[name].reads(printed(name))
         assert (said.text, said.session, said.error) == ("The page is written.", SESSIONS.get(name, ""), "")
         assert said.usage.cost == (USED[name].cost and pytest.approx(USED[name].cost))
@@ -94,7 +94,7 @@ class TestEachPreset:
         ],
     )
     @pytest.mark.parametrize("code", [0, 1])
-    def test_an_error_that_it_reports_is_a_failure_whatever_its_exit_code(self, name, message, code, stand_in, turn):
+    def test_reported_error_is_a_failure_with_any_exit_code(self, name, message, code, stand_in, turn):
         stand_in(name, printed(f"{name}-failed"), code)
         heard = []
         with pytest.raises(AgentError, match=message) as caught:
@@ -112,9 +112,7 @@ class TestEachPreset:
             ("plain text", Usage(None, None)),
         ],
     )
-    def test_what_it_used_is_counted_where_there_is_no_answer_and_unknown_where_it_does_not_say(
-        self, printed, used, stand_in, turn
-    ):
+    def test_usage_is_counted_without_an_answer_and_unknown_if_missing(self, printed, used, stand_in, turn):
         stand_in("claude", printed)
         heard = []
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
@@ -122,7 +120,7 @@ class TestEachPreset:
         assert caught.value.kind == "malformed"
         assert heard == [Spent(used)]
 
-    def test_the_sums_of_a_cast_agree_to_the_cent(self, stand_in, tmp_path):
+    def test_totals_of_a_cast_agree_to_the_cent(self, stand_in, tmp_path):
         for name in USED:
             stand_in(name, printed(name))
         sockets = {
@@ -159,7 +157,7 @@ class TestHowItIsCalled:
         [("none", "none"), ((), "none"), ("readOnly", "readOnly"), (("read", "grep"), "readOnly")],
     )
     @pytest.mark.parametrize("name", PRESETS)
-    def test_a_program_that_cannot_be_held_to_the_tools_is_refused_unless_it_is_allowed(self, name, tools, scope, turn):
+    def test_program_that_cannot_enforce_tools_is_refused_unless_allowed(self, name, tools, scope, turn):
         preset, turn = PRESETS[name], dataclasses.replace(turn, tools=tools, model="small")
         allowed = preset_agent(f"command:{name}+tools").command(turn)
         if scope in preset.holds:
@@ -192,12 +190,12 @@ class TestHowItIsCalled:
             *("codex", "exec", "--json", "--sandbox", "workspace-write", "-"),
         )
 
-    def test_the_schema_of_the_answer_is_handed_over(self, turn):
+    def test_schema_is_passed_to_the_program(self, turn):
         schema = {"type": "object", "properties": {"satisfied": {"type": "boolean"}}}
         command = preset_agent("command:claude").command(dataclasses.replace(turn, schema=schema))
         assert json.loads(command[command.index("--json-schema") + 1]) == schema
 
-    def test_a_schema_that_is_wanted_in_a_file_is_there_while_the_program_runs(self, stand_in, turn, tmp_path):
+    def test_schema_file_exists_while_the_program_runs(self, stand_in, turn, tmp_path):
         stand_in("codex", "")
         program = tmp_path / "bin" / "codex"
         program.write_text(
@@ -216,7 +214,7 @@ class TestHowItIsCalled:
         assert said.text == '{"satisfied":true}'
 
     @pytest.mark.parametrize("name, option", [("claude", "--resume"), ("opencode", "--session")])
-    def test_a_later_turn_goes_on_in_the_session_and_is_told_what_is_new(self, name, option, stand_in, turn):
+    def test_later_turn_continues_the_session_with_the_new_prompt_only(self, name, option, stand_in, turn):
         calls = stand_in(name, printed(name))
         agent = preset_agent(f"command:{name}")
         first = agent.answer(turn)
@@ -235,7 +233,7 @@ class TestHowItIsCalled:
     @pytest.mark.parametrize(
         "meta", [{}, {"program": "codex", "session": "abc"}, {"program": "claude", "session": "--dangerous"}]
     )
-    def test_the_session_of_another_program_or_one_that_is_an_option_is_not_used(self, meta, stand_in, turn):
+    def test_session_of_another_program_is_not_used(self, meta, stand_in, turn):
         calls = stand_in("claude", printed("claude"))
         later = dataclasses.replace(
             turn,
@@ -248,7 +246,7 @@ class TestHowItIsCalled:
         assert "--resume" not in arguments
         assert told.startswith("## User\n\ndo")
 
-    def test_a_conversation_goes_on_in_the_session_after_the_cast_was_resumed(self, stand_in, tmp_path):
+    def test_session_survives_a_resume(self, stand_in, tmp_path):
         calls = stand_in("claude", printed("claude"))
         config = {
             "materia": {"Judge": {"prompt": "Judge.", "tools": "none", "multiTurn": True}},
@@ -276,11 +274,11 @@ class TestAnyOtherProgram:
     def agent(self, text, **paths):
         return CommandAgent([sys.executable, "-S", "-c", f"print({text!r})"], reads=JsonOutput(**paths))
 
-    def test_is_read_by_paths(self, turn):
+    def test_output_fields_are_read_by_paths(self, turn):
         reply = self.agent(PRINTED, answer="$.out.said", **PATHS).answer(turn)
         assert (reply.text, reply.usage) == ("Fine.", Usage(3, 4, 0.25))
 
-    def test_what_it_does_not_report_is_unknown(self, turn):
+    def test_unreported_usage_is_unknown(self, turn):
         assert self.agent('{"a": 1}', answer="$.a", **PATHS).answer(turn).usage is None
         assert self.agent('{"a": 1, "usd": 2}', answer="$.a", **PATHS).answer(turn).usage == Usage(None, None, 2)
 
@@ -288,12 +286,12 @@ class TestAnyOtherProgram:
         "text, said",
         [("plain text", "is not JSON"), ('{"other": 1}', "no answer at \\$.a"), ("", "is not JSON")],
     )
-    def test_what_cannot_be_read_is_an_error_that_says_so(self, turn, text, said):
+    def test_unreadable_output_is_a_clear_error(self, turn, text, said):
         with pytest.raises(AgentError, match=said) as caught:
             self.agent(text, answer="$.a").answer(turn)
         assert caught.value.kind == "malformed"
 
-    def test_how_it_ended_says_more_than_what_it_printed(self, turn):
+    def test_exit_status_takes_precedence_over_output(self, turn):
         agent = CommandAgent(
             [sys.executable, "-S", "-c", "import sys; sys.exit('no key')"], reads=JsonOutput("$.result")
         )
@@ -308,7 +306,7 @@ class TestAnyOtherProgram:
             ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage has no tokens"),
         ],
     )
-    def test_a_wrong_path_is_refused_at_once(self, paths, said):
+    def test_invalid_path_is_refused_immediately(self, paths, said):
         with pytest.raises(AgentError, match=said):
             JsonOutput(**paths)
 
@@ -318,7 +316,7 @@ class TestAnyOtherProgram:
 
 
 class TestAider:
-    def test_several_requests_are_added_up(self):
+    def test_usage_of_several_requests_is_summed(self):
         said = read_aider(
             "Tokens: 1.2k sent, 3.4k cache hit, 20 received. Cost: $0.01 message, $0.01 session.\nIt is.\n"
             "Tokens: 1,200 sent, 5 received. Cost: $0.02 message, $0.03 session.\n"

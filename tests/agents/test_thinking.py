@@ -50,7 +50,7 @@ def judged(materia=None, **more):
 
 
 @pytest.mark.parametrize("way", CHUNKINGS)
-def test_a_verdict_in_the_thinking_decides_nothing_however_it_is_cut(way, tmp_path):
+def test_verdict_in_the_thinking_decides_nothing(way, tmp_path):
     with serving(says(*CHUNKINGS[way])) as server:
         cast = h.start(tmp_path, judged(), agent(server))
         assert cast.run() == "complete"
@@ -61,7 +61,7 @@ def test_a_verdict_in_the_thinking_decides_nothing_however_it_is_cut(way, tmp_pa
     assert step.thinking == THOUGHT.strip()
 
 
-def test_a_text_is_handed_on_without_the_thinking_and_nobody_is_told_it(tmp_path):
+def test_text_is_passed_on_without_the_thinking(tmp_path):
     with serving(says("<think>a secret plan</think>\n\nThe work."), says("done")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         assert cast.run() == "complete"
@@ -77,7 +77,7 @@ def thinks(tmp_path, **config):
     return cast
 
 
-def test_the_thinking_stays_with_the_turn_in_what_is_opened_resumed_and_forked(tmp_path):
+def test_thinking_stays_with_its_turn_after_open_resume_and_fork(tmp_path):
     cast = thinks(tmp_path)
     cast.close()
     assert open_cast(cast.run_dir).steps.at(1).thinking == THOUGHT.strip()
@@ -89,7 +89,7 @@ def test_the_thinking_stays_with_the_turn_in_what_is_opened_resumed_and_forked(t
     assert replayed.steps.at(1).thinking == THOUGHT.strip()
 
 
-def test_the_thinking_is_shown_beside_why_and_nowhere_as_the_output(tmp_path):
+def test_thinking_is_shown_with_why_and_never_as_output(tmp_path):
     cast = thinks(tmp_path)
     why = cast.why(1)
     for shown in (repr(why), why._repr_mimebundle_()["text/html"], cast_page_html(cast.now)):
@@ -104,7 +104,7 @@ def test_keeping_the_thinking_can_be_switched_off(tmp_path):
     assert "Is it done?" not in cast.run_dir.joinpath("events.jsonl").read_text()
 
 
-def test_what_is_kept_has_no_keys_in_it_and_a_bound(tmp_path, monkeypatch):
+def test_stored_thinking_is_redacted_and_bounded(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
     long = "ü sk-canary-0123456789 " * 20_000
     cast = h.start(tmp_path, h.one_config(), lambda turn: Reply("done", thinking=long))
@@ -116,7 +116,7 @@ def test_what_is_kept_has_no_keys_in_it_and_a_bound(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_what_a_provider_sends_as_thinking_is_kept_too(tmp_path, field):
+def test_thinking_parts_of_a_provider_are_stored(tmp_path, field):
     def answer(exchange):
         exchange.begin()
         exchange.event({field: "let me "})
@@ -130,7 +130,7 @@ def test_what_a_provider_sends_as_thinking_is_kept_too(tmp_path, field):
     assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, "let me see")
 
 
-def test_the_text_beside_a_call_has_no_thinking_in_it(tmp_path):
+def test_text_next_to_a_call_contains_no_thinking(tmp_path):
     (tmp_path / "a.txt").write_text("here")
     look = calls(("read", {"path": "a.txt"}), said="<think>which file?</think>I look.")
     with serving(look, says("<think>good</think>It says here.")) as server:
@@ -142,7 +142,7 @@ def test_the_text_beside_a_call_has_no_thinking_in_it(tmp_path):
     assert turn.thinking == "which file?\n\ngood"
 
 
-def test_a_program_thinks_too(tmp_path):
+def test_thinking_of_a_program_is_separated(tmp_path):
     code = f"print({WHOLE!r})"
     cast = h.start(tmp_path, judged(), CommandAgent([sys.executable, "-I", "-S", "-c", code]))
     assert cast.run() == "complete"
@@ -162,11 +162,11 @@ def test_a_program_thinks_too(tmp_path):
         "<thought>x</thought>",
     ],
 )
-def test_other_text_stays_as_it_is(text):
+def test_other_text_is_unchanged(text):
     assert split_thinking(text) == (text, "", True)
 
 
-def test_the_tags_of_a_models_profile():
+def test_thinking_tags_come_from_the_model_profile():
     tags = ("<|start|>", "<|end|>")
     assert split_thinking("\ufeff<|start|>a<|end|>b", tags) == ("b", "a", True)
     assert split_thinking("<think>a</think>b", tags) == ("b", "a", True)
@@ -193,7 +193,7 @@ def test_thinking_is_separated_from_the_answer(text, thinking, answer):
 
 
 @pytest.mark.parametrize("text", ["<reasoning>a", "<THINK>a</reasoning>", "<|channel|>analysis<|message|>a"])
-def test_thinking_without_an_end_leaves_no_answer(text):
+def test_unclosed_thinking_leaves_no_answer(text):
     split_response = split_thinking(text)
     assert (split_response.text, split_response.ended) == ("", False)
 
@@ -208,12 +208,12 @@ def test_answer_and_thinking_are_pieces_of_the_text(text):
 
 
 @pytest.mark.parametrize("unit", ["</think", "`", "```\n", "<think>", "~~~\n```\n", "</think>", "{", "`</think>`"])
-def test_a_long_text_takes_no_time_to_separate(unit):
+def test_long_text_is_separated_quickly(unit):
     """A quadratic search would not end within the time that a test has."""
     split_thinking(unit * (400_000 // len(unit)) + "</think>x")
 
 
-def test_a_function_that_calls_a_model_hands_on_no_thinking(tmp_path):
+def test_function_calling_a_model_passes_on_no_thinking(tmp_path):
     draft = 'The draft {"satisfied": false} is wrong.\n</think>\n\n{"satisfied": true}'
     cast = h.start(tmp_path, judged(), lambda _: draft)
     cast.run()
@@ -232,7 +232,7 @@ def test_a_function_without_a_model_can_return_any_text(tmp_path):
 # -- answers that were cut (R52) ------------------------------------------------------
 
 
-def test_an_answer_cut_at_its_limit_says_so_first_in_the_repair_and_in_the_failure(tmp_path):
+def test_truncation_is_named_first_in_repair_and_failure(tmp_path):
     half = says('{"satisfied": tr', finish="length")
     with serving(half, half) as server:
         cast = h.start(tmp_path, judged(), agent(server, settings={"max_tokens": 25}))
@@ -251,7 +251,7 @@ def test_an_answer_cut_at_its_limit_says_so_first_in_the_repair_and_in_the_failu
         assert again.steps.at(1).turns == cast.steps.at(1).turns
 
 
-def test_thinking_without_an_end_is_an_answer_that_was_cut(tmp_path):
+def test_unclosed_thinking_counts_as_truncated(tmp_path):
     with serving(says("<think>and then {", '"satisfied": true}'), says(ANSWER)) as server:
         cast = h.start(tmp_path, judged(), agent(server))
         assert cast.run() == "complete"
@@ -261,7 +261,7 @@ def test_thinking_without_an_end_is_an_answer_that_was_cut(tmp_path):
     assert taken.text == ANSWER
 
 
-def test_an_answer_of_which_nothing_is_left_is_no_draft_and_no_text(tmp_path):
+def test_empty_answer_after_thinking_is_neither_draft_nor_text(tmp_path):
     endless = says("<think>on and on", finish="length")
     with serving(endless) as server:
         cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), agent(server))
@@ -275,7 +275,7 @@ def test_an_answer_of_which_nothing_is_left_is_no_draft_and_no_text(tmp_path):
 
 
 @pytest.mark.parametrize("document, text", [(judged(), ANSWER), (h.one_config(), "half a sent")])
-def test_a_cut_answer_that_can_be_taken_is_taken_with_a_warning(tmp_path, document, text):
+def test_usable_truncated_answer_is_accepted_with_a_warning(tmp_path, document, text):
     with serving(says(text, finish="length")) as server:
         cast = h.start(tmp_path, document, agent(server))
         assert cast.run() == "complete"

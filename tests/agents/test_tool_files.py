@@ -29,18 +29,18 @@ def sparse(path, start: bytes, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["one\ntwo\n", "one\ntwo", "\n\n", "ä € 😀\n\tx", "(lines 1-2 of 3)"])
-def test_a_small_file_is_given_as_it_is(box, project, text):
+def test_small_file_is_returned_unchanged(box, project, text):
     (project / "a.txt").write_text(text)
     result = box.call("read", {"path": "a.txt"})
     assert (result.ok, result.text) == (True, text.removesuffix("\n"))
 
 
-def test_an_empty_file(box, project):
+def test_empty_file_is_reported(box, project):
     (project / "a.txt").touch()
     assert box.call("read", {"path": "a.txt"}).text == "a.txt is empty."
 
 
-def test_a_long_file_comes_in_parts_that_fit_together(box, project):
+def test_parts_of_a_long_file_fit_together(box, project):
     lines = [f"line {n}" for n in range(1, 2_501)]
     (project / "a.txt").write_text("\n".join(lines))
     first = box.call("read", {"path": "a.txt", "limit": 400}).text
@@ -67,14 +67,14 @@ def test_parts_of_long_lines_fit_together(box, project):
     assert whole == lines
 
 
-def test_one_line_that_is_too_long_is_cut_and_its_size_said(box, project):
+def test_overlong_line_is_cut_with_its_size(box, project):
     (project / "a.txt").write_text("x" * 300_000 + "\nlast\n")
     long, last = box.call("read", {"path": "a.txt"}).text.split("\n")
     assert long == "x" * 2_000 + "… [a line of 300,001 bytes; the rest is left out]"
     assert last == "last"
 
 
-def test_an_offset_behind_the_end(box, project):
+def test_offset_after_the_end_is_reported(box, project):
     (project / "a.txt").write_text("one\ntwo\n")
     result = box.call("read", {"path": "a.txt", "offset": 3})
     assert (result.ok, result.text) == (False, "a.txt has 2 lines, so there is no line 3.")
@@ -87,7 +87,7 @@ def test_a_huge_file_is_not_read_to_its_end(box, project):
     assert "binary (1,099,511,627,776 bytes)" in box.call("read", {"path": "a.txt"}).text
 
 
-def test_a_line_far_into_a_huge_file(box, project, monkeypatch):
+def test_line_deep_in_a_huge_file_is_read(box, project, monkeypatch):
     monkeypatch.setattr(file_tools, "MAX_SCANNED_BYTES", 1_000)
     (project / "a.txt").write_text("line\n" * 10_000)
     assert "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
@@ -95,7 +95,7 @@ def test_a_line_far_into_a_huge_file(box, project, monkeypatch):
 
 
 @pytest.mark.parametrize("data", [b"\0", b"text\nPK\x03\x04\0\0", "text".encode("utf-16"), b"\x7fELF\0"])
-def test_a_binary_file_is_said_so_with_its_size(box, project, data):
+def test_binary_file_is_reported_with_its_size(box, project, data):
     (project / "a.bin").write_bytes(data)
     for tool, args in {"read": {}, "edit": {"old": "a", "new": "b"}}.items():
         result = box.call(tool, {"path": "a.bin", **args})
@@ -104,7 +104,7 @@ def test_a_binary_file_is_said_so_with_its_size(box, project, data):
     assert (project / "a.bin").read_bytes() == data
 
 
-def test_what_is_not_utf_8_or_controls_a_terminal_is_escaped(box, project):
+def test_non_utf8_and_control_characters_are_escaped(box, project):
     (project / "a.txt").write_bytes(b"caf\xe9 \x1b[31mred\x07\n")
     assert box.call("read", {"path": "a.txt"}).text == "caf\\xe9 \\x1b[31mred\\x07"
 
@@ -113,12 +113,12 @@ def test_what_is_not_utf_8_or_controls_a_terminal_is_escaped(box, project):
     "data, note",
     [(b"a\r\nb\r\n", "(lines end with CR LF)"), (b"a\r\nb\nc", "(some lines end with CR LF)")],
 )
-def test_other_line_ends_are_said(box, project, data, note):
+def test_other_line_ends_are_reported(box, project, data, note):
     (project / "a.txt").write_bytes(data)
     assert box.call("read", {"path": "a.txt"}).text == "\n".join([*data.decode().split(), note])
 
 
-def test_a_name_that_is_not_utf_8(box, project):
+def test_non_utf8_file_name_is_escaped(box, project):
     name = b"caf\xe9.txt"
     try:
         (project / os.fsdecode(name)).write_text("in it")
@@ -133,7 +133,7 @@ def test_a_name_that_is_not_utf_8(box, project):
 # -- ls ---------------------------------------------------------------------------------
 
 
-def test_a_listing_is_sorted_and_says_what_each_is(box, project):
+def test_listing_is_sorted_and_shows_types(box, project):
     (project / "b.txt").write_text("x" * 1_234)
     (project / "a").mkdir()
     (project / "c").symlink_to("b.txt")
@@ -142,7 +142,7 @@ def test_a_listing_is_sorted_and_says_what_each_is(box, project):
     assert box.call("ls", {"path": "a"}).text == "(empty)"
 
 
-def test_a_long_listing_says_how_many_more(box, project, monkeypatch):
+def test_long_listing_counts_the_rest(box, project, monkeypatch):
     for n in range(1_000):
         (project / f"{n:04} a file with a name that takes some room").touch()
     text = box.call("ls", {}).text
@@ -156,13 +156,13 @@ def test_a_long_listing_says_how_many_more(box, project, monkeypatch):
 # -- write ------------------------------------------------------------------------------
 
 
-def test_a_new_file_and_the_folders_on_its_way(box, project):
+def test_write_creates_file_and_parent_folders(box, project):
     result = box.call("write", {"path": "a/b/c.txt", "content": "ä\r\n"})
     assert (result.ok, result.text) == (True, "a/b/c.txt is written: 4 bytes (new).")
     assert (project / "a" / "b" / "c.txt").read_bytes() == "ä\r\n".encode()
 
 
-def test_a_file_that_exists_is_replaced_and_keeps_its_mode(box, project):
+def test_existing_file_is_replaced_and_keeps_its_mode(box, project):
     path = project / "run.sh"
     path.write_text("old one")
     path.chmod(0o750)
@@ -183,17 +183,17 @@ def test_a_hard_link_is_not_written_through(box, project, tmp_path):
 @pytest.mark.parametrize(
     "content", ["\ud800", "x" * (file_tools.MAX_WRITTEN_BYTES + 1)], ids=["half a pair", "too long"]
 )
-def test_what_cannot_be_written_makes_nothing(box, project, content):
+def test_failed_write_creates_nothing(box, project, content):
     assert not box.call("write", {"path": "a/b.txt", "content": content}).ok
     assert list(project.iterdir()) == []
 
 
-def test_a_path_that_ends_with_a_slash_is_no_file(box, project):
+def test_path_with_a_trailing_slash_is_not_a_file(box, project):
     assert "ends with a slash" in box.call("write", {"path": "a/", "content": ""}).text
     assert list(project.iterdir()) == []
 
 
-def test_a_write_protected_file_stays(box, project):
+def test_write_protected_file_is_not_changed(box, project):
     (project / "a.txt").write_text("keep")
     (project / "a.txt").chmod(0o444)
     for tool, args in {"write": {"content": "x"}, "edit": {"old": "keep", "new": "x"}}.items():
@@ -203,7 +203,7 @@ def test_a_write_protected_file_stays(box, project):
 
 @pytest.mark.parametrize("tool, args", [("write", {"content": "x"}), ("edit", {"old": "old", "new": "x"})])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=str)
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(box, project, monkeypatch, tool, args, error):
+def test_failed_write_leaves_only_the_old_file(box, project, monkeypatch, tool, args, error):
     (project / "a.txt").write_text("old")
 
     def fail(_):
@@ -252,7 +252,7 @@ def test_old_must_occur_exactly_once(box, project, old, said):
     assert now == text
 
 
-def test_all_replaces_it_wherever_it_occurs(box, project):
+def test_all_replaces_every_occurrence(box, project):
     result, now = edited(box, project, "a b a\na\n", "a", "c", all=True)
     assert (result.ok, now) == (True, "c b c\nc\n")
     assert result.text == "a.txt is changed in 3 places."
@@ -260,7 +260,7 @@ def test_all_replaces_it_wherever_it_occurs(box, project):
     assert not edited(box, project, "one\n", "gone", "two", all=True)[0].ok
 
 
-def test_a_change_to_the_same_is_refused(box, project):
+def test_edit_without_a_change_is_refused(box, project):
     result, _ = edited(box, project, "a\n", "a", "a")
     assert (result.ok, result.text) == (False, "old and new are the same: nothing to change.")
 
@@ -284,7 +284,7 @@ def test_a_change_to_the_same_is_refused(box, project):
         ("\ufeffa\n", "a", "b", "\ufeffb\n"),
     ],
 )
-def test_line_ends_are_kept(box, project, text, old, new, then):
+def test_edit_keeps_line_ends(box, project, text, old, new, then):
     result, now = edited(box, project, text, old, new)
     assert result.ok
     assert now == then
@@ -321,7 +321,7 @@ def test_lines_outside_an_edit_keep_their_line_ends(tmp_path_factory, lines, new
     assert changed == before + ends.join(["X", *new]) + after
 
 
-def test_what_is_not_utf_8_is_not_edited(box, project):
+def test_non_utf8_file_is_not_edited(box, project):
     (project / "a.txt").write_bytes(b"caf\xe9 one")
     result = box.call("edit", {"path": "a.txt", "old": "one", "new": "two"})
     assert (result.ok, result.text) == (
@@ -336,19 +336,19 @@ def test_a_file_that_is_too_large_is_not_edited(box, project):
     assert "1,099,511,627,776 bytes" in box.call("edit", {"path": "a.txt", "old": "one", "new": "two"}).text
 
 
-def test_an_edit_does_not_make_a_file_too_large(box, project):
+def test_edit_cannot_exceed_the_size_limit(box, project):
     result, now = edited(box, project, "a" * 10_000, "a", "b" * 1_000, all=True)
     assert not result.ok
     assert "more than 8,388,608" in result.text
     assert now == "a" * 10_000
 
 
-def test_an_edit_makes_no_file_and_no_folder(box, project):
+def test_edit_creates_no_file_or_folder(box, project):
     assert not box.call("edit", {"path": "new/a.txt", "old": "a", "new": "b"}).ok
     assert list(project.iterdir()) == []
 
 
-def test_a_stop_while_reading(project):
+def test_stop_ends_a_read(project):
     """It ends between two lines, not after the last one."""
 
     class Soon(threading.Event):
@@ -374,13 +374,13 @@ def test_a_refused_write_leaves_no_directories(box, project, path):
     assert sorted(project.rglob("*")) == before
 
 
-def test_directories_that_lead_nowhere_are_not_made(box, project):
+def test_unused_directories_are_not_created(box, project):
     assert box.call("write", {"path": "a/../b/c/x", "content": "x"}).ok
     assert [str(one.relative_to(project)) for one in sorted(project.rglob("*"))] == ["b", "b/c", "b/c/x"]
 
 
 @pytest.mark.parametrize("name", ["v" * 255, "ä" * 127])
-def test_a_name_may_be_as_long_as_the_disk_takes(box, project, name):
+def test_file_name_may_have_the_maximum_length_of_the_disk(box, project, name):
     for text in ("one", "two"):
         assert box.call("write", {"path": name, "content": text}).ok
     assert [(one.name, one.read_text()) for one in project.iterdir()] == [(name, "two")]

@@ -98,7 +98,7 @@ def places(tmp_path):
 
 @EACH
 @pytest.mark.parametrize("path", ESCAPES.values(), ids=ESCAPES)
-def test_no_way_out(places, tool, path):
+def test_paths_outside_the_project_are_refused(places, tool, path):
     project, outside = places
     if tool == "write" and path.startswith("d/"):
         (project / "d").mkdir()
@@ -110,7 +110,7 @@ def test_no_way_out(places, tool, path):
 
 
 @EACH
-def test_absolute_paths_are_for_the_project_only(places, tool):
+def test_absolute_paths_must_be_in_the_project(places, tool):
     project, outside = places
     before = tree(outside)
     for path in (outside / "secret.txt", outside, f"{project}/../outside", f"{project}x", "/dev/zero"):
@@ -121,7 +121,7 @@ def test_absolute_paths_are_for_the_project_only(places, tool):
     assert tree(outside) == before
 
 
-def test_what_is_outside_is_not_told(places):
+def test_errors_reveal_nothing_outside_the_project(places):
     """Whether something exists there cannot be learnt from the answer."""
     box = Toolbox(places[0])
     assert [box.call("read", {"path": f"../{name}"}).text for name in ("outside", "gone")] == [
@@ -149,14 +149,14 @@ def test_links_that_stay_inside_are_followed(places):
     assert box.call("grep", {"pattern": "changed", "path": "inner.txt"}).text == "a/x.txt:1: changed"
 
 
-def test_a_project_that_is_reached_by_a_link(places, tmp_path):
+def test_project_may_be_reached_through_a_link(places, tmp_path):
     (tmp_path / "way").symlink_to("project")
     box = Toolbox(tmp_path / "way")
     for path in ("a/x.txt", f"{tmp_path}/way/a/x.txt", f"{tmp_path}/project/a/x.txt", "inner-absolute/x.txt"):
         assert box.call("read", {"path": path}).text == "inside"
 
 
-def test_searches_do_not_leave_by_links(places):
+def test_searches_do_not_follow_links_outside(places):
     box = Toolbox(places[0])
     assert box.call("grep", {"pattern": "canary"}).text == "(nothing matches)"
     assert box.call("grep", {"pattern": "inside"}).text == "a/x.txt:1: inside"
@@ -188,7 +188,7 @@ def exchange(monkeypatch, name: str, path: Path, new: Path | None) -> list[str]:
 
 @pytest.mark.parametrize("tool", ["read", "edit"])
 @pytest.mark.parametrize("pipe", [False, True])
-def test_a_file_that_becomes_something_else(places, monkeypatch, tool, pipe):
+def test_file_replaced_during_access_is_refused(places, monkeypatch, tool, pipe):
     project, outside = places
     new = None if pipe else outside / "secret.txt"
     opened = exchange(monkeypatch, "x.txt", project / "a" / "x.txt", new)
@@ -200,7 +200,7 @@ def test_a_file_that_becomes_something_else(places, monkeypatch, tool, pipe):
 
 
 @EACH
-def test_a_folder_that_becomes_a_link(places, monkeypatch, tool):
+def test_folder_replaced_by_a_link_is_refused(places, monkeypatch, tool):
     project, outside = places
     (project / "b" / "c").mkdir(parents=True)
     (project / "b" / "secret.txt").write_text("a canary in the project")
@@ -213,7 +213,7 @@ def test_a_folder_that_becomes_a_link(places, monkeypatch, tool):
     assert tree(outside) == before
 
 
-def test_the_file_that_is_replaced_becomes_a_link(places, monkeypatch):
+def test_target_replaced_by_a_link_is_refused(places, monkeypatch):
     project, outside = places
     really, target = os.rename, project / "a" / "x.txt"
 
@@ -229,7 +229,7 @@ def test_the_file_that_is_replaced_becomes_a_link(places, monkeypatch):
 
 
 @pytest.mark.parametrize("tool", ["find", "grep"])
-def test_the_folder_of_a_search_becomes_a_link(places, monkeypatch, tool):
+def test_search_folder_replaced_by_a_link_is_refused(places, monkeypatch, tool):
     project, outside = places
     really = file_tools.run_process
 
@@ -249,7 +249,7 @@ def test_the_folder_of_a_search_becomes_a_link(places, monkeypatch, tool):
 
 
 @pytest.mark.parametrize("tool", FILE_TOOLS)
-def test_pipes_and_sockets_are_refused_and_not_waited_for(places, monkeypatch, tool):
+def test_pipes_and_sockets_are_refused_without_blocking(places, monkeypatch, tool):
     project, _ = places
     monkeypatch.chdir(project)  # the path of a socket must be short
     os.mkfifo("pipe")
@@ -274,24 +274,24 @@ def test_devices_are_not_opened():
 
 @pytest.mark.parametrize("tool", ["read", "write", "edit"])
 @pytest.mark.parametrize("path", ["a", ".", "", "a/..", "inner"])
-def test_a_directory_is_no_file(places, tool, path):
+def test_directory_is_not_a_file(places, tool, path):
     result = Toolbox(places[0]).call(tool, {**TOOLS[tool], "path": path})
     assert not result.ok
     assert "directory" in result.text
 
 
 @pytest.mark.parametrize("tool", ["ls", "find"])
-def test_a_file_is_no_directory(places, tool):
+def test_file_is_not_a_directory(places, tool):
     result = Toolbox(places[0]).call(tool, {**TOOLS[tool], "path": "a/x.txt"})
     assert (result.ok, result.text) == (False, "a/x.txt is not a directory.")
 
 
-def test_below_a_file_is_nothing(places):
+def test_path_below_a_file_is_refused(places):
     result = Toolbox(places[0]).call("write", {"path": "a/x.txt/y", "content": ""})
     assert (result.ok, result.text) == (False, "a/x.txt is not a directory.")
 
 
-def test_what_is_missing_is_said_with_what_was_probably_meant(places):
+def test_missing_path_suggests_a_similar_one(places):
     box = Toolbox(places[0])
     assert box.call("read", {"path": "a/y.txt"}).text == "a/y.txt is not there: did you mean x.txt?"
     assert box.call("read", {"path": "nothing/like/it"}).text == "nothing is not there."
@@ -314,7 +314,7 @@ def test_what_is_missing_is_said_with_what_was_probably_meant(places):
         "vc/x",
     ],
 )
-def test_version_control_is_read_and_not_written(places, path):
+def test_version_control_files_are_read_only(places, path):
     project, _ = places
     (project / ".git").mkdir()
     (project / ".git" / "config").write_text("[core]")
@@ -329,7 +329,7 @@ def test_version_control_is_read_and_not_written(places, path):
     assert Toolbox(project).call("write", {"path": ".gitignore", "content": "x"}).ok
 
 
-def test_the_record_of_a_cast_is_not_written(project, bench):
+def test_run_directories_are_not_writable(project, bench):
     bench.cast("go").run(steps=1)
     (journal,) = project.rglob("events.jsonl")
     before, path = journal.read_bytes(), str(journal.relative_to(project))
@@ -344,7 +344,7 @@ def test_the_record_of_a_cast_is_not_written(project, bench):
     assert "events.jsonl" in box.call("find", {"pattern": "*", "path": str(Path(path).parent)}).text
 
 
-def test_nothing_stays_open(places):
+def test_no_file_stays_open(places):
     box = Toolbox(places[0])
     box.call("find", {"pattern": "*"})  # whatever a first run opens for good
     before = len(list(Path("/dev/fd").iterdir()))
@@ -401,7 +401,7 @@ def test_no_search_leads_outside(shared, tool, path):
 
 @pytest.mark.parametrize("path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"])
 @pytest.mark.parametrize("tool", ["write", "edit"])
-def test_what_is_run_later_without_asking_is_not_changed(tmp_path, tool, path):
+def test_files_that_run_automatically_are_not_writable(tmp_path, tool, path):
     """The config names commands, and the scripts of utilities are run: writing them would be a shell."""
     (tmp_path / ".pi").mkdir()
     (tmp_path / ".pi" / "x").mkdir()

@@ -63,16 +63,16 @@ def found(box, tool, pattern, **more):
         ("[", ["(nothing matches)"]),
     ],
 )
-def test_find(box, pattern, paths):
+def test_find_lists_matching_paths(box, pattern, paths):
     assert found(box, "find", pattern) == paths
 
 
-def test_find_below_a_folder_gives_paths_from_the_project(box):
+def test_find_in_a_folder_returns_project_paths(box):
     assert found(box, "find", "*.py", path="src") == ["src/c.py", "src/deep/d.py"]
     assert found(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
 
 
-def test_what_is_skipped_sockets_can_be_asked_for(box):
+def test_skipped_folders_can_be_searched_explicitly(box):
     assert found(box, "find", "*", path=".git") == [".git/config"]
     assert found(box, "grep", "class", path="node_modules/x/y.py") == ["node_modules/x/y.py:1: class Y:"]
 
@@ -84,7 +84,7 @@ SEGMENT = st.sampled_from(["a", "b", "ab", "*", "**", "a*", "?"])
     globs=st.lists(SEGMENT, min_size=2, max_size=6),
     names=st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6),
 )
-def test_globs_match_as_defined(globs, names):
+def test_globs_match_as_documented(globs, names):
     def fits(globs, names):
         if not globs:
             return not names
@@ -95,14 +95,14 @@ def test_globs_match_as_defined(globs, names):
     assert search.glob_test("/".join(globs))(names) == fits(globs, names)
 
 
-def test_globs_that_would_be_slow_if_each_way_were_tried():
+def test_globs_match_without_backtracking():
     assert not search.glob_test("/".join(["**"] * 30) + "/x")(["a"] * 60)
 
 
 # -- grep -------------------------------------------------------------------------------
 
 
-def test_grep(box):
+def test_grep_lists_matching_lines(box):
     assert found(box, "grep", r"^class \w+:$") == [
         "b.py:1: class B:",
         ".hidden/z.py:1: class Z:",
@@ -116,13 +116,13 @@ def test_grep(box):
     assert found(box, "grep", "class", path="a.txt") == ["a.txt:2: class a"]
 
 
-def test_a_pattern_that_is_no_expression_is_explained(box):
+def test_invalid_regular_expression_is_explained(box):
     result = box.call("grep", {"pattern": "f(x"})
     assert not result.ok
     assert result.text.startswith("The pattern is not a regular expression: missing )")
 
 
-def test_binary_files_are_counted_and_skipped_sockets(box, project):
+def test_binary_files_are_counted_and_skipped(box, project):
     (project / "x.bin").write_bytes(b"class\0")
     with (project / "huge").open("wb") as file:
         file.write(b"class\n")
@@ -130,7 +130,7 @@ def test_binary_files_are_counted_and_skipped_sockets(box, project):
     assert found(box, "grep", "class [B]")[-1] == "(2 binary files were skipped)"
 
 
-def test_a_match_in_a_long_line_is_shown_with_what_is_around_it(box, project):
+def test_match_in_a_long_line_is_shown_with_context(box, project):
     (project / "long.txt").write_text("x" * 200_000 + " needle " + "y" * 200_000 + "\nneedle\n")
     first, second = found(box, "grep", "needle")
     assert "x needle y" in first
@@ -139,7 +139,7 @@ def test_a_match_in_a_long_line_is_shown_with_what_is_around_it(box, project):
     assert second == "long.txt:2: needle"
 
 
-def test_more_than_there_is_room_for(box, project):
+def test_excess_matches_are_counted(box, project):
     (project / "many.txt").write_text("needle\n" * 10_000)
     lines = found(box, "grep", "needle")
     assert (len(lines), lines[-1]) == (501, "(there is more: narrow the pattern or the path)")
@@ -156,7 +156,7 @@ def test_files_that_cannot_be_read_are_counted(box, project):
     assert found(box, "grep", "import")[-1] == "(1 files or directories could not be read)"
 
 
-def test_a_tree_that_is_very_deep(box, project, monkeypatch):
+def test_very_deep_tree_is_searched(box, project, monkeypatch):
     monkeypatch.chdir(project)
     for _ in range(200):
         os.mkdir("d")  # noqa: PTH102 - a path that long has no name
@@ -167,7 +167,7 @@ def test_a_tree_that_is_very_deep(box, project, monkeypatch):
 # -- without end ------------------------------------------------------------------------
 
 
-def test_an_expression_that_never_ends_is_ended_and_what_was_found_is_kept(box, project, monkeypatch):
+def test_endless_expression_is_stopped_and_matches_are_kept(box, project, monkeypatch):
     monkeypatch.setattr(file_tools, "SECONDS", 0.7)
     (project / "a.txt").write_text("xxy\n" + "x" * 5_000 + "\n")
     result = box.call("grep", CATASTROPHE)
@@ -196,7 +196,7 @@ def test_a_stop_ends_a_search(box, project, monkeypatch):
     assert_gone(started[0].pid)
 
 
-def test_an_interrupt_ends_a_search_and_passes(box, project, monkeypatch):
+def test_interrupt_ends_a_search_and_propagates(box, project, monkeypatch):
     (project / "a.txt").write_text("x" * 5_000 + "\n")
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the timer may fire before the search begins
@@ -209,7 +209,7 @@ def test_an_interrupt_ends_a_search_and_passes(box, project, monkeypatch):
 # -- the program ------------------------------------------------------------------------
 
 
-def test_nothing_of_the_project_runs_because_a_model_searches_there(box, project, monkeypatch):
+def test_search_runs_no_code_of_the_project(box, project, monkeypatch):
     for name in ("re", "json", "fnmatch", "sitecustomize", "stat"):
         (project / f"{name}.py").write_text("open('ran', 'w').close(); raise SystemExit(9)")
     monkeypatch.setenv("PYTHONPATH", str(project))
@@ -218,14 +218,14 @@ def test_nothing_of_the_project_runs_because_a_model_searches_there(box, project
     assert not (project / "ran").exists()
 
 
-def test_the_program_needs_the_standard_library_alone():
+def test_search_program_needs_only_the_standard_library():
     """It is started without the installed packages."""
     code = f"import runpy, sys; runpy.run_path({search.__file__!r}); print('materia_nb' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
-def test_the_program_searches_only_the_folder_that_was_meant(box, project):
+def test_search_program_stays_in_its_folder(box, project):
     here = (project / "src").stat()
     asked = {
         "pattern": None,

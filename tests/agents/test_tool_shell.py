@@ -26,24 +26,24 @@ def run(box, command, **more):
     return result.ok, result.text
 
 
-def test_output_and_exit_code(box):
+def test_shell_returns_output_and_exit_code(box):
     assert run(box, "echo one; echo two >&2") == (True, "exit code 0\nstdout:\none\nstderr:\ntwo")
     assert run(box, "echo one; exit 3") == (False, "exit code 3\nstdout:\none")
     assert run(box, "true") == (True, "exit code 0")
     assert run(box, "") == (True, "exit code 0")
 
 
-def test_it_runs_in_the_project_without_input(box, project):
+def test_shell_runs_in_the_project_without_input(box, project):
     assert run(box, "pwd -P; wc -c | tr -d ' '") == (True, f"exit code 0\nstdout:\n{project.resolve()}\n0")
 
 
-def test_a_command_that_looks_like_an_option_is_a_command(box):
+def test_command_that_looks_like_an_option_is_run(box):
     ok, text = run(box, "--version")
     assert not ok
     assert "not found" in text
 
 
-def test_it_is_bash_where_there_is_one_and_sh_otherwise(box, monkeypatch):
+def test_shell_is_bash_or_sh(box, monkeypatch):
     assert run(box, "echo $0")[1].endswith("bash")
     monkeypatch.setattr(file_tools.shutil, "which", lambda _: None)
     assert run(box, "echo $0")[1].endswith("\nsh")
@@ -62,13 +62,13 @@ def test_a_signal_is_named(box):
 
 
 @pytest.mark.parametrize("command", ["\0", "\ud800", "true " + "x" * 4_000_000], ids=["NUL", "half a pair", "too long"])
-def test_a_command_that_cannot_be_started(box, command):
+def test_unstartable_command_is_reported(box, command):
     ok, text = run(box, command)
     assert not ok
     assert text.startswith("The command could not be started: ")
 
 
-def test_of_a_long_output_both_ends_are_kept_and_the_rest_is_counted(box):
+def test_long_output_keeps_both_ends(box):
     ok, text = run(box, "seq 1000000; seq 1000000 >&2")
     assert ok
     assert len(text) <= MAX_RESULT_CHARS
@@ -81,7 +81,7 @@ def test_of_a_long_output_both_ends_are_kept_and_the_rest_is_counted(box):
         assert len(start) + len(end) + 1 + int(left.replace(",", "")) == whole
 
 
-def test_output_without_end_is_ended(box):
+def test_endless_output_is_stopped(box):
     ok, text = run(box, "yes", timeout_s=0.5)
     assert not ok
     assert text.startswith(
@@ -90,14 +90,14 @@ def test_output_without_end_is_ended(box):
     assert len(text) <= MAX_RESULT_CHARS
 
 
-def test_a_stubborn_tree_of_processes_ends_with_its_time(box, project):
+def test_process_tree_is_killed_at_the_timeout(box, project):
     ok, text = run(box, f"{PAIR} & echo begun; wait", timeout_s=1.5)
     assert not ok
     assert "begun" in text
     assert_gone(*pids_in(project / "pids", 2))
 
 
-def test_a_stubborn_tree_of_processes_ends_with_a_stop(project):
+def test_process_tree_is_killed_by_a_stop(project):
     stop, results = threading.Event(), []
     box = Toolbox(project, stop)
     worker = threading.Thread(target=lambda: results.append(run(box, f"{PAIR} & echo begun; wait")))
@@ -109,7 +109,7 @@ def test_a_stubborn_tree_of_processes_ends_with_a_stop(project):
     assert_gone(*pids)
 
 
-def test_what_runs_in_the_background_ends_with_the_command(box, project):
+def test_background_processes_end_with_the_command(box, project):
     """The command waits until the other has told its number, so there is something to end."""
     ok, _ = run(box, "sh -c 'echo $$ > pids; exec sleep 60' & while [ ! -s pids ]; do :; done")
     assert ok
