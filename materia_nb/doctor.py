@@ -1,4 +1,4 @@
-"""The checkup: which packages, keys, programs, folders, settings and agents a cast could use; nothing goes over the network."""
+"""The checkup of packages, keys, programs, folders, config and agents before a cast needs them; it uses no network."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def close_match(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to ``name``, or None if there is no similar one.
+    """Return the most similar known name, or None if every known name is too different.
 
     A name with other numbers is similar only if a digit is missing or added: Socket-77 is not a misspelt Socket-5.
     """

@@ -23,7 +23,7 @@ from materia_nb.platform import HeldInterrupts
 MAX_FILE_BYTES: Final = 2**28
 """Default size limit of a file that is read, in bytes."""
 TEMPORARY_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
-"""Name of a file during its writing; a killed process may leave such a file."""
+"""Name of an incomplete file; a killed process may leave such files behind."""
 
 _COMMON_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

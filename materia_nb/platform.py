@@ -263,7 +263,7 @@ _compute_slots: Final = threading.Semaphore(2)
 
 @contextlib.contextmanager
 def computing() -> Iterator[None]:
-    """Compute in this block as one of at most two threads besides the main one.
+    """Limit the threads that compute at once to two, besides the main thread.
 
     The interpreter lets one thread compute at a time. If a hundred casts want to compute at once, an event loop waits until
     each of them has had its turn. A thread that waits for more than the disk must release its slot: :func:`resting`.

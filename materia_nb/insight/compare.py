@@ -266,7 +266,7 @@ def _explain_turns(left: StepRecord, right: StepRecord) -> str:
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:
-    """List the first changes, beginning with those of a verdict."""
+    """List the most important changes: verdicts come first."""
     ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
     return _join_first(
         f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
@@ -349,7 +349,7 @@ class Comparison:
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The first difference of their steps or ends, with the reason; None if there is none."""
+        """The first difference of their steps or ends, with the reason; None if the casts are equal."""
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
     def first_where(self, differ: _DifferenceTest) -> FirstDifference | None:

@@ -89,7 +89,7 @@ class VisitPrompt(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Estimated number of tokens: one for four characters."""
+        """Estimated number of tokens, at four characters per token."""
         return tokens_of(self.characters)
 
 
@@ -153,7 +153,7 @@ class Prompts:
 
     @property
     def tokens(self) -> int:
-        """Estimated number of tokens of all prompts: one for four characters."""
+        """Estimated number of tokens of all prompts, at four characters per token."""
         return tokens_of(self.characters)
 
     @property
@@ -238,7 +238,7 @@ def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) ->
 def _with_items(
     data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], work_items: list[JSON]
 ) -> Mapping[str, JSON]:
-    """Return the state with the given work items in place of lists of as many made-up ones."""
+    """Return the state with each list of made-up work items replaced by the given items, if it has the same length."""
     changed: JSON = dict(data)
     for path in lists:
         items = get_path(changed, path)

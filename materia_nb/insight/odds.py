@@ -107,7 +107,7 @@ def _endless() -> MateriaError:
 # -- chances ---------------------------------------------------------------------------------
 
 PerSocket: TypeAlias = float | Mapping[str, float]
-"""A number for every socket, or by socket or materia; ``*`` stands for all others."""
+"""A number for every socket, or numbers by socket or materia; ``*`` stands for all other sockets."""
 Probability: TypeAlias = float | tuple[float, float]
 """The chance that an output has ``satisfied: true``, or that and the chance that it omits ``satisfied``."""
 Chances: TypeAlias = Probability | Mapping[str, Probability]
@@ -151,7 +151,7 @@ class Chance(NamedTuple):
 
     @property
     def failed(self) -> float:
-        """The chance that there is no output."""
+        """The chance that the visit fails, so that it has no output."""
         return sum(self.failures.values())
 
     @property
@@ -162,7 +162,7 @@ class Chance(NamedTuple):
 
 
 def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _Value]) -> _Value | None:
-    """Return the value for a socket: by its id, its materia, or for all others; None if there is none."""
+    """Return the value for a socket: by its id, its materia or ``*``; None if no value applies."""
     if not isinstance(values, Mapping):
         return values
     names = (socket, graph.sockets[socket].materia.id, "*")

@@ -27,7 +27,7 @@ from materia_nb.insight.compare import (
 from materia_nb.jsonvalue import same
 
 _AnswerKey: TypeAlias = tuple[str, str, str]
-"""The socket of an answer, and the key and label of its item, empty if there is none."""
+"""The socket of an answer, and the key and label of its item; both are empty outside a loop."""
 RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 """The turns of each visit, by socket and item, and the number of the visit to that item."""
 
@@ -95,7 +95,7 @@ class Replay:
 
     @property
     def beside(self) -> FirstDifference | None:
-        """The first difference on the same route, such as another value in the state; None if there is none."""
+        """The first difference that does not change the route, such as another value in the state; None if all values are equal."""
         difference, elsewhere = self.compared.first, self.first
         if difference is None or not difference.aspects:
             return None
@@ -111,7 +111,7 @@ class Replay:
 
     @property
     def ends(self) -> str:
-        """How it ends: ``complete``, or the kind of a failure; ``needs`` if an answer is missing."""
+        """The end of the replay: ``complete``, the kind of a failure, or ``needs`` if an answer is missing."""
         return replay_end(self.replayed.session, self.needs)
 
     @cached_property
@@ -157,7 +157,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
 
 
 def recorded_answers(session: Session) -> RecordedAnswers:
-    """Return the answers of the visits that count, those of lanes after the others."""
+    """Return the answers of all visits except discarded ones; the answers of lanes come last."""
     steps = [step for part in parts_of(session) for step in part.steps]
     return {key: _recorded_turns(step) for key, step in _by_answer_key(steps).items()}
 
@@ -192,7 +192,7 @@ class _Run:
         self.events += events
 
     def play(self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
-        """Give every answer that is asked for, lane after lane; return the first that was not recorded."""
+        """Play the session with the recorded answers, lane after lane; return the first missing answer."""
         visits = Counter() if visits is None else visits
         while self.status() == "ready":
             self._repeat_edits()
@@ -218,7 +218,7 @@ class _Run:
         return None
 
     def _answer(self, turns: list[TurnRecord]) -> str:
-        """Give the recorded answers of a visit until it is over; return why that is not possible, empty if it is."""
+        """Answer a visit with its recorded turns; return the reason if they do not complete it, else an empty text."""
         while self.status() == "waiting":
             if not turns:
                 return f"it asks for another turn ({self.session.mode}) than were recorded"
@@ -244,7 +244,7 @@ class _Run:
             if self.status() == "failed":
                 self._grant_again()
         if self.status() == "held":
-            return "its agent holds the cast, and what a person decided then is not replayed"
+            return "its agent holds the cast, and the decision of a person is not replayed"
         return ""
 
     def _grant_again(self) -> bool:
@@ -262,7 +262,7 @@ class _Run:
         return True
 
     def _repeat_edits(self) -> None:
-        """Make the edits that were made to this very state."""
+        """Repeat the edits that were made to an equal state."""
         while self.edits and _fits(self.edits[0], self.session):
             edit = self.edits[0]
             try:

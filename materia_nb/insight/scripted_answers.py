@@ -221,7 +221,7 @@ class PossibleAnswers:
     def _shortest(
         self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
     ) -> str | None:
-        """Return the shortest accepted answer with this result, any if None, that follows the graph; None if there is none."""
+        """Return the shortest accepted answer with this result, or with any result if None; None if every sample is refused."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
             assignment=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
@@ -250,7 +250,7 @@ class PossibleAnswers:
         return any(list_path[: len(path)] == path for list_path in self._lists)
 
     def _value(self, socket_rules: SocketRules, result: Result, length: int) -> dict[str, JSON]:
-        """Return an output in the sparse form, or one of a utility."""
+        """Return an output of a utility, or of an agent in the sparse form."""
         fields: Mapping[str, JSON] = {}
         for target, segments in _assigned_fields(socket_rules):
             fields = set_path(fields, segments, self._state_value(target, length))

@@ -16,7 +16,7 @@ _MAX_CHANGES: Final = 200
 
 
 class ValueChange(NamedTuple):
-    """A difference between two values at a path, which is empty for the whole value; MISSING stands for no value."""
+    """A difference between two values at a dotted path, which is empty for the values as a whole. MISSING is no value."""
 
     path: str
     a: JSON
@@ -68,7 +68,7 @@ def _cut(text: str, start: int, max_chars: int) -> str:
 
 
 def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
-    """Write two values on one line each; long ones are cut so that both contain the position where they first differ."""
+    """Write two values on one line each, shortened around their first difference."""
     left, right = _one_line(a), _one_line(b)
     is_long = max(len(left), len(right)) > max_chars
     start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_long else 0

@@ -102,7 +102,7 @@ class QuestBoard:
         if type(request) is not str or not request.strip():  # a notebook may pass any value
             raise MateriaError("The request is missing.", hint="write a request", kind="bad_quest")
         if loadout is not None:
-            message = f"There is no loadout {loadout!r}."
+            message = f"The loadout {loadout!r} does not exist."
             needs_one_of(loadout, self._bench.loadouts, message, "unknown_loadout")
         return self._change(lambda board: board.adding(request.strip(), loadout)).quests[-1]
 
@@ -127,7 +127,7 @@ class QuestBoard:
         self._change(lambda board: _replace(board, _find_idle(board, quest)))
 
     def requeue(self, quest: QuestRef) -> Quest:
-        """Make a quest pending again at its position. It will be cast again; the earlier cast stays."""
+        """Reset a quest to pending at its position. The next run casts it again; the earlier cast stays."""
 
         def requeued(board: Board) -> Board:
             idle = _find_idle(board, quest)

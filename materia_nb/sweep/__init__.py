@@ -298,7 +298,7 @@ def _some(descriptions: Sequence[str]) -> str:
 
 
 def _forecast(cells: Sequence[GridCell]) -> str:
-    """Return an estimate of the usage of some casts, over short lists, in one line; it names what is unknown (R56)."""
+    """Return a line with the estimated usage of casts over lists of three items; unknown prices are mentioned (R56)."""
     groups: dict[tuple[str, str], list[GridCell]] = {}
     for cell in cells:
         groups.setdefault((cell.loadout, cell.agents), []).append(cell)

@@ -38,7 +38,7 @@ Axes: TypeAlias = tuple[str, str, str, int]
 
 
 class AgentChoice(NamedTuple):
-    """A label, and agents by socket or materia; None for those that the workbench has."""
+    """The agents of some casts by socket or materia, with a label; None stands for the agents of the workbench."""
 
     label: str
     agents: Mapping[str, object] | None
@@ -409,7 +409,7 @@ def _globals(code: CodeType) -> set[str]:
 
 
 def _members(class_: type) -> Iterator[tuple[str, object]]:
-    """Yield the attributes written in a class, without those that Python adds."""
+    """Yield the attributes in the body of a class, without the attributes that Python adds."""
     attributes: Mapping[str, object] = vars(class_)
     for name, value in sorted(attributes.items()):
         is_code = isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]

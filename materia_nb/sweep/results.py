@@ -135,13 +135,13 @@ class Sweep(Shown, Sequence[SweepRow]):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of all casts, as far as they are known, without those of judges."""
+        """Sum of the known tokens of all casts, without the tokens of judges."""
         counts: list[int | None] = [0, *(row.tokens for row in self)]
         return reduce(known_sum, counts)
 
     @property
     def cost(self) -> float | None:
-        """Cost of all casts, as far as it is known, without that of judges."""
+        """Sum of the known costs of all casts, without the cost of judges."""
         costs: list[float | None] = [0.0, *(row.cost for row in self)]
         return reduce(known_sum, costs)
 
@@ -171,7 +171,7 @@ class Sweep(Shown, Sequence[SweepRow]):
             MateriaError: the value or axis does not exist (``usage``).
         """
         for axis in filter(None, (rows, columns)):
-            needs_one_of(axis, _AXES, f"There is no axis {axis!r}.", "usage")
+            needs_one_of(axis, _AXES, f"A matrix has no axis {axis!r}.", "usage")
         varied = [axis for axis in _MATRIX_AXES if len({getattr(row, axis) for row in self}) > 1]
         down = rows or next(axis for axis in (*varied, *_AXES) if axis != columns)
         across = columns or next(axis for axis in (*varied, "agents", *_AXES) if axis != down)
