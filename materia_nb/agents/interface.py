@@ -34,7 +34,7 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.state import NOTHING, Handoff, Mode, Visit
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
-from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.platform import Stop
 
@@ -192,7 +192,7 @@ class Turn:
         index: how many turns of this socket the cast had before this one.
         materia_index: how many turns of this materia, in any socket, the cast had before.
         turn_of_visit: how many turns this visit had before.
-        grant: consent to run one exact command once, in this turn; None when none was given.
+        approval: a person's approval to run one exact command once, in this turn, or None.
         allowed: the tools that change something and yet need not ask, for this cast.
         calls: the tool calls of this turn so far, when it goes on after it was cut off or waited for
             leave; those without a result have been decided and not run.
@@ -228,7 +228,7 @@ class Turn:
     index: int = 0
     materia_index: int = 0
     turn_of_visit: int = 0
-    grant: Grant | None = None
+    approval: Approval | None = None
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
     tell: Callable[[Telling], None] = field(default=ignore_telling, compare=False, repr=False)
@@ -600,7 +600,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],
         lane=state.lane.name if state.lane is not None else "",
         turn_of_visit=visit.turn,
-        grant=visit.grant if visit.grant and visit.grant.at(time.time()).standing == "PENDING" else None,
+        approval=visit.approval if visit.approval and visit.approval.at(time.time()).standing == "PENDING" else None,
         allowed=session.allowed,
         calls=(*session.calls, *session.asking),
         tell=tell,

@@ -55,7 +55,7 @@ from materia_nb.agents.tools.more_tools import ToolFinder
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import deceptive_signs, did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
-from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.platform import Stop
 
@@ -245,10 +245,10 @@ class ToolCalls:
         self._turn = turn
         self._tools = tools
         self._stop = stop
-        self._grant = _unused_grant(turn)
-        # A clock that goes back prolongs no grant: from here on, it is the monotonic one that counts at least.
-        granted_at = self._grant.given_at if self._grant is not None else 0.0
-        self._ahead = max(time.time(), granted_at) - time.monotonic()
+        self._approval = _unused_approval(turn)
+        # A clock that goes back prolongs no approval: from here on, it is the monotonic one that counts at least.
+        given_at = self._approval.given_at if self._approval is not None else 0.0
+        self._ahead = max(time.time(), given_at) - time.monotonic()
         self._box = Toolbox(turn.project, stop, tools.values())
         earlier_ids = (call.id for message in turn.conversation for call in message.calls)
         self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
@@ -288,11 +288,11 @@ class ToolCalls:
             return True
         if call.tool in self._turn.allowed and not _is_deceptive(call):
             return True
-        if self._grant is None or call.tool != "bash":
+        if self._approval is None or call.tool != "bash":
             return False
         now = max(time.time(), time.monotonic() + self._ahead)
-        granted, self._grant = self._grant.use(str(call.args.get("command", "")), now)
-        return granted
+        is_allowed, self._approval = self._approval.use(str(call.args.get("command", "")), now)
+        return is_allowed
 
     def _run(self, call: ToolCall) -> ToolCall:
         started = time.perf_counter()
@@ -339,11 +339,11 @@ def _is_deceptive(call: ToolCall) -> bool:
     return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 
-def _unused_grant(turn: Turn) -> Grant | None:
-    """Return the grant of a turn, unless its command ran before the turn was cut off."""
-    grant = turn.grant
+def _unused_approval(turn: Turn) -> Approval | None:
+    """Return the approval of a turn, unless its command ran before the turn was cut off."""
+    approval = turn.approval
     ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
-    return None if grant is None or grant.exact_content in ran else grant
+    return None if approval is None or approval.exact_content in ran else approval
 
 
 MAX_CALLS: Final = 64

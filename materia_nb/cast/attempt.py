@@ -425,7 +425,7 @@ class Attempts(Shown, Sequence[Attempt]):
         now_asked, asked = entered(self._runner.rules, session), self._asked
         if now_asked is None or now_asked.asking or len(now_asked.abandoned) != len(asked.abandoned):
             return False
-        visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (now_asked, asked))
+        visit, other = (decide.waiting(session_)._replace(approval=None) for session_ in (now_asked, asked))
         same_text = _asked_text(now_asked) == _asked_text(asked)
         return visit == other and same_text and now_asked.said == asked.said and now_asked.calls == asked.calls
 

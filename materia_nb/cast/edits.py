@@ -29,7 +29,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
-from materia_nb.handoff.runtime_rules import Approval
+from materia_nb.handoff.runtime_rules import ApprovalRequest
 from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry
 from materia_nb.jsonvalue import JSON, MISSING, as_object, json_copy, nested_too_deeply, replaced
 from materia_nb.loadout import build_graph
@@ -518,19 +518,19 @@ class Approvals(ApprovalsNow):
         if self._work is self._runner and self._runner.lanes_that_ask:
             self._runner.lane_meant(None)  # which says that several ask
 
-    def _asked(self) -> Approval:
+    def _asked(self) -> ApprovalRequest:
         if self.cast.held is None:
             raise MateriaError(
                 f"Nothing waits for approval; the cast {self.cast.engine.stands}.",
                 hint="allow lets a tool run without asking",
                 kind="not_asked",
             )
-        approval = self.request
-        if approval is None:
+        request = self.request
+        if request is None:
             needs = self.cast.held.needs or "a decision"
             message = f"The agent does not ask for approval of a command but for {needs}."
             raise MateriaError(message, hint="reply, or accept its output", kind="not_asked")
-        return approval
+        return request
 
     def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:
         """Accept the output with which an agent holds the cast, and continue.

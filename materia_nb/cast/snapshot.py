@@ -27,7 +27,7 @@ from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_step
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
-from materia_nb.handoff.runtime_rules import Approval, Grant, can_be_granted, request_of, sealed_from
+from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, sealed_from
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
 from materia_nb.jsonvalue import JSON, same
@@ -495,19 +495,19 @@ class ApprovalsNow:
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property
-    def request(self) -> Approval | None:
+    def request(self) -> ApprovalRequest | None:
         """The command that waits for approval, sealed with its fingerprint; None when none is asked for."""
         hold = self.cast.held
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None
         request, asked_at = request_of(hold.reading.value), (self.cast.steps[-1].ended or 0) / 1000
-        return sealed_from(request, asked_at) if can_be_granted(request) else None
+        return sealed_from(request, asked_at) if can_be_approved(request) else None
 
     @property
-    def grant(self) -> Grant | None:
+    def current(self) -> Approval | None:
         """A person's approval of one exact command, while the waiting agent may still use it; None when none stands (R44)."""
-        grant = self.cast.waiting_at.grant if self.cast.waiting_at else None
-        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
+        approval = self.cast.waiting_at.approval if self.cast.waiting_at else None
+        return approval if approval is not None and approval.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:

@@ -14,7 +14,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import held_visit, waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.runtime_rules import Approval, Grant, answer_note
+from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_note
 
 _READING: Final = ("read", "grep", "find", "ls")
 """The tools of the project that change nothing."""
@@ -86,34 +86,34 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     return (ev.HoldAnswered(about=about, text=text, ts=ts),)
 
 
-def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Events:
+def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -> Events:
     """Approve the exact command that the agent which holds the cast asks for."""
-    grant = approval.grant(ts / 1000)
-    if grant is None:
+    approval = request.approve(ts / 1000)
+    if approval is None:
         raise MateriaError(
             "The request has expired: nobody answered it in time.",
             hint="deny it, or answer that it should be asked for again",
             kind="approval",
         )
-    return _answer_approval(rules, session, approval, answer_note(grant), grant, ts)
+    return _answer_approval(rules, session, request, answer_note(approval), approval, ts)
 
 
-def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Events:
+def deny(rules: Rules, session: Session, request: ApprovalRequest, reason: str, ts: int) -> Events:
     """Refuse the command that the agent which holds the cast asks to run."""
     lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
-    return _answer_approval(rules, session, approval, lines, None, ts)
+    return _answer_approval(rules, session, request, lines, None, ts)
 
 
 def _answer_approval(
-    rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
+    rules: Rules, session: Session, request: ApprovalRequest, text: str, approval: Approval | None, ts: int
 ) -> Events:
     event = ev.ApprovalAnswered(
         about=routing.about(rules, held_visit(session.state)),
-        approval_id=approval.approval_id,
-        fingerprint=approval.fingerprint,
-        exact_content=approval.sealed["exact_content"],
-        granted=grant is not None,
-        expires=None if grant is None else round(grant.expires_at * 1000),
+        approval_id=request.approval_id,
+        fingerprint=request.fingerprint,
+        exact_content=request.sealed["exact_content"],
+        granted=approval is not None,
+        expires=None if approval is None else round(approval.expires_at * 1000),
         text=text,
         ts=ts,
     )

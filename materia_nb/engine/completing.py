@@ -147,7 +147,7 @@ def fail(
         failure.message,
     )
     followup.hand_over(draft, reason)
-    draft.at = visit._replace(grant=None)
+    draft.at = visit._replace(approval=None)
     unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
     return _go_on(rules, socket_rules, draft, visit, unrouted, events=events, reading=reading)
 

@@ -26,7 +26,7 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import BOUNDS, NOTHING, Blind, CastState, Failure, Past, Pin, at_work
 from materia_nb.handoff.base import BASE
-from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import FrozenDict, frozen
 
 
@@ -84,8 +84,8 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
 def without_approvals(session: Session) -> Session:
     """Return a session without the approvals of a person, for commands and tools."""
     state, at = session.state, session.state.at
-    if at is not None and at.grant is not None:
-        state = state._replace(at=at._replace(grant=None))
+    if at is not None and at.approval is not None:
+        state = state._replace(at=at._replace(approval=None))
     return session._replace(state=state, allowed=frozenset())
 
 
@@ -458,17 +458,17 @@ def _hold_answered(rules: Rules, session: Session, event: ev.HoldAnswered) -> Se
 
 
 def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Session:
-    grant = None
+    approval = None
     if event.granted and event.expires is not None:
-        grant = Grant(event.approval_id, event.exact_content, event.expires / 1000)
-    return _resumed(rules, session, event.text, grant, event.ts)
+        approval = Approval(event.approval_id, event.exact_content, event.expires / 1000)
+    return _resumed(rules, session, event.text, approval, event.ts)
 
 
-def _resumed(rules: Rules, session: Session, text: str, grant: Grant | None, ts: int) -> Session:
+def _resumed(rules: Rules, session: Session, text: str, approval: Approval | None, ts: int) -> Session:
     """Resume the held agent with a person's answer, and with the approval if it was given (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
-    return _moved(session, outputs.answered(rules, session.state, text, prompt, grant), ts)
+    return _moved(session, outputs.answered(rules, session.state, text, prompt, approval), ts)
 
 
 def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:

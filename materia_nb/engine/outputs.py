@@ -31,7 +31,7 @@ from materia_nb.engine.state import (
 )
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import UNKNOWN, Issue, Reading
-from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import TAKEN, Result
@@ -90,16 +90,16 @@ def _detoured(
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None) -> Transition:
+def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
     """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
-    resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
+    resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, approval=approval)
     after = state._replace(status="waiting", at=resumed, hold=None)
     hold = state.hold
     lines = [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
-    lines += ["The person answers:", text] if grant is None else [text]
-    if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and grant is None:
+    lines += ["The person answers:", text] if approval is None else [text]
+    if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and approval is None:
         lines.append(socket_rules.protocol.after_answer)
     return Transition(
         after,
@@ -112,9 +112,9 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: G
 def called(state: CastState, call: ToolCall) -> CastState:
     """Use up the consent to a command when that command is run: it is for one use (R44)."""
     visit = state.at
-    if visit is None or visit.grant is None or call.args.get("command") != visit.grant.exact_content:
+    if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state
-    return state._replace(at=visit._replace(grant=None))
+    return state._replace(at=visit._replace(approval=None))
 
 
 def decided(
@@ -195,8 +195,8 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     told if its output is refused (R23).
     """
     visit = waiting_visit(state)
-    if visit.grant is not None or changed:  # what is left of a consent ends with the turn
-        visit = visit._replace(grant=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
+    if visit.approval is not None or changed:  # an approval ends with the turn
+        visit = visit._replace(approval=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
     socket_rules = rules.sockets[visit.socket]
     draft = Draft(state, artifact)
     draft.at = visit

@@ -50,7 +50,7 @@ def abort(state: CastState, reason: str) -> Transition:
         "retry to go on from this socket",
         again=state.status == "waiting",
     )
-    at = state.at and state.at._replace(grant=None)  # consent to a command is taken back with it
+    at = state.at and state.at._replace(approval=None)  # the approval of a command is revoked with it
     stopped = state._replace(status="aborted", failure=failure, hold=None, at=at)
     return Transition(stopped, (ev.CastEnd(ok=False, error=reason, kind=ABORTED),))
 
@@ -71,7 +71,7 @@ def recast(rules: Rules, state: CastState) -> Transition:
         repairs=0,
         drafts=0,
         memory=None,
-        grant=None,
+        approval=None,
         changed=(),
     )
     return _waiting_again(rules, socket_rules, state, visit, ev.CastRecast(about=about(rules, visit)))
@@ -107,7 +107,7 @@ def by_hand(rules: Rules, state: CastState) -> Transition:
     visit = _owed(state, "recommit corrects the last output")
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
     after = (state.failure or Failure("", "")).kind
-    visit = visit._replace(mode=mode, turn=visit.turn + 1, grant=None)
+    visit = visit._replace(mode=mode, turn=visit.turn + 1, approval=None)
     return Transition(_waiting(state, visit), (ev.AnsweredByHand(about=about(rules, visit), after=after),))
 
 
@@ -118,7 +118,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
     visit = _owed(state, "retry --limit goes on where a limit stopped it")
-    draft = Draft(state._replace(at=visit._replace(grant=None)))
+    draft = Draft(state._replace(at=visit._replace(approval=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
     nothing = Unrouted(Result.NOTHING, "", None, False, None, None, None)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
-from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result
@@ -100,8 +100,8 @@ NEW_ITEM: Final = ItemRecord()
 class Visit(NamedTuple):
     """One visit of a socket: ``step`` numbers it within the cast, from 1.
 
-    ``memory`` is what its handoff protocol wants to be given back with the next output, and ``grant`` a
-    person's consent to one exact command, until it is used, taken back or over (R44).
+    ``memory`` is what its handoff protocol wants to be given back with the next output, and ``approval`` a
+    person's approval of one exact command, until it is used, revoked or expired (R44).
     ``changed`` are the files that changed since the visit began, where its protocol wants to know.
     """
 
@@ -114,7 +114,7 @@ class Visit(NamedTuple):
     repairs: int = 0
     drafts: int = 0
     memory: JSON = None
-    grant: Grant | None = None
+    approval: Approval | None = None
     changed: tuple[str, ...] = ()
 
 

@@ -38,7 +38,7 @@ from materia_nb.handoff.jsontext import (
     one_line,
     wide_json,
 )
-from materia_nb.handoff.runtime_rules import can_be_granted, update_entries
+from materia_nb.handoff.runtime_rules import can_be_approved, update_entries
 from materia_nb.jsonvalue import JSON, as_list, compact
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
@@ -456,7 +456,7 @@ def contract_verdict(contract: Contract, status: str) -> Reading:
 
 def _approval(request: Mapping[str, JSON]) -> Reading:
     command = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
-    if not can_be_granted(request):
+    if not can_be_approved(request):
         return Reading(action="pause", reason=f"The agent asks for a direction: {command}", needs="direction")
     origin = f"the agent made up the id {request['approval_id']}"
     return Reading(action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="approval")

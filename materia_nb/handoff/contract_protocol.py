@@ -39,7 +39,7 @@ from materia_nb.handoff.checks import (
     missing_sources,
 )
 from materia_nb.handoff.jsontext import as_text, labelled, too_deep, without_backticks, without_infinities
-from materia_nb.handoff.runtime_rules import apply_updates, can_be_granted, is_approval_id, rejected
+from materia_nb.handoff.runtime_rules import apply_updates, can_be_approved, is_approval_id, rejected
 from materia_nb.jsonvalue import JSON, set_path
 
 _Tier: TypeAlias = Literal["ok", "repair", "reissue"]
@@ -204,7 +204,7 @@ def _approval_warnings(request: Mapping[str, JSON]) -> Iterator[Issue]:
     approval_id = request.get("approval_id")
     if not is_missing(approval_id) and not is_approval_id(approval_id):
         yield issue_of("APPROVAL_ID_MALFORMED", _excerpt(approval_id), shown=_excerpt(approval_id))
-    elif not (is_missing(approval_id) or is_missing(request.get("exact_content")) or can_be_granted(request)):
+    elif not (is_missing(approval_id) or is_missing(request.get("exact_content")) or can_be_approved(request)):
         yield issue_of("APPROVAL_WITHOUT_COMMAND")
     risk = request.get("risk_level")
     level = _excerpt(risk).strip().upper()

@@ -123,7 +123,7 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
 
 # Approvals of commands (agent contract rules, section 7): times are seconds of any one clock and always arguments
 
-_GRANT_SECONDS: Final = 60 * 60
+_APPROVAL_SECONDS: Final = 60 * 60
 _PENDING_SECONDS: Final = 24 * 60 * 60
 _SEALED: Final = (
     "operation",
@@ -136,7 +136,7 @@ _SEALED: Final = (
 )
 _APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
 
-_GrantStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
+_ApprovalStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
 def command_fingerprint(value: JSON) -> str:
@@ -146,43 +146,43 @@ def command_fingerprint(value: JSON) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class Approval:
     """A person's approval to run one exact command once, until it expires."""
 
     approval_id: str
     exact_content: str
     expires_at: float
-    standing: _GrantStanding = "PENDING"
+    standing: _ApprovalStanding = "PENDING"
 
     @property
     def given_at(self) -> float:
         """The time of the approval, in seconds since the epoch."""
-        return self.expires_at - _GRANT_SECONDS
+        return self.expires_at - _APPROVAL_SECONDS
 
-    def use(self, command: str, now: float) -> tuple[bool, Grant]:
-        """Return whether ``command`` may run now, and the grant afterwards.
+    def use(self, command: str, now: float) -> tuple[bool, Approval]:
+        """Return whether ``command`` may run now, and the approval afterwards.
 
-        A command that differs in any character is refused and leaves the grant unchanged.
+        A command that differs in any character is refused and leaves the approval unchanged.
         """
-        grant = self.at(now)
-        is_same = command_fingerprint(command) == command_fingerprint(grant.exact_content)
-        if grant.standing != "PENDING" or not is_same:
-            return False, grant
-        return True, replace(grant, standing="CONSUMED")
+        approval = self.at(now)
+        is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
+        if approval.standing != "PENDING" or not is_same:
+            return False, approval
+        return True, replace(approval, standing="CONSUMED")
 
-    def at(self, now: float) -> Grant:
-        """Return the grant at a time: expired if it was not used by then."""
+    def at(self, now: float) -> Approval:
+        """Return the approval at a time: expired if it was not used by then."""
         is_over = self.standing == "PENDING" and now >= self.expires_at
         return replace(self, standing="EXPIRED") if is_over else self
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the grant as prompts and the journal contain it."""
+        """Return the approval as prompts and the journal contain it."""
         uses = 1 if self.standing == "PENDING" else 0
         return {"approval_id": self.approval_id, "exact_content": self.exact_content, "uses": uses}
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovalRequest:
     """A command that waits for approval, sealed as the agent requested it."""
 
     approval_id: str
@@ -190,11 +190,11 @@ class Approval:
     fingerprint: str
     asked_at: float
 
-    def grant(self, now: float) -> Grant | None:
+    def approve(self, now: float) -> Approval | None:
         """Approve the exact command; None if the request is more than a day old."""
         if now >= self.asked_at + _PENDING_SECONDS:
             return None
-        return Grant(self.approval_id, self.sealed["exact_content"], now + _GRANT_SECONDS)
+        return Approval(self.approval_id, self.sealed["exact_content"], now + _APPROVAL_SECONDS)
 
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -208,7 +208,7 @@ def is_approval_id(value: JSON) -> bool:
     return isinstance(value, str) and _APPROVAL_ID.fullmatch(value) is not None
 
 
-def can_be_granted(request: Mapping[str, JSON]) -> bool:
+def can_be_approved(request: Mapping[str, JSON]) -> bool:
     """Return True if the request has an approval id and an exact command (R44).
 
     Any other request is a plan, for which a person gives a direction.
@@ -216,22 +216,22 @@ def can_be_granted(request: Mapping[str, JSON]) -> bool:
     return is_approval_id(request.get("approval_id")) and is_text(request.get("exact_content"))
 
 
-def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
-    """Seal a request that :func:`can_be_granted`, at the time when its command was held."""
+def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
+    """Seal a request that :func:`can_be_approved`, at the time when its command was held."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
-    return Approval(str(request.get("approval_id")), sealed, command_fingerprint(sealed), now)
+    return ApprovalRequest(str(request.get("approval_id")), sealed, command_fingerprint(sealed), now)
 
 
-def answer_note(grant: Grant | None) -> str:
+def answer_note(approval: Approval | None) -> str:
     """Return the person's decision for the resumed agent: the one command that it may run now, or none."""
     reminder = "Report IN_PROGRESS before you report COMPLETE."
-    if grant is None:
+    if approval is None:
         return f"The command is not approved. Do not run it. {reminder}"
     return (
-        f"Approved ({grant.approval_id}). Run exactly this command, once, within "
-        f"{_GRANT_SECONDS // 60} minutes:\n{grant.exact_content}\n{reminder}"
+        f"Approved ({approval.approval_id}). Run exactly this command, once, within "
+        f"{_APPROVAL_SECONDS // 60} minutes:\n{approval.exact_content}\n{reminder}"
     )
 
 

@@ -456,7 +456,7 @@ class Night(Shown):
                 if case.says is None:
                     return _contract(memory["id"], "NEEDS_INPUT", case.asks)
                 return _contract(memory["id"], "APPROVAL_REQUEST", "It was held back.", _ask(case, number))
-            if turn.grant is not None and turn.grant.use(case.asks, time.time())[0]:
+            if turn.approval is not None and turn.approval.use(case.asks, time.time())[0]:
                 self._run(case.asks)
             memory["turns"] = memory.get("turns", 0) + 1
             if memory["turns"] == 1:

@@ -415,7 +415,7 @@ def _artifacts(files: RunDir) -> Iterator[str]:
 def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
     data: dict[str, JSON] = dict(line.data)
     if line.type == "approval_answered":
-        data.pop("expires", None)  # no grant follows from it
+        data.pop("expires", None)  # no approval follows from it
     if line.type == "cast_start":
         data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": location_of(path)}
     return line._replace(data=data, label=None)

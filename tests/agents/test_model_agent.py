@@ -22,7 +22,7 @@ from materia_nb.agents.model_agent import ready_models
 from materia_nb.agents.model_turn import INVALID, MAX_ARGUMENTS_CHARS, MAX_CALLS, ToolCalls
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast import open_cast
-from materia_nb.handoff.runtime_rules import Grant
+from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.platform import Stop
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving
@@ -521,16 +521,16 @@ def test_approved_write_may_have_any_content(tmp_path):
 
 def test_approval_lets_its_exact_command_run_once(tmp_path):
     command = "echo x >> made"
-    grant = Grant("P-" + "0" * 32, command, 2.0**60)
+    approval = Approval("P-" + "0" * 32, command, 2.0**60)
     heard = Heard()
     script = (calls(("bash", {"command": command})), calls(("bash", {"command": command})))
     with serving(*script) as server:
         made = agent(server)
-        fields = {"tools": "coding", "project": tmp_path, "grant": grant}
+        fields = {"tools": "coding", "project": tmp_path, "approval": approval}
         asking = made.answer(turn(heard, **fields))
         assert isinstance(asking, Asking)
         assert (tmp_path / "made").read_text() == "x\n"
-        # Going on with the same turn does not bring the grant back.
+        # Going on with the same turn does not bring the approval back.
         assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), Asking)
     assert (tmp_path / "made").read_text() == "x\n"
 
@@ -538,12 +538,12 @@ def test_approval_lets_its_exact_command_run_once(tmp_path):
 @pytest.mark.parametrize("set_back", [10.0, 86_400.0])
 def test_clock_going_back_does_not_prolong_an_approval(tmp_path, monkeypatch, set_back):
     wall, steady = [1_700_000_000.0], [50.0]
-    grant = Grant("P-" + "0" * 32, "touch made", wall[0] + 3600)
+    approval = Approval("P-" + "0" * 32, "touch made", wall[0] + 3600)
     clocks = SimpleNamespace(time=lambda: wall[0], monotonic=lambda: steady[0], perf_counter=perf_counter)
     monkeypatch.setattr("materia_nb.agents.model_turn.time", clocks)  # processes keep their own
     wall[0] -= set_back  # between the consent and the turn
     call = ToolCall(id="1", tool="bash", args={"command": "touch made"})
-    fields = {"tools": "coding", "project": tmp_path, "grant": grant}
+    fields = {"tools": "coding", "project": tmp_path, "approval": approval}
     for seconds, may_run in ((3599.0, True), (3600.0, False)):
         calls_of_turn = ToolCalls(
             turn(Heard(), **fields), {tool.name: tool for tool in choose_tools("coding")[0]}, Stop()
@@ -556,9 +556,9 @@ def test_clock_going_back_does_not_prolong_an_approval(tmp_path, monkeypatch, se
 
 @pytest.mark.parametrize("other", ["echo x >> made ", "echo y >> made", ""])
 def test_approval_covers_no_other_command(tmp_path, other):
-    grant = Grant("P-" + "0" * 32, "echo x >> made", 2.0**60)
+    approval = Approval("P-" + "0" * 32, "echo x >> made", 2.0**60)
     with serving(calls(("bash", {"command": other}))) as server:
-        answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, grant=grant))
+        answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, approval=approval))
     assert isinstance(answer, Asking)
     assert not (tmp_path / "made").exists()
 

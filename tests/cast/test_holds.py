@@ -288,25 +288,25 @@ def test_needs_input_is_answered_and_requires_progress(tmp_path):
 
 def test_approval_covers_one_exact_command_in_one_turn(tmp_path):
     cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
-    approval = cast.approvals.request
-    assert approval.sealed["exact_content"] == "rm -rf build"
-    assert seen[0].grant is None
+    request = cast.approvals.request
+    assert request.sealed["exact_content"] == "rm -rf build"
+    assert seen[0].approval is None
     cast.approvals.approve()
-    grant = seen[1].grant
-    assert grant.exact_content == "rm -rf build"
+    approval = seen[1].approval
+    assert approval.exact_content == "rm -rf build"
     assert "rm -rf build" in seen[1].prompt
-    allowed, used = grant.use("rm -rf build", grant.expires_at - 1)
+    allowed, used = approval.use("rm -rf build", approval.expires_at - 1)
     assert allowed
-    assert not used.use("rm -rf build", grant.expires_at - 1)[0]
-    assert not grant.use("rm -rf /", grant.expires_at - 1)[0]
-    assert not grant.use("rm -rf build", grant.expires_at)[0]
-    assert seen[2].grant is None, "it ended with the turn"
+    assert not used.use("rm -rf build", approval.expires_at - 1)[0]
+    assert not approval.use("rm -rf /", approval.expires_at - 1)[0]
+    assert not approval.use("rm -rf build", approval.expires_at)[0]
+    assert seen[2].approval is None, "it ended with the turn"
     assert cast.run() == "complete"
     assert cast.approvals.request is None
     events = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
     answered = next(event["data"] for event in events if event["type"] == "approval_answered")
     assert answered["granted"] is True
-    assert answered["fingerprint"] == approval.fingerprint
+    assert answered["fingerprint"] == request.fingerprint
     assert answered["exactContent"] == "rm -rf build"
     same_when_opened(cast)
 
@@ -315,7 +315,7 @@ def cut_off_after_consent(tmp_path):
     """A cast whose agent fails right after the person consented, and is to be asked once more."""
 
     def lost(turn):
-        if turn.grant is None:
+        if turn.approval is None:
             return report("APPROVAL_REQUEST", approval_request=ASK)
         raise KeyboardInterrupt
 
@@ -333,11 +333,11 @@ def test_r44_approval_survives_a_resume(tmp_path):
     seen = []
     again = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
     assert again.now.engine == cast.now.engine
-    assert again.approvals.grant == cast.approvals.grant
+    assert again.approvals.current == cast.approvals.current
     assert "may run this once: rm -rf build" in repr(again)
     again.step()
-    assert seen[0].grant == cast.approvals.grant
-    assert seen[1].grant is None, "it ended with the turn"
+    assert seen[0].approval == cast.approvals.current
+    assert seen[1].approval is None, "it ended with the turn"
 
 
 def test_r44_used_approval_does_not_return(tmp_path):
@@ -352,19 +352,19 @@ def test_r44_used_approval_does_not_return(tmp_path):
     again.agents.set("Check", used)
     with pytest.raises(KeyboardInterrupt):
         again.step()
-    assert again.approvals.grant is None
+    assert again.approvals.current is None
     again.close()
-    assert resume_cast(cast.run_dir).approvals.grant is None
+    assert resume_cast(cast.run_dir).approvals.current is None
 
 
 def test_r44_approval_expires_and_is_revoked_by_abort_and_fork(tmp_path, monkeypatch):
     cast = resume_cast(cut_off_after_consent(tmp_path).run_dir)
-    assert cast.fork().approvals.grant is None
+    assert cast.fork().approvals.current is None
     with monkeypatch.context() as later:
         later.setattr("materia_nb.cast.snapshot.time.time", lambda: cast.steps[-1].started / 1000 + 2 * 3600)
-        assert cast.approvals.grant is None
+        assert cast.approvals.current is None
     cast.abort()
-    assert cast.now.engine.at.grant is None
+    assert cast.now.engine.at.approval is None
     same_when_opened(cast)
 
 
@@ -382,7 +382,7 @@ def test_r44_request_with_a_malformed_id_needs_an_answer(tmp_path, approval_id):
 def test_denial_is_passed_on_with_its_reason(tmp_path):
     cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"]))
     cast.approvals.deny("not on a Friday")
-    assert seen[1].grant is None
+    assert seen[1].approval is None
     assert "The command is not approved" in seen[1].prompt
     assert "not on a Friday" in seen[1].prompt
     assert cast.now.held.action == "escalate"

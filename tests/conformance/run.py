@@ -189,16 +189,16 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_approval(vector: Mapping[str, Any]) -> list[str]:
-    """Ask a person, and use what is granted."""
+    """Ask a person, and use what was approved."""
     given = vector["input"]
     reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
-    grant = None
+    approval = None
     if given["human"] == "approve" and reading.needs == "approval":
-        grant = runtime_rules.sealed_from(runtime_rules.request_of(given["contract"]), _NOW).grant(_NOW)
-    told = None if grant is None else grant.as_json()
+        approval = runtime_rules.sealed_from(runtime_rules.request_of(given["contract"]), _NOW).approve(_NOW)
+    told = None if approval is None else approval.as_json()
     allowed = []
     for command in given.get("uses", []):
-        may, grant = grant.use(command, _NOW) if grant else (False, None)
+        may, approval = approval.use(command, _NOW) if approval else (False, None)
         allowed.append(may)
     found = {
         **judged(reading.issues, reading.warnings),

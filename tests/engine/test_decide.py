@@ -126,10 +126,10 @@ def test_approval_covers_one_exact_command_for_an_hour(granted):
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     if granted:
         cast.do(approvals.approve, approval, ts=1000)
-        assert (cast.state.at.grant.exact_content, cast.state.at.grant.expires_at) == ("rm -rf build", 3601.0)
+        assert (cast.state.at.approval.exact_content, cast.state.at.approval.expires_at) == ("rm -rf build", 3601.0)
     else:
         cast.do(approvals.deny, approval, "too risky")
-        assert cast.state.at.grant is None
+        assert cast.state.at.approval is None
         assert "too risky" in cast.session.prompt.text
     assert (cast.events[-1].granted, cast.events[-1].fingerprint) == (granted, approval.fingerprint)
 

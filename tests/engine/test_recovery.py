@@ -70,7 +70,7 @@ def test_retry_restarts_the_visit_and_revokes_an_approval():
     play = Play(CHAIN, "not json")
     step = recovery.recast(play.rules, recovery.abort(play.state, "enough").state)
     visit = step.state.at
-    assert (visit.mode, visit.repairs, visit.grant, visit.turn) == ("work", 0, None, 2)
+    assert (visit.mode, visit.repairs, visit.approval, visit.turn) == ("work", 0, None, 2)
     assert step.prompt.begins
     assert isinstance(step.events[0], ev.CastRecast)
 

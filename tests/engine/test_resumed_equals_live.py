@@ -252,14 +252,14 @@ def test_approval_survives_a_restart_until_it_is_used(tmp_path):
     cast.step()
     cast.agents.set("Judge", "person")
     cast.approvals.approve()
-    granted = cast.approvals.grant
+    granted = cast.approvals.current
     cast.close()
     seen = []
     resumed = resume_cast(cast.run_dir, h.table({"Judge": lambda turn: seen.append(turn) or OUTPUTS[7]}))
     resumed.step()
     assert granted is not None
-    assert seen[0].grant == granted
-    assert resumed.approvals.grant is None
+    assert seen[0].approval == granted
+    assert resumed.approvals.current is None
 
 
 def test_the_past_does_not_change(tmp_path):

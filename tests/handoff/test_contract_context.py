@@ -32,26 +32,26 @@ def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
 
 
 def test_7_a_grant_is_for_one_exact_command_once():
-    grant = sealed().grant(5.0)
-    assert grant.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
+    approval = sealed().approve(5.0)
+    assert approval.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
     for other in ("git push ", "git push --force", "GIT PUSH", ""):
-        assert grant.use(other, 6.0) == (False, grant)
-    allowed, used = grant.use("git push", 6.0)
+        assert approval.use(other, 6.0) == (False, approval)
+    allowed, used = approval.use("git push", 6.0)
     assert allowed
     assert used.as_json()["uses"] == 0
     assert used.use("git push", 6.0) == (False, used)
 
 
 def test_7_a_grant_expires_after_an_hour():
-    grant = sealed().grant(0.0)
-    assert grant.use("git push", HOUR - 1)[0]
-    allowed, over = grant.use("git push", HOUR)
+    approval = sealed().approve(0.0)
+    assert approval.use("git push", HOUR - 1)[0]
+    allowed, over = approval.use("git push", HOUR)
     assert (allowed, over.standing) == (False, "EXPIRED")
 
 
 def test_7_a_request_is_answered_within_a_day():
-    assert sealed().grant(24 * HOUR) is None
-    assert sealed().grant(24 * HOUR - 1)
+    assert sealed().approve(24 * HOUR) is None
+    assert sealed().approve(24 * HOUR - 1)
 
 
 def test_7_a_seal_holds_what_was_asked_for():
@@ -70,7 +70,7 @@ def test_7_a_seal_holds_what_was_asked_for():
 
 
 def test_7_the_resumed_agent_reads_the_approved_command_or_that_none_is_approved():
-    assert "git push" in runtime_rules.answer_note(sealed().grant(0.0))
+    assert "git push" in runtime_rules.answer_note(sealed().approve(0.0))
     assert "Do not run" in runtime_rules.answer_note(None)
 
 

@@ -1332,7 +1332,7 @@ def checked_in_lanes(tmp_path):
     replies = {lane: iter(["IN_PROGRESS", "COMPLETE"]) for lane in ("ui", "api")}
 
     def check(turn):
-        told.append((turn.lane, turn.grant is not None, turn.prompt))
+        told.append((turn.lane, turn.approval is not None, turn.prompt))
         if turn.lane not in asked:
             asked.add(turn.lane)
             return report("APPROVAL_REQUEST", approval_request=ASK)

@@ -233,8 +233,8 @@ def _waiting_for(cast: Snapshot) -> str:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or accept it"
     who = f"{visit.socket} ({socket.materia.label}){item}"
     need = "needs an answer"
-    if cast.approvals.grant is not None:
-        need = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort withdraws the approval)"
+    if cast.approvals.current is not None:
+        need = f"may run this once: {shorten(cast.approvals.current.exact_content, 200)} (abort withdraws the approval)"
     elif visit.mode == "final":
         need = "has yet to hand over its work"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
