@@ -100,11 +100,8 @@ def missing_sources(value: JSON, requirements: Requirements, reported: Collectio
     for target, source in requirements.sources:
         if source not in checked and reader(source)(value) is MISSING:
             checked.add(source)
-            yield Issue(
-                source,
-                f"{source} is missing: it is assigned to state.{target}.",
-                "add it; its value may be null",
-            )
+            message = f"{source} is missing: it is assigned to state.{target}."
+            yield Issue(source, message, "add it; its value may be null")
 
 
 _ISSUES_LISTED: Final = 40
@@ -147,11 +144,11 @@ _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
 """The dots of an example, or only words after ``<``: the form's own placeholder, or a weak model's variation of it."""
 
 
-def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator[Issue]:
+def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
     """Yield an issue for each field of an answer that still contains a placeholder of the form (R51)."""
     if isinstance(value, str):
         text = value.strip()
-        if text in words or _PLACEHOLDER.fullmatch(text):
+        if text in placeholders or _PLACEHOLDER.fullmatch(text):
             yield Issue(
                 path,
                 f"{text!r:.200} is a placeholder of the form, not an answer.",
@@ -160,15 +157,15 @@ def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator
             )
     elif isinstance(value, dict):
         for name, child in value.items():
-            yield from form_words(child, words, f"{path}.{name}")
+            yield from form_words(child, placeholders, f"{path}.{name}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from form_words(child, words, f"{path}.{index}")
+            yield from form_words(child, placeholders, f"{path}.{index}")
 
 
 TEXT: Final[JSON] = {"type": "string"}
 ANYTHING: Final[JSON] = {}
-"""The schema of any value; only an assignment determines what it reads from it."""
+"""The schema of any value."""
 
 
 def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) -> dict[str, JSON]:
@@ -222,7 +219,7 @@ class HandoffField(NamedTuple):
         missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the list.
         fix: the fix if the field is missing.
         lacks: test for a missing value; None for the test of its kind.
-        words: allowed words, after ``fold``; any other word is the issue ``code``, followed by that word.
+        choices: the allowed words, after ``fold``; any other word is the issue ``code``, followed by that word.
         typed: True if a word must be a string; a word that only folding makes valid is a warning.
         fields: fields of the object, or of each object in the list.
         demands: True if a missing object's fields are reported as missing too.
@@ -233,7 +230,7 @@ class HandoffField(NamedTuple):
     missing: str = ""
     fix: str = "add it"
     lacks: Callable[[Any], bool] | None = None
-    words: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     code: str = ""
     fold: Callable[[Any], JSON] = lambda value: value
     typed: bool = True
@@ -275,7 +272,7 @@ class Checker:
         kind, kind_name, default, is_absent = _KINDS[field.kind]
         lacks = (field.lacks or is_absent)(value)
         if lacks and field.missing:
-            fix = f"write one of {', '.join(field.words)}" if field.words else field.fix
+            fix = f"write one of {', '.join(field.choices)}" if field.choices else field.fix
             self._refuse(field.missing.format(place=index), path, f"{path} is missing.", fix)
         if field.kind == "object":
             checker = self if isinstance(value, dict) or field.demands else Checker()
@@ -305,8 +302,8 @@ class Checker:
     def _word(self, value: JSON, field: HandoffField, path: str) -> JSON:
         if field.typed and not self._is(value, str, path, "a string"):
             return ""
-        word, choices = field.fold(value), ", ".join(field.words)
-        if word not in field.words:
+        word, choices = field.fold(value), ", ".join(field.choices)
+        if word not in field.choices:
             excerpt = str(value).strip()[:_SHOWN_CHARS] if field.typed else str(word)[: 2 * _SHOWN_CHARS]
             self._refuse(f"{field.code}:{excerpt}", path, f"{path} is none of {choices}.", f"write one of {choices}")
             return ""
@@ -329,7 +326,7 @@ def schema_of(fields: Fields) -> dict[str, JSON]:
 def _schema(field: HandoffField) -> JSON:
     schemas: dict[_FieldKind, Callable[[], JSON]] = {
         "any": dict,
-        "word": lambda: {"type": "string", "enum": list(field.words)},
+        "word": lambda: {"type": "string", "enum": list(field.choices)},
         "text": lambda: TEXT,
         "texts": lambda: list_of(TEXT),
         "flag": lambda: {"type": "boolean"},

@@ -115,7 +115,7 @@ def _required(
 
 
 def _word(choices: tuple[str, ...], code: str) -> HandoffField:
-    return HandoffField("word", code, words=choices, code=code, typed=False)
+    return HandoffField("word", code, choices=choices, code=code, typed=False)
 
 
 _STATUS: Final = _section(

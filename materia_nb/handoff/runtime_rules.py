@@ -37,7 +37,6 @@ SCHEDULE_SHAPE: Final = closed_object(
         ),
     }
 )
-_INDEXES_SHOWN: Final = 8
 
 
 class Stream(NamedTuple):
@@ -85,9 +84,8 @@ def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
         yield from _index_issues(indexes_path, stream.get("workItemIndexes"), count, path_by_index)
     unassigned = [index for index in range(count or 0) if index not in path_by_index]
     if unassigned:
-        shown = ", ".join(map(str, unassigned[:_INDEXES_SHOWN]))
-        more = " and more" if len(unassigned) > _INDEXES_SHOWN else ""
-        message = f"{counted(len(unassigned), 'work item')} in no stream: {shown}{more}."
+        listed = ", ".join(map(str, unassigned[:8])) + (" and more" if len(unassigned) > 8 else "")
+        message = f"{counted(len(unassigned), 'work item')} in no stream: {listed}."
         yield Issue(path, message, "put each of these items into a stream")
 
 
@@ -410,7 +408,7 @@ class _EnvelopeName(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """The path of an envelope, or the issues of one that was not found."""
+    """The path of an envelope; None with issues if it was not found."""
 
     path: str | None
     issues: tuple[Issue, ...] = ()

@@ -26,7 +26,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take all of that out again; variables stay as they are."""
+    """Remove the magics, the completion and the display of casts; variables stay."""
     from materia_nb.magics.magic import IDENTIFIER, leave_questions
 
     magics: Any = shell.magics_manager.registry.get("MateriaMagics")
@@ -46,16 +46,13 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
-    """Run cells one after another in a shell of their own, without a kernel, and show nothing of what they show.
+    """Run cells in order in a new shell without a kernel and without output, and return the variables that they defined.
 
     Args:
-        cells: the source of each, and whether it may fail.
-
-    Returns:
-        The names that they defined.
+        cells: the source of each cell, and True if it may fail.
 
     Raises:
-        Exception: what a cell raised that may not.
+        Exception: the error of a cell that must not fail.
     """
     import atexit
 
@@ -63,15 +60,15 @@ def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
     from IPython.utils.capture import capture_output
     from traitlets.config import Config
 
-    made: Any = InteractiveShell
+    shell_class: Any = InteractiveShell  # its constructor has no types
     with capture_output():
-        shell = made(config=Config({"HistoryManager": {"enabled": False}}))
+        shell = shell_class(config=Config({"HistoryManager": {"enabled": False}}))
         load_ipython_extension(shell)
         try:
             for source, may_fail in cells:
-                done = shell.run_cell(source)
+                result = shell.run_cell(source)
                 if not may_fail:
-                    done.raise_error()
+                    result.raise_error()
         finally:
             unload_ipython_extension(shell)
             atexit.unregister(shell.atexit_operations)  # else every shell is kept until the process ends

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
 
 MOST_STEPS: Final = 30
-"""Maximum number of steps in the record, the latest ones."""
+"""Maximum number of steps in the record; it contains the latest ones."""
 _OUTPUT_CHARS: Final = 1_500
 """Maximum length of the output of a step in the record."""
 
@@ -121,7 +121,7 @@ class Record:
         self.cast = cast
         self._display = display
         self._changed = False
-        self._told: tuple[str, str] | None = None
+        self._displayed: tuple[str, str] | None = None
         self._lock = threading.Lock()
         self._timer: Handle | None = None
         self._quiet = False
@@ -160,22 +160,18 @@ class Record:
             try:
                 self.refresh()
             except Exception:  # noqa: BLE001 - a timer has nobody to tell it to
-                _log.warning("the record of a cast cannot be brought up to date", exc_info=True)
+                _log.warning("the record of a cast could not be updated", exc_info=True)
 
     def _put(self, *, update: bool) -> None:
         self._changed = False
-        drawn, text = RecordPicture(self.cast), RecordText(self.cast)
-        shown = (drawn.svg, repr(text))
-        if update and shown == self._told:
+        picture, text = RecordPicture(self.cast), RecordText(self.cast)
+        content = (picture.svg, repr(text))
+        if update and content == self._displayed:
             return
-        self._told = shown
-        for name, view in (("text", text), ("picture", drawn)):
-            self._display(
-                view._repr_mimebundle_(),
-                raw=True,
-                display_id=f"materia-{self.cast.id}-{name}",
-                update=update,
-            )
+        self._displayed = content
+        for name, view in (("text", text), ("picture", picture)):
+            display_id = f"materia-{self.cast.id}-{name}"
+            self._display(view._repr_mimebundle_(), raw=True, display_id=display_id, update=update)
 
 
 _CAST: Final = ("materia_nb.cast.cast", "Cast")
@@ -253,7 +249,7 @@ class CastDisplay:
             try:
                 record.refresh()
             except Exception:  # noqa: BLE001 - the cell has done its work
-                _log.warning("the record of a cast cannot be brought up to date", exc_info=True)
+                _log.warning("the record of a cast could not be updated", exc_info=True)
 
 
 def _formatter(shell: InteractiveShell) -> Any:
@@ -275,13 +271,13 @@ _REDRAW_S = 0.1
 """Seconds between two updates of the bar at least."""
 _BAR_FORMAT = "{desc} |{bar}|"
 _SAID = 60
-"""Characters of what the agent says now that stand beside the bar."""
+"""Maximum length of the agent's latest text next to the bar, in characters."""
 
 
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
     """Show the work items done and the current socket while the block runs, if it takes long enough."""
-    with _progress_bar(lambda: _told_of(cast)) as update:
+    with _progress_bar(lambda: _progress_text(cast)) as update:
         ends = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
         try:
             yield
@@ -305,7 +301,7 @@ def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
-"""Returns the number done, the total, 0 where it is unknown, and the words beside the bar."""
+"""Returns the number done, the total (0 if unknown), and the text next to the bar."""
 
 
 @contextmanager
@@ -318,8 +314,8 @@ def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
 
     def show() -> None:
         nonlocal bar, output
-        done, total, words = status()
-        options = {"desc": words, "total": total or None, "initial": done, "leave": False}
+        done, total, text = status()
+        options = {"desc": text, "total": total or None, "initial": done, "leave": False}
         with lock:
             if _kernel() is None:
                 bar = tqdm.tqdm(**options, bar_format=_BAR_FORMAT)
@@ -335,14 +331,14 @@ def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
         if bar is None or time.monotonic() - drawn_at < _REDRAW_S:
             return
         drawn_at = time.monotonic()
-        done, total, words = status()
+        done, total, text = status()
         with lock:
             if bar.disable:
                 return
             if total and total != bar.total:
                 bar.reset(total)
             bar.n = done
-            bar.set_description_str(words)
+            bar.set_description_str(text)
 
     timer = call_later(SHOW_AFTER_S, show) if _is_watched() else None
     try:
@@ -376,8 +372,8 @@ def _is_watched() -> bool:
     return THREADS and bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
 
 
-def _told_of(cast: Cast) -> tuple[int, int, str]:
-    """Return the work items done and the total, and the position of the cast with the latest words of its agent."""
+def _progress_text(cast: Cast) -> tuple[int, int, str]:
+    """Return the number of finished items, the total, and the cast's position with the latest text of its agent."""
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""

@@ -106,10 +106,9 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
         match = _LINE.fullmatch(context.text_until_cursor)
         if match is None:
             return {"completions": []}
-        words = match.group(1).split(" ")
-        typed = words[-1]
+        *before, typed = match.group(1).split(" ")
         try:
-            offered = candidates(bench, words[:-1])
+            offered = candidates(bench, before)
         except Exception:  # noqa: BLE001 - completion must never disturb typing
             offered = []
         matching = sorted({name for name in offered if name.startswith(typed)})
@@ -231,7 +230,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
 
 
 def name_cells(shell: InteractiveShell) -> Callable[[], None]:
-    """Let errors name the cells of a shell, as ``In[3]``; return a function that ends that."""
+    """Name the cells of a shell in errors, such as ``In[3]``; return a function that undoes this."""
 
     def name(filename: str) -> str | None:
         named = shell.compile.format_code_name(filename)
@@ -269,12 +268,12 @@ class QuestionLine(TokenTransformBase):
 
     def transform(self, lines: list[str]) -> list[str]:
         """Replace the line by a call of the magic."""
-        done: list[str] = self._magic.transform(lines)
-        return done
+        transformed: list[str] = self._magic.transform(lines)
+        return transformed
 
 
 def take_questions(shell: InteractiveShell) -> None:
-    """Let lines of ``%materia`` end in a question mark."""
+    """Allow a question mark at the end of a line of ``%materia``."""
     leave_questions(shell)
     shell.input_transformer_manager.token_transformers.append(QuestionLine)
 

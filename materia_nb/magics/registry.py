@@ -39,7 +39,7 @@ class Argument:
         kind: ``word``; ``words`` takes all up to ``--``; ``rest`` the remaining line as it stands;
             ``option`` takes a value; ``flag`` none.
         required: True if the verb needs it (not for options and flags).
-        whole: True if it must be a whole number.
+        integer: True if it must be a whole number.
         completes: the names that tab completion offers.
         choices: the possible words, if they are known; tab completion offers them.
     """
@@ -48,7 +48,7 @@ class Argument:
     help: str
     kind: Literal["word", "words", "rest", "option", "flag"] = "word"
     required: bool = False
-    whole: bool = False
+    integer: bool = False
     completes: _Completes | None = None
     choices: tuple[str, ...] = ()
 
@@ -86,7 +86,7 @@ class Call:
 
     @property
     def cast(self) -> Cast:
-        """The current cast; raises MateriaError when there is none."""
+        """The current cast; raises MateriaError without one."""
         return self.bench.current
 
     def body_or(self, value: Any) -> Any:
@@ -108,7 +108,7 @@ Several: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb of ``%materia``; ``cell`` tells if it takes the body of a ``%%materia`` cell."""
+    """A verb of ``%materia``; ``cell`` tells if it accepts the body of a ``%%materia`` cell."""
 
     name: str
     summary: str
@@ -125,8 +125,8 @@ class Verb:
     @property
     def usage(self) -> str:
         """The usage line."""
-        words = " ".join([self.name, *(argument.shown for argument in self.arguments)])
-        return f"%%materia {words}" if self.cell == "must" else f"%materia {words}"
+        line = " ".join([self.name, *(argument.shown for argument in self.arguments)])
+        return f"%%materia {line}" if self.cell == "must" else f"%materia {line}"
 
 
 VERBS: Final[dict[str, Verb]] = {}
@@ -138,7 +138,7 @@ GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
 """The summaries of first words that are not verbs by themselves."""
 _SYNONYMS: Final[Mapping[str, str]] = {
-    word: hint for words, hint in _WORDS["instead"].items() for word in words.split()
+    synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
 }
 """Hints by words that people type for a verb with another name."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
@@ -289,7 +289,7 @@ def _is_whole(parameter: inspect.Parameter) -> bool:
 
 
 def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
-    """Return the argument of a parameter; one without help of its own gets the help that several verbs share."""
+    """Return the argument of a parameter; without its own help it gets the help that several verbs share."""
     key, kind = parameter.name, str(parameter.annotation)
     name = key.rstrip("_")  # as in from_, which Python has a meaning for
     argument = Argument(
@@ -333,7 +333,7 @@ def family(word: str) -> list[str]:
 
 
 def find_verb(name: str) -> Verb:
-    """Return the verb of that name; raise MateriaError with a suggestion if there is none."""
+    """Return the verb of that name; raise MateriaError with a suggestion for an unknown name."""
     if name in VERBS:
         return VERBS[name]
     if seconds := family(name):
@@ -485,7 +485,7 @@ def _value(raw: str, names: Mapping[str, Any]) -> Any:
 def _typed(verb: Verb, argument: Argument, value: Any) -> Any:
     if argument.choices and value not in argument.choices:
         raise _wrong(verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}")
-    if not argument.whole or isinstance(value, int):
+    if not argument.integer or isinstance(value, int):
         return value
     try:
         return int(value)

@@ -211,7 +211,7 @@ class _Command(click.Command):
     """A command that takes negative numbers as arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [_MINUS_SIGN.sub(_MINUS, word) for word in args])
+        return super().parse_args(ctx, [_MINUS_SIGN.sub(_MINUS, argument) for argument in args])
 
 
 class _VerbFamily(click.Group):
@@ -263,12 +263,12 @@ def program() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code: 0 fine, 1 problems, 2 misuse."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # it may be Latin-1
     try:
-        code = _run_program(words or ["--help"])
+        code = _run_program(arguments or ["--help"])
     except OSError as error:
         if error.filename is not None:  # not the output
             raise
@@ -276,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo(f"The output could not be written: {error.strerror}.", err=True)
         return PROBLEMS
     except (KeyboardInterrupt, click.Abort):
-        click.echo("Interrupted; nothing recorded is lost: materia run goes on.", err=True)
+        click.echo("Interrupted; nothing recorded is lost. Continue with materia run.", err=True)
         return PROBLEMS
     return code if isinstance(code, int) else FINE
 
@@ -339,7 +339,7 @@ _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
 
 
 def _parameter(argument: Argument, verb: Verb) -> click.Parameter:
-    kind: Any = click.Choice(argument.choices) if argument.choices else _TextOrInteger(integer=argument.whole)
+    kind: Any = click.Choice(argument.choices) if argument.choices else _TextOrInteger(integer=argument.integer)
     if argument.kind == "flag":
         return click.Option([argument.name], is_flag=True, help=argument.help)
     if argument.kind == "option":

@@ -122,7 +122,7 @@ class DesignServer:
     def show(self) -> str:
         """Show the loadout as JSON, with your steps so far."""
         design = self.design
-        steps = "".join(f"\n{number}. {words}" for number, words in enumerate(design.steps, 1)) or " none"
+        steps = "".join(f"\n{number}. {step}" for number, step in enumerate(design.steps, 1)) or " none"
         return f"{compact(design.document)}\nSteps:{steps}\n{self._findings()}"
 
     def check(self) -> str:

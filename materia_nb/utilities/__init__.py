@@ -1,1 +1,1 @@
-"""How a process is run: commands with real limits, utilities with their JSON on stdin (R23-R25)."""
+"""Run processes with enforced limits, and utilities with JSON on stdin (R23-R25)."""

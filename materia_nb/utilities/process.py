@@ -1,4 +1,4 @@
-"""Run a command with all processes that it starts, so that it can neither hang its caller nor leave processes behind (R23).
+"""Run a command so that it can neither block its caller nor leave processes behind (R23).
 
 On a platform without processes, a Python script runs inside this one. It reads stdin and writes stdout and stderr as in a
 process of its own. It cannot be stopped, so it has no time limit; and it can read the memory of this process, so only
@@ -108,7 +108,7 @@ def _run_script(code: str | None, file: str) -> int:
 def _script_environment(
     arguments: list[str], stdin: bytes, outputs: tuple[CapturedOutput, CapturedOutput], cwd: Path
 ) -> Iterator[None]:
-    """Give a script the arguments, streams and directory of a process of its own; restore everything afterwards."""
+    """Set up the arguments, streams and directory of a script as in its own process; restore everything afterwards."""
     own_dir, own_env = Path.cwd(), dict(os.environ)
     own_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
     main, modules = sys.modules.get("__main__"), set(sys.modules)

@@ -28,7 +28,7 @@ from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""Name of the directory with the copies in a profile."""
+"""Name of the profile's directory for the copies."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
@@ -50,7 +50,7 @@ class ScriptCopy(NamedTuple):
 
 
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
-    """Return the file to run for a shipped script, None if there is none.
+    """Return the file to run for a shipped script, None for an unknown script.
 
     The first folder that has it provides it. In a folder with a manifest only a copy of this package's script counts, in
     another one any file of that name. Otherwise the packaged script runs, so an outdated copy never does.
@@ -64,12 +64,6 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
     return PACKAGED / name if name in SHIPPED_SCRIPTS else None
 
 
-def _script_names(folders: Sequence[Path] = ()) -> list[str]:
-    """Return the names of all scripts."""
-    own = {path.name for folder in folders if folder.is_dir() for path in folder.glob("*.py")}
-    return sorted({*SHIPPED_SCRIPTS, *own})
-
-
 def copies(folder: Path) -> list[ScriptCopy]:
     """Return the copies of the shipped scripts in ``folder`` with their status; change nothing."""
     entries = _manifest(folder)
@@ -79,8 +73,7 @@ def copies(folder: Path) -> list[ScriptCopy]:
 def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
     packaged = _hash(_packaged(name))
     original = as_object(entry).get("sha256")
-    path = _copy(folder, entry, original) if isinstance(original, str) else None
-    path = path or folder / name
+    path = _copy(folder, entry, original) or folder / name
     try:
         current = _hash(read_plain(path, follow=True))
     except OSError:
@@ -136,7 +129,7 @@ def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
     return {"file": path.name, "sha256": new}
 
 
-def _copy(folder: Path, entry: JSON, current: str) -> Path | None:
+def _copy(folder: Path, entry: JSON, current: JSON) -> Path | None:
     """Return the copy that an entry of the manifest names; None if its original does not have the hash ``current``."""
     fields = as_object(entry)
     name = fields.get("file")
@@ -192,7 +185,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
-    """Return a utility's definition for a config in ``folder`` that runs the same command as one in ``owner`` (R24)."""
+    """Return a utility's definition, moved from a config in ``owner`` to one in ``folder``, with the same command (R24)."""
     command = _argv(definition)
     if owner == folder or not command:
         return dict(definition)
@@ -276,18 +269,12 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     # A name, never a path: a config cannot name files outside the directories of scripts.
     file_name = script_file(name)
     if file_name is None:
-        raise _not_runnable(
-            materia,
-            f"names the script {name!r}",
-            'use a file name such as "detect-vcs.py"',
-        )
+        raise _not_runnable(materia, f"names the script {name!r}", 'use a file name such as "detect-vcs.py"')
     path = find_script(file_name, utilities)
     if path is None:
-        raise _not_runnable(
-            materia,
-            f"names the shipped script {file_name!r}, which does not exist",
-            did_you_mean(file_name, _script_names(utilities)),
-        )
+        names = {path.name for folder in utilities if folder.is_dir() for path in folder.glob("*.py")}
+        message = f"names the shipped script {file_name!r}, which does not exist"
+        raise _not_runnable(materia, message, did_you_mean(file_name, sorted({*SHIPPED_SCRIPTS, *names})))
     return [sys.executable or "python3", str(path)]
 
 
@@ -495,14 +482,10 @@ def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
 
 def _encode(document: Mapping[str, JSON]) -> bytes:
     try:
-        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        return json.dumps(document, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise MateriaError(
             f"The input of a utility cannot be written as JSON: {error}",
             hint="check the values assigned to the state",
             kind="invalid_document",
         ) from error
-    try:
-        return text.encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
-        return json.dumps(document).encode() + b"\n"

@@ -520,7 +520,7 @@ def test_a_verb_that_only_calls_a_method_is_made_from_it():
         ("note", "rest", True),
     ]
     step, change = VERBS["back"].arguments[:2]
-    assert (step.kind, step.whole, change.name, change.kind) == ("word", True, "--change", "option")
+    assert (step.kind, step.integer, change.name, change.kind) == ("word", True, "--change", "option")
     assert step.help == "the step to continue from; 0 is the start"
     assert "root" not in {one.name for one in VERBS["fork"].arguments}, "what a line cannot give is left out"
 

@@ -377,14 +377,14 @@ from_method("edit undo", Edits.undo, status_after)
 
 
 @verb("edit budget", example="%materia edit budget 200000")
-def _budget(call: Call, most: Several = None) -> Any:
+def _budget(call: Call, limit: Several = None) -> Any:
     """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns.
 
     Args:
-        most: the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit
+        limit: the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit
     """
-    if most is not None:
-        call.cast.edit.budget_in_words(" ".join(map(str, most)))
+    if limit is not None:
+        call.cast.edit.budget_in_words(" ".join(map(str, limit)))
     return budget_view(call.cast.now)
 
 
