@@ -11,7 +11,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.magics.cast_display import RecordText
 
 
-def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
+def test_loadout_with_problems_is_loaded_but_not_chosen(shell):
     line(shell, "load hello.json")
     shown = cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     assert "Bad is kept but cannot be cast, so it is not chosen; Hello stays chosen" in text(shown)
@@ -22,13 +22,13 @@ def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
     assert shell.user_ns["wb"].loadouts.chosen == "Bad", "mended, it is chosen"
 
 
-def test_a_chosen_loadout_that_is_broken_by_a_cell_is_not_cast(shell):
+def test_loadout_broken_by_a_cell_is_not_cast(shell):
     cell(shell, "define loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
     cell(shell, "define loadout Mine", "entry: X\nsockets: {}")
     assert line(shell, "cast hi").graph.name != "Mine"
 
 
-def test_a_cast_says_which_loadout_it_takes_when_another_was_just_refused(shell):
+def test_cast_names_its_loadout_after_a_refused_one(shell):
     line(shell, "load hello.json")
     cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     said = "casts Hello: Bad was just defined and cannot be cast"
@@ -42,7 +42,7 @@ def test_a_cast_says_which_loadout_it_takes_when_another_was_just_refused(shell)
     assert said not in text(line(shell, "status")), "it was chosen since"
 
 
-def test_loading_another_file_says_what_is_no_longer_loaded(shell, project):
+def test_loading_another_file_reports_unloaded_loadouts(shell, project):
     line(shell, "load hello.json")
     other = {**HELLO, "activeLoadout": "Other", "loadouts": {"Other": HELLO["loadouts"]["Hello"]}}
     (project / "other.json").write_text(json.dumps(other))
@@ -55,7 +55,7 @@ def test_loading_another_file_says_what_is_no_longer_loaded(shell, project):
     assert "no longer" not in text(line(shell, "load other.json"))
 
 
-def test_a_changed_file_is_read_again(shell, project):
+def test_changed_file_is_loaded_again(shell, project):
     line(shell, "load hello.json")
     (project / "hello.json").write_text(json.dumps(HELLO).replace('"hello"', '"morning"'))
     assert "morning" in text(line(shell, "load"))
@@ -71,13 +71,13 @@ def test_a_changed_file_is_read_again(shell, project):
         ("edit", "items, set"),
     ],
 )
-def test_a_verb_of_another_name_leads_to_ours(shell, typed, told):
+def test_similar_verb_is_suggested(shell, typed, told):
     with pytest.raises(MateriaError) as caught:
         line(shell, typed)
     assert told in caught.value.hint
 
 
-def test_a_name_with_another_number_is_not_suggested(shell):
+def test_name_differing_by_a_number_is_not_suggested(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast x")
     with pytest.raises(MateriaError) as caught:
@@ -85,7 +85,7 @@ def test_a_name_with_another_number_is_not_suggested(shell):
     assert "choose one of: Socket-1" in caught.value.hint
 
 
-def test_resuming_what_is_not_there_lists_the_casts_with_what_they_were_asked(shell):
+def test_resume_of_a_missing_cast_lists_casts_with_requests(shell):
     line(shell, "load hello.json")
     made = cell(shell, "cast", "write a guide\n\n- short")
     with pytest.raises(MateriaError) as caught:
@@ -94,7 +94,7 @@ def test_resuming_what_is_not_there_lists_the_casts_with_what_they_were_asked(sh
     assert "write a guide / - short" in text(line(shell, "list casts"))
 
 
-def test_who_answers_in_a_cast_is_refused_for_nobody(shell):
+def test_agent_for_an_unknown_name_is_refused(shell):
     line(shell, "list loadouts")
     wb = shell.user_ns["wb"]
     with pytest.raises(MateriaError, match="no materia or socket 'Plam'") as caught:

@@ -13,7 +13,7 @@ from materia_nb.registry import lookup
 from model_server import says, serving
 
 
-def test_a_cast_from_load_to_state(shell, project, capsys):
+def test_cast_runs_from_load_to_state(shell, project, capsys):
     assert "hello" in text(line(shell, "load hello.json"))
     cast = line(shell, "cast say hi")
     assert cast.now.request == "say hi"
@@ -36,7 +36,7 @@ def test_the_graph_is_drawn_in_several_forms(shell):
         line(shell, "grid --to mermaid Bad")
 
 
-def test_where_everything_comes_from_can_be_seen(shell, project):
+def test_origins_of_settings_are_shown(shell, project):
     (project / ".pi").mkdir()
     (project / ".pi" / "pi-materia.json").write_text("{ not json")
     line(shell, "load hello.json")
@@ -54,7 +54,7 @@ def test_where_everything_comes_from_can_be_seen(shell, project):
     assert "agent, generator" in shown
 
 
-def test_the_bench_is_the_variable_wb(shell):
+def test_workbench_is_the_variable_wb(shell):
     line(shell, "load hello.json")
     assert isinstance(shell.user_ns["wb"], materia_nb.Workbench)
     mine = shell.user_ns["wb"] = materia_nb.Workbench(bundled=False)
@@ -65,7 +65,7 @@ def test_the_bench_is_the_variable_wb(shell):
         line(shell, "list casts")
 
 
-def test_loading_twice_leaves_one_matcher_and_unloading_none(shell):
+def test_extension_can_be_reloaded_and_unloaded(shell):
     materia_nb.load_ipython_extension(shell)
     names = [getattr(matcher, "matcher_identifier", "") for matcher in shell.Completer.custom_matchers]
     assert names.count("materia_nb") == 1
@@ -108,7 +108,7 @@ def test_a_typo_is_one_short_red_error(shell):
         ("agent Nobody person", "no materia or socket 'Nobody'"),
     ],
 )
-def test_bad_input_says_what_and_what_to_do(shell, given, told):
+def test_bad_input_is_explained_with_a_hint(shell, given, told):
     line(shell, "load hello.json")
     line(shell, "cast x")
     line(shell, "run")
@@ -117,7 +117,7 @@ def test_bad_input_says_what_and_what_to_do(shell, given, told):
     assert told in str(caught.value)
 
 
-def test_verbs_before_any_cast_say_what_to_do(shell):
+def test_verbs_without_a_cast_explain_what_to_do(shell):
     for verb in (
         "status",
         "step",
@@ -134,12 +134,12 @@ def test_verbs_before_any_cast_say_what_to_do(shell):
             line(shell, verb)
 
 
-def test_a_cell_body_on_a_verb_that_takes_none(shell):
+def test_unexpected_cell_body_is_refused(shell):
     with pytest.raises(MateriaError, match="does not take the body of a cell"):
         cell(shell, "status", "text")
 
 
-def test_nothing_is_expanded_but_whole_dollar_words(shell):
+def test_only_whole_dollar_words_are_expanded(shell):
     cell(shell, "define loadout Ask", ASK)
     shell.user_ns["topic"] = "cats {and} dogs"
     assert line(shell, "cast it's {x} $5 {{y}}").now.request == "it's {x} $5 {{y}}"
@@ -149,7 +149,7 @@ def test_nothing_is_expanded_but_whole_dollar_words(shell):
     assert cell(shell, "cast", "two\nlines\n").now.request == "two\nlines"
 
 
-def test_a_person_answers_in_the_next_cell(shell):
+def test_person_answers_in_the_next_cell(shell):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast the plan")
     shown = text(line(shell, "run"))
@@ -170,7 +170,7 @@ def test_a_person_answers_in_the_next_cell(shell):
     assert text(line(shell, "steps")).count("Socket-1") == 1
 
 
-def test_a_dict_is_an_answer_too(shell):
+def test_dict_is_an_answer(shell):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast x")
     line(shell, "run")
@@ -196,7 +196,7 @@ def test_agents_are_defined_in_cells(shell):
         cell(shell, "agent Judge", "x = 1\nreturn (")
 
 
-def test_an_agent_that_raises_is_named(shell):
+def test_failing_agent_is_named(shell):
     cell(shell, "define loadout Ask", ASK)
     cell(shell, "agent Judge", "return 1 / 0")
     line(shell, "cast x")
@@ -207,7 +207,7 @@ def test_an_agent_that_raises_is_named(shell):
     assert shell.user_ns["wb"].current.steps[-1].output == '{"satisfied":false}'
 
 
-def test_a_command_answers(shell):
+def test_command_agent_answers(shell):
     cell(shell, "define loadout Ask", ASK)
     line(shell, "agent * command cat")
     cast = line(shell, "cast x")
@@ -219,7 +219,7 @@ def test_a_command_answers(shell):
 @pytest.mark.parametrize(
     "how", ["openai:tiny --base-url {}", "--base-url {} openai:tiny", "model openai:tiny --base-url {}"]
 )
-def test_a_model_answers(shell, how, monkeypatch):
+def test_model_agent_answers(shell, how, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}'), says("told")) as server:
@@ -233,7 +233,7 @@ def test_a_model_answers(shell, how, monkeypatch):
     assert "max_tokens" not in server.asked[0]
 
 
-def test_a_model_is_told_how_long_its_answer_may_be(shell, monkeypatch):
+def test_max_tokens_reach_the_model(shell, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}')) as server:
@@ -244,7 +244,7 @@ def test_a_model_is_told_how_long_its_answer_may_be(shell, monkeypatch):
     assert 20 in (asked.get("max_completion_tokens"), asked.get("max_tokens"))
 
 
-def test_the_model_of_each_materia_answers(shell, monkeypatch):
+def test_each_materia_uses_its_model(shell, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "define loadout Ask", ASK.replace("Judge: {tools", "Judge: {model: openai:judge, tools"))
     with serving(says('{"satisfied": true, "context": "c"}')) as server:
@@ -271,7 +271,7 @@ def test_the_model_of_each_materia_answers(shell, monkeypatch):
         ("agent * gpt-5", "write provider:model"),
     ],
 )
-def test_a_bad_model_says_what_and_what_to_do(shell, given, told):
+def test_invalid_model_is_explained_with_a_hint(shell, given, told):
     with pytest.raises(MateriaError) as caught:
         line(shell, given)
     assert told in str(caught.value)
@@ -292,7 +292,7 @@ def test_a_utility_is_defined_in_a_cell(shell):
         cell(shell, "define utility Broken", "print(")
 
 
-def test_a_loadout_with_problems_shows_all_of_them(shell):
+def test_all_problems_of_a_loadout_are_shown(shell):
     shown = text(
         cell(shell, "define loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}")
     )
@@ -305,7 +305,7 @@ def test_a_loadout_with_problems_shows_all_of_them(shell):
     assert "unknown-materia" in report
 
 
-def test_breakpoints_until_and_steps(shell):
+def test_run_accepts_breakpoints_until_and_steps(shell):
     cell(shell, "define loadout Ask", ASK)
     shell.user_ns["wb"].agent("Judge", lambda turn: {"satisfied": True, "context": "c"})
     shell.user_ns["wb"].agent("Teller", lambda turn: "t")
@@ -331,7 +331,7 @@ def test_breakpoints_until_and_steps(shell):
     "words, said",
     [("'20000 tokens'", "every 20,000 tokens"), ("2.5usd", "every 2.5 usd"), ("'3 turns'", "every 3 turns")],
 )
-def test_a_soft_limit(shell, words, said):
+def test_soft_limit_stops_a_run(shell, words, said):
     cell(shell, "define loadout Ask", ASK)
     line(shell, "cast x")
     assert said in text(line(shell, f"break --every {words}"))
@@ -340,7 +340,7 @@ def test_a_soft_limit(shell, words, said):
         line(shell, "break --every many")
 
 
-def test_breakpoints_of_each_kind(shell):
+def test_each_kind_of_breakpoint_can_be_set(shell):
     cell(shell, "define loadout Ask", ASK)
     said = iter(["no JSON", {"satisfied": True, "context": "c"}])
     shell.user_ns["wb"].agent("Judge", lambda turn: next(said))
@@ -363,7 +363,7 @@ def test_breakpoints_of_each_kind(shell):
     assert "no breakpoints" in text(line(shell, "break --clear"))
 
 
-def test_abort_recast_budget_and_resume(shell, project):
+def test_abort_retry_budget_and_resume_work(shell, project):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast x")
     line(shell, "run")
@@ -383,7 +383,7 @@ def test_abort_recast_budget_and_resume(shell, project):
     assert "<html" in (cast.run_dir / "cast.html").read_text()
 
 
-def test_a_family_alone_says_what_there_is(shell):
+def test_verb_group_without_a_verb_lists_its_verbs(shell):
     assert "%materia edit undo" in text(line(shell, "help edit"))
     with pytest.raises(MateriaError, match="items, set, prompt"):
         line(shell, "edit")
@@ -422,7 +422,7 @@ def test_help_knows_every_verb(shell):
         ("%time lo", set()),
     ],
 )
-def test_tab_completion(shell, typed, offered):
+def test_completion_offers_verbs_options_and_names(shell, typed, offered):
     line(shell, "load hello.json")
     matcher = shell.Completer.custom_matchers[-1]
 
@@ -448,7 +448,7 @@ def test_completion_offers_casts_and_never_raises(shell):
     assert matcher(Context())["completions"] == []
 
 
-def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
+def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
     line(shell, "use Plan-Build-Eval")
     wb = shell.user_ns["wb"]
     wb.agent("Plan", lambda: {"workItems": [{"title": one, "context": "c"} for one in "ab"]})
@@ -475,7 +475,7 @@ def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
         line(shell, "edit items --again zz")
 
 
-def test_editing_between_steps(shell):
+def test_edits_between_steps_work(shell):
     shell.user_ns["wb"] = bench = materia_nb.Workbench(".")
     bench.use("Plan-Build-Eval")
     bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "x"}]})
@@ -504,7 +504,7 @@ def test_editing_between_steps(shell):
         cell(shell, "edit items", "{}")
 
 
-def test_an_agent_for_nobody_is_no_silent_success(shell):
+def test_agent_for_an_unknown_name_is_an_error(shell):
     assert "answered by" in text(line(shell, "agent"))
     with pytest.raises(MateriaError, match="no materia or socket 'openai:tiny'"):
         line(shell, "agent openai:tiny")
@@ -512,7 +512,7 @@ def test_an_agent_for_nobody_is_no_silent_success(shell):
         cell(shell, "agent", "return 'x'")
 
 
-def test_a_verb_that_only_calls_a_method_is_made_from_it():
+def test_forwarding_verbs_are_generated_from_methods():
     verb = VERBS["skip"]
     assert verb.summary == " ".join(Cast.skip.__doc__.partition("\n\n")[0].split())
     assert [(one.name, one.kind, one.required) for one in verb.arguments] == [
@@ -525,10 +525,10 @@ def test_a_verb_that_only_calls_a_method_is_made_from_it():
     assert "root" not in {one.name for one in VERBS["fork"].arguments}, "what a line cannot give is left out"
 
 
-def test_every_argument_of_every_verb_is_explained():
+def test_every_verb_argument_is_documented():
     assert [(name, one.name) for name, verb in VERBS.items() for one in verb.arguments if not one.help] == []
 
 
-def test_who_asks_late_for_what_nobody_registered_is_told():
+def test_missing_registration_is_a_clear_error():
     with pytest.raises(KeyError, match="nothing of the kind"):
         lookup("nothing of the kind")

@@ -44,7 +44,7 @@ def texts(cell):
     return [output["data"]["text/plain"] for output in cell.outputs if "data" in output]
 
 
-def test_a_later_cell_that_runs_the_cast_brings_the_record_up_to_date(executed):
+def test_later_run_updates_the_record(executed):
     panel, record, picture = texts(executed["cast"])
     assert "below is its record" in panel
     assert picture.startswith("<picture of cast 20")
@@ -53,22 +53,22 @@ def test_a_later_cell_that_runs_the_cast_brings_the_record_up_to_date(executed):
     assert "%materia open 20" in record
 
 
-def test_a_cast_that_did_not_end_tells_how_to_go_on(executed):
+def test_unfinished_cast_explains_how_to_continue(executed):
     record = texts(executed["not ended"])[1]
     assert "ready after 0 steps" in record
     assert "%materia resume 20" in record
 
 
-def test_a_long_run_that_nobody_watches_leaves_no_trace_of_a_progress_bar(executed):
+def test_unwatched_run_stores_no_progress_bar(executed):
     assert [output["output_type"] for output in executed["run"].outputs] == ["stream", "execute_result"]
 
 
-def test_a_cast_shown_twice_has_the_same_record_twice(executed):
+def test_cast_shown_twice_has_equal_records(executed):
     assert texts(executed["cast"])[1] == texts(executed["shown"])[1]
     assert "after 1 step" in texts(executed["cast"])[1]
 
 
-def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):
+def test_record_of_a_long_cast_shows_its_latest_steps(cast, monkeypatch):
     monkeypatch.setattr("materia_nb.magics.cast_display.MOST_STEPS", 2)
     cast.run(steps=5)
     shown = repr(RecordText(cast))
@@ -76,14 +76,14 @@ def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):
     assert "Socket-1" not in shown
 
 
-def test_the_picture_is_png_too_where_that_can_be_drawn(cast, monkeypatch):
+def test_picture_has_a_png_if_the_renderer_is_installed(cast, monkeypatch):
     pytest.importorskip("resvg_py")
     shown = RecordPicture(cast)._repr_mimebundle_()
     assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
     assert png_of("no picture") is None
 
 
-def test_the_picture_has_a_palette_where_pillow_is_installed(cast, monkeypatch):
+def test_png_has_a_palette_if_pillow_is_installed(cast, monkeypatch):
     pytest.importorskip("resvg_py")
     image, chops = pytest.importorskip("PIL.Image"), pytest.importorskip("PIL.ImageChops")
     svg = RecordPicture(cast).svg
@@ -97,7 +97,7 @@ def test_the_picture_has_a_palette_where_pillow_is_installed(cast, monkeypatch):
     assert max(most for _, most in difference.getextrema()) < 64
 
 
-def test_an_equal_picture_is_not_drawn_again(cast):
+def test_equal_picture_is_not_rendered_again(cast):
     pytest.importorskip("resvg_py")
     blocks._cached_png.cache_clear()
     svg = RecordPicture(cast).svg
@@ -105,7 +105,7 @@ def test_an_equal_picture_is_not_drawn_again(cast):
     assert blocks._cached_png.cache_info().misses == 1
 
 
-def test_displaying_a_cast_takes_at_most_4000_calls_and_again_at_most_1500(wb):
+def test_display_of_a_cast_stays_within_call_limits(wb):
     cast = wb.cast("a small tool", loadout="Plan-Build-Eval")
     assert 0 < calls_of(cast._repr_mimebundle_) <= 4000
     assert 0 < calls_of(cast._repr_mimebundle_) <= 1500, "the graph is laid out once"

@@ -24,19 +24,19 @@ def failed(shell):
     return cast.failure.message
 
 
-def test_a_function_of_a_cell_is_named_by_cell_and_line(asked):
+def test_cell_function_is_located_by_cell_and_line(asked):
     asked.run_cell("def judge(turn):\n    return 1 / 0", store_history=True)
     asked.user_ns["wb"].agent("Judge", asked.user_ns["judge"])
     assert re.search(r"line 2 of cell In\[\d+\]", failed(asked))
 
 
-def test_an_agent_cell_is_named_with_its_line(asked):
+def test_agent_cell_is_located_by_line(asked):
     run(asked, "%%materia agent Judge\nx = 1\nreturn x / 0")
     assert "line 3 of the cell %%materia agent Judge" in failed(asked)
     assert "traceback" in asked.user_ns["wb"].current.failure.hint
 
 
-def test_the_traceback_can_be_seen(asked):
+def test_traceback_can_be_shown(asked):
     with pytest.raises(MateriaError, match="No agent"):
         line(asked, "cast x") and line(asked, "why --traceback")
     run(asked, "%%materia agent Judge\nreturn 1 / 0")
@@ -44,5 +44,5 @@ def test_the_traceback_can_be_seen(asked):
     assert "ZeroDivisionError" in text(line(asked, "why --traceback"))
 
 
-def test_the_font_of_the_canvas_is_one_that_cytoscape_takes():
+def test_canvas_font_is_supported_by_cytoscape():
     assert re.fullmatch(r'[\w\- "]+(?:\s*,\s*[\w\- "]+)*', FONT)

@@ -29,7 +29,7 @@ def drawn(monkeypatch, capsys):
     return event
 
 
-def test_a_terminal_shows_how_many_are_done_until_the_run_ends(drawn, capsys):
+def test_terminal_shows_progress_until_the_run_ends(drawn, capsys):
     with counting("casts") as report:
         assert drawn.wait(20)
         drawn.clear()
@@ -40,13 +40,13 @@ def test_a_terminal_shows_how_many_are_done_until_the_run_ends(drawn, capsys):
     assert text.endswith("\r"), "the line is empty"
 
 
-def test_a_terminal_shows_where_a_cast_is(drawn, capsys, cast):
+def test_terminal_shows_the_position_of_a_cast(drawn, capsys, cast):
     with running(cast):
         assert drawn.wait(20)
     assert "Socket-1, step 0" in capsys.readouterr().err
 
 
-def test_nothing_is_drawn_where_no_terminal_is(monkeypatch, capsys):
+def test_no_progress_is_drawn_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(cast_display, "SHOW_AFTER_S", 0)
     with counting("casts") as report:
         report(3, 1000)

@@ -51,7 +51,7 @@ def test_handoff_shows_the_contract(shell):
     assert "suggestions to remember" in shown
 
 
-def test_suggestions_are_listed_and_kept_by_number(shell):
+def test_suggestions_are_listed_and_accepted_by_number(shell):
     assert ran(shell).status == "complete"
     listed = line(shell, "edit remember")
     assert len(listed) == 2
@@ -70,7 +70,7 @@ def test_suggestions_are_listed_and_kept_by_number(shell):
         ("edit remember x", "whole number"),
     ],
 )
-def test_what_cannot_be_done_says_so(shell, said, told):
+def test_impossible_verb_explains_itself(shell, said, told):
     ran(shell)
     with pytest.raises(MateriaError) as error:
         line(shell, said)
@@ -93,7 +93,7 @@ def held_for_consent(shell, **changes):
     return ran(shell)
 
 
-def test_a_cast_that_is_held_for_consent_shows_all_that_it_is_about(shell):
+def test_approval_request_is_shown_completely(shell):
     assert held_for_consent(shell, scope="").status == "held"
     status = text(line(shell, "status")).splitlines()
     expected = [line.replace("build/", "not said") for line in CONSENT]
@@ -102,7 +102,7 @@ def test_a_cast_that_is_held_for_consent_shows_all_that_it_is_about(shell):
     assert "approve or deny the command" in status[at + len(expected)]
 
 
-def test_approve_shows_what_was_consented_to(shell):
+def test_approve_shows_the_approved_command(shell):
     cast = held_for_consent(shell)
     shown = text(line(shell, "approve"))
     assert cast.now.held is None
@@ -110,7 +110,7 @@ def test_approve_shows_what_was_consented_to(shell):
     assert "approved" not in text(line(shell, "status"))
 
 
-def test_nothing_is_shown_as_approved_when_nothing_asks(shell):
+def test_approve_without_a_request_is_an_error(shell):
     ran(shell)
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
         line(shell, "approve")

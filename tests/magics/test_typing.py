@@ -68,7 +68,7 @@ def test_a_prompt_layer_a_value_and_a_correction_may_be_any_prose(asked, prose):
 
 @pytest.mark.parametrize("verb", ["loadout X", "items", "utility X", "agent Teller"])
 @EACH
-def test_a_cell_that_is_no_prose_gives_our_error_or_none(asked, verb, prose):
+def test_invalid_cell_gives_a_materia_error(asked, verb, prose):
     with contextlib.suppress(MateriaError):
         run(asked, f"%%materia {verb}\n{prose}")
 
@@ -79,25 +79,25 @@ def test_a_semicolon_hides_the_value_of_a_line_only(asked):
 
 
 @pytest.mark.parametrize("request_", ["is it done?", "why 'this' (and that)?", "really??", "x ; y?"])
-def test_a_request_may_be_a_question(asked, request_):
+def test_request_may_end_with_a_question_mark(asked, request_):
     assert run(asked, f"%materia cast {request_}").now.request == request_
     assert run(asked, f"if True:\n    made = %materia cast {request_}\nmade").now.request == request_
 
 
-def test_help_is_still_asked_for_with_a_question_mark(asked, capsys):
+def test_question_mark_still_asks_for_help(asked, capsys):
     run(asked, "%materia?")
     assert "load a loadout" in capsys.readouterr().out
     assert "Start a cast" in text(run(asked, "%materia cast?"))
 
 
-def test_a_question_inside_a_text_stays_as_it_is(asked):
+def test_question_mark_inside_a_text_is_kept(asked):
     run(asked, 's = """\n%materia cast is it?\n"""')
     assert asked.user_ns["s"] == "\n%materia cast is it?\n"
     with pytest.raises(MateriaError, match="no verb"):
         run(asked, "%materia is it done?")
 
 
-def test_unloading_takes_the_questions_out_too(shell):
+def test_unloading_removes_the_question_mark_handling(shell):
     before = len(shell.input_transformer_manager.token_transformers)
     materia_nb.load_ipython_extension(shell)
     assert len(shell.input_transformer_manager.token_transformers) == before
@@ -105,7 +105,7 @@ def test_unloading_takes_the_questions_out_too(shell):
     assert len(shell.input_transformer_manager.token_transformers) == before - 1
 
 
-def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
+def test_prompts_can_be_shown_before_a_cast(shell):
     shown = line(shell, "explore prompts Plan-Build-Eval --items 2 --request moss --contexts full,request")
     full, request = shown.sides
     assert (len(full.prompts), full.end) == (8, "complete")
@@ -116,7 +116,7 @@ def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
         line(shell, "explore prompts Plan-Build-Eval --contexts everything")
 
 
-def test_what_a_cast_takes_is_estimated_before_it_begins(shell):
+def test_cast_can_be_estimated_before_it_begins(shell):
     shown = line(shell, "estimate Plan-Build-Eval --items 2 --satisfied 1 --answer 100 --model openai:gpt-4o")
     assert (shown.items, shown.total.turns, shown.shortest, shown.unpriced) == (2, (8, 8, 8), (), ())
     assert shown.total.output == (800, 800, 800)

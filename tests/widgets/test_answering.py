@@ -22,7 +22,7 @@ def shown(cast):
     return {name: value for name, value in state.items() if value not in (None, [], {}, False)}
 
 
-def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
+def test_answer_tab_follows_a_cast_from_start_to_end(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     first = shown(cast)
     assert first.keys() == {"is", "alive", "enter"}
@@ -65,7 +65,7 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
     assert opened.keys() == {"is", "top"}, "nothing can be done with it"
 
 
-def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_path):
+def test_formatted_result_is_also_shown_as_written(tmp_path):
     answer = '{"satisfied": true, "context": "All is well."}'
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     cast.run()
@@ -75,7 +75,7 @@ def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_pat
     cast.close()
 
 
-def test_what_a_person_typed_is_checked_before_it_is_sent(tmp_path):
+def test_typed_answer_is_checked_before_it_is_sent(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     fine, nothing = {"issues": [], "advice": "", "fine": True}, {"issues": [], "advice": "", "fine": False}
     assert checked(cast.now, "x", "correction") == nothing, "there is no step yet"
@@ -94,7 +94,7 @@ def test_what_a_person_typed_is_checked_before_it_is_sent(tmp_path):
     cast.close()
 
 
-def test_buttons_a_reason_and_a_table_make_an_answer(tmp_path):
+def test_answer_is_built_from_buttons_reason_and_table(tmp_path):
     cast = h.start(tmp_path, h.one_config(), "person")
     items = [h.item("a")]
     assert json.loads(answer_of_buttons(cast.now, None, "")) == {"context": ""}
@@ -105,7 +105,7 @@ def test_buttons_a_reason_and_a_table_make_an_answer(tmp_path):
     cast.close()
 
 
-def test_a_value_is_read_as_json_unless_text_is_meant():
+def test_value_is_parsed_as_json_unless_it_is_text():
     assert parse_value("[1]", as_text=True) == "[1]"
     assert parse_value("[1]", as_text=False) == [1]
     with pytest.raises(MateriaError) as caught:
@@ -114,7 +114,7 @@ def test_a_value_is_read_as_json_unless_text_is_meant():
     assert "double quotes" in caught.value.hint
 
 
-def test_calls_that_wait_for_approval_come_before_the_answer(tmp_path):
+def test_calls_waiting_for_approval_are_shown_before_the_answer(tmp_path):
     call = ToolCall(id="1", tool="bash", args={"command": "make it"}, said="To see it.")
 
     class Asks:
@@ -144,7 +144,7 @@ def test_calls_that_wait_for_approval_come_before_the_answer(tmp_path):
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended with signal SIGTERM", False),
     ],
 )
-def test_a_process_that_failed_is_told_with_what_it_said(tmp_path, code, headline, kept):
+def test_failed_process_is_shown_with_its_output(tmp_path, code, headline, kept):
     cast = h.start(tmp_path, h.one_config(h.python(code)), {})
     cast.run()
     state = failure_state(cast.now)
@@ -160,7 +160,7 @@ def test_a_process_that_failed_is_told_with_what_it_said(tmp_path, code, headlin
     assert failure_state(open_cast(cast.run_dir).now)["offers"] == []
 
 
-def test_a_program_that_is_not_there_could_not_be_started(tmp_path):
+def test_missing_program_is_shown_as_not_started(tmp_path):
     missing = {"type": "utility", "command": ["/no/such/program"]}
     cast = h.start(tmp_path, h.one_config(missing), {})
     cast.run()

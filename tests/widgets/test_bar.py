@@ -39,7 +39,7 @@ def cast(tmp_path):
     made.close()
 
 
-def test_a_cast_that_nobody_runs(cast):
+def test_bar_of_an_idle_cast_shows_its_status(cast):
     assert bar(cast) == ("ready", "ready · Plan is next", GOING)
     cast.step(ask=False)
     assert bar(cast) == ("paused", "paused · Plan", GOING)
@@ -65,7 +65,7 @@ def test_a_cast_that_nobody_runs(cast):
     assert bar(open_cast(cast.run_dir)) == ("gone", "complete · read-only", set())
 
 
-def test_a_cast_that_runs_and_is_asked_to_stop(cast):
+def test_bar_of_a_running_cast_shows_a_requested_stop(cast):
     cast.step()
     cast.step(ask=False)
     busy = Activity(busy=True)
@@ -76,7 +76,7 @@ def test_a_cast_that_runs_and_is_asked_to_stop(cast):
     assert (state["why"]["step"], state["busy"]) == ("a step is running", True)
 
 
-def test_approval_is_asked_for_in_the_bar(tmp_path):
+def test_bar_asks_for_approval(tmp_path):
     cast = h.start(tmp_path, h.one_config(), Asks())
     cast.run()
     assert bar(cast) == ("wants", "wants you · M asks for approval", {"abort"})
@@ -90,7 +90,7 @@ def test_approval_is_asked_for_in_the_bar(tmp_path):
     cast.close()
 
 
-def test_a_long_command_is_cut_and_not_to_be_judged_there(tmp_path):
+def test_long_command_cannot_be_approved_in_the_bar(tmp_path):
     class Long(Asks):
         def answer(self, turn):
             return Asking((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
@@ -102,7 +102,7 @@ def test_a_long_command_is_cut_and_not_to_be_judged_there(tmp_path):
     cast.close()
 
 
-def test_a_cast_that_stopped_says_where_and_what_can_be_done(tmp_path):
+def test_bar_of_a_stopped_cast_shows_place_and_actions(tmp_path):
     def gone():
         raise RuntimeError("gone")
 
@@ -123,7 +123,7 @@ def test_a_cast_that_stopped_says_where_and_what_can_be_done(tmp_path):
     aborted.close()
 
 
-def test_a_budget_that_is_used_up_is_raised_first(tmp_path):
+def test_exhausted_budget_is_raised_first(tmp_path):
     class Costs:
         name = "costs"
 

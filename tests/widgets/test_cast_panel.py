@@ -97,7 +97,7 @@ class Held:
 # -- going on -----------------------------------------------------------------------------------
 
 
-def test_a_cast_is_gone_through_by_messages(cast, make):
+def test_cast_is_run_through_page_messages(cast, make):
     panel = make(cast)
     assert panel.front.bar["words"] == "ready · Plan is next"
     say(panel, "step")
@@ -120,7 +120,7 @@ def test_a_cast_is_gone_through_by_messages(cast, make):
     assert not panel.front.bar["can"]["step"]
 
 
-def test_a_second_click_while_a_step_runs_is_refused_with_the_reason(bench, cast, make):
+def test_second_click_during_a_step_is_refused_with_a_reason(bench, cast, make):
     held = Held({"workItems": h.items("a")})
     bench.agent("Plan", held.answer)
     panel = make(cast)
@@ -148,7 +148,7 @@ def test_each_press_of_step_acts_on_what_is_shown(cast, make):
     assert [socket for socket, *_ in cast.route] == ["Socket-1", "Socket-2", "Socket-3"]
 
 
-def test_pausing_and_aborting_say_so_at_once_and_for_how_long(bench, cast, make):
+def test_pause_and_abort_are_shown_immediately_with_their_duration(bench, cast, make):
     held = Held("built")
     bench.agent("Build", held.answer)
     panel = make(cast)
@@ -170,7 +170,7 @@ def test_pausing_and_aborting_say_so_at_once_and_for_how_long(bench, cast, make)
     assert cast.status in ("ready", "waiting")
 
 
-def test_a_function_that_does_not_return_is_left_behind(bench, cast, make):
+def test_function_that_does_not_return_can_be_abandoned(bench, cast, make):
     held = Held("too late")
     bench.agent("Build", held.answer)
     panel = make(cast)
@@ -189,7 +189,7 @@ def test_a_function_that_does_not_return_is_left_behind(bench, cast, make):
     assert {step.output for step in cast.steps if step.socket == "Socket-2"} == {"built"}
 
 
-def test_what_was_typed_and_not_applied_is_applied_first_or_nothing_runs(bench, cast, make):
+def test_unapplied_input_is_applied_before_a_run(bench, cast, make):
     panel = make(cast)
     say(panel, "step", first=[{"kind": "edit_prompt", "layers": {"task": "Plan it in another way"}}])
     done(panel)
@@ -201,7 +201,7 @@ def test_what_was_typed_and_not_applied_is_applied_first_or_nothing_runs(bench, 
     assert len(cast.steps) == 1
 
 
-def test_a_run_to_the_end_stops_in_front_of_it(cast, make):
+def test_run_to_the_end_stops_before_the_end(cast, make):
     panel = make(cast)
     assert say(panel, "run_to", socket="end") == ""
     done(panel)
@@ -216,7 +216,7 @@ def test_a_panel_is_busy_while_a_cell_runs_a_step(cast, make):
     assert not runs.busy_for(panel)
 
 
-def test_an_exception_in_a_run_is_told(cast, make):
+def test_exception_in_a_run_is_shown(cast, make):
     panel = make(cast)
 
     def breaks(_):
@@ -229,7 +229,7 @@ def test_an_exception_in_a_run_is_told(cast, make):
     assert say(panel, "dismiss") == ""
 
 
-def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
+def test_tokens_and_cost_are_shown_with_the_budget(bench, cast, make):
     bench.agent("Build", lambda: Reply("built", Usage(10, 5, 0.25)))
     panel = make(cast)
     say(panel, "budget", budget="20")
@@ -261,7 +261,7 @@ def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
         {"kind": "__init__"},
     ],
 )
-def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cast, make, message, caplog):
+def test_invalid_message_changes_nothing_and_is_explained(cast, make, message, caplog):
     panel = make(cast)
     before = cast.runner.session
     panel.guarded(panel.on_message)(message)
@@ -270,7 +270,7 @@ def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cas
     assert not caplog.records, "an error of ours is told, not logged"
 
 
-def test_a_long_item_is_fetched_whole_and_an_edit_beside_it_keeps_all_of_it(bench, cast, make):
+def test_long_item_is_fetched_completely_and_survives_edits_of_others(bench, cast, make):
     context = "about it: " + "x" * 30_000
     bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": context}, *h.items("b")]})
     panel = make(cast)
@@ -299,7 +299,7 @@ def test_a_long_item_is_fetched_whole_and_an_edit_beside_it_keeps_all_of_it(benc
 # -- answers ----------------------------------------------------------------------------------------
 
 
-def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
+def test_verdict_buttons_show_their_targets_and_answer(bench, cast, make):
     bench.agent("Eval", "person")
     panel = make(cast)
     cast.run()
@@ -314,7 +314,7 @@ def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
     assert cast.now.engine.follow_up[-1].reason == "a heading lacks its paragraph"
 
 
-def test_a_form_is_marked_where_a_person_is_asked_and_not_where_an_agent_would_answer(bench, cast, make):
+def test_form_is_highlighted_only_if_a_person_is_asked(bench, cast, make):
     panel = make(cast)
     say(panel, "enter")
     assert not content(panel, "answer")["form"]["person"]
@@ -323,7 +323,7 @@ def test_a_form_is_marked_where_a_person_is_asked_and_not_where_an_agent_would_a
     assert content(panel, "answer")["form"]["person"]
 
 
-def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, make, monkeypatch):
+def test_answer_is_checked_while_typing_without_sending(bench, cast, make, monkeypatch):
     bench.agent("Eval", "person")
     panel = make(cast)
     cast.run()
@@ -337,7 +337,7 @@ def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, ma
     assert cast.now.waiting_at is not None
 
 
-def test_a_generator_is_answered_by_a_table(bench, cast, make):
+def test_generator_is_answered_with_a_table(bench, cast, make):
     bench.agent("Plan", "person")
     panel = make(cast)
     say(panel, "enter")
@@ -355,7 +355,7 @@ def test_a_generator_is_answered_by_a_table(bench, cast, make):
 
 @pytest.mark.parametrize("name", OWN_PROTOCOLS)
 @pytest.mark.parametrize("reason", ["", " \n", 'a fence ``` and a "quote"\nin two lines'])
-def test_buttons_and_table_answer_as_the_socket_hands_over(tmp_path, make, name, reason):
+def test_buttons_and_table_answer_in_the_protocol_of_the_socket(tmp_path, make, name, reason):
     document = h.loop_config()
     document["loadouts"]["T"]["handoff"] = name
     cast = h.start(tmp_path, document, {"Build": lambda: "built", "Plan": "person", "Check": "person"})
@@ -375,7 +375,7 @@ def test_buttons_and_table_answer_as_the_socket_hands_over(tmp_path, make, name,
     assert all(line.strip() in cast.state.get("context", "") for line in reason.splitlines())
 
 
-def test_a_contract_that_must_consolidate_can_be_answered_by_a_button(tmp_path, make):
+def test_contract_with_consolidation_can_be_answered_by_button(tmp_path, make):
     assignment = {"surfaces": ["api", "web"]}
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-3"] |= {
@@ -390,7 +390,7 @@ def test_a_contract_that_must_consolidate_can_be_answered_by_a_button(tmp_path, 
     assert cast.steps[-1].decision.satisfied is True
 
 
-def test_a_verdict_without_a_round_left_is_offered_and_says_that_it_stops_the_cast(tmp_path, make):
+def test_verdict_that_would_exceed_the_limit_says_it_stops_the_cast(tmp_path, make):
     document = h.loop_config()
     document["loadouts"]["T"]["handoff"] = "envelope"
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
@@ -407,7 +407,7 @@ def test_a_verdict_without_a_round_left_is_offered_and_says_that_it_stops_the_ca
     assert "The loop was taken" in str(content(panel, "answer"))
 
 
-def test_where_any_text_will_do_there_are_no_verdicts(bench, cast, make):
+def test_text_socket_has_no_verdict_buttons(bench, cast, make):
     bench.agent("Build", "person")
     panel = make(cast)
     cast.run()
@@ -417,7 +417,7 @@ def test_where_any_text_will_do_there_are_no_verdicts(bench, cast, make):
     assert cast.now.next_socket == "Socket-3"
 
 
-def test_a_draft_is_refined_and_accepted(bench, make):
+def test_draft_can_be_refined_and_accepted(bench, make):
     bench.load(
         {
             "activeLoadout": "Talk",
@@ -451,7 +451,7 @@ class Asks:
         return Reply(decided[0].result or "ran" if decided else "ran unasked")
 
 
-def test_a_command_waits_for_approval_with_the_models_reason_beside_it(tmp_path, make):
+def test_command_waits_for_approval_with_the_reason_of_the_model(tmp_path, make):
     cast = h.start(tmp_path, h.chain_config(1), Asks())
     panel = make(cast)
     say(panel, "tab", tab="state")
@@ -468,7 +468,7 @@ def test_a_command_waits_for_approval_with_the_models_reason_beside_it(tmp_path,
     assert not cast.approvals.allowed
 
 
-def test_the_reason_of_a_refusal_reaches_the_agent_and_always_is_for_this_cast(tmp_path, make):
+def test_denial_reason_reaches_the_agent_and_always_covers_one_cast(tmp_path, make):
     cast = h.start(tmp_path, h.chain_config(2), Asks())
     panel = make(cast)
     say(panel, "step")
@@ -485,7 +485,7 @@ def test_the_reason_of_a_refusal_reaches_the_agent_and_always_is_for_this_cast(t
     assert not cast.approvals.allowed
 
 
-def test_words_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
+def test_text_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
     told, go_on = threading.Event(), threading.Event()
 
     class Talks:
@@ -511,7 +511,7 @@ def test_words_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
     assert content(panel, "answer")["live"].get("words", "") == ""
 
 
-def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
+def test_failure_is_shown_first_with_its_actions(tmp_path, make):
     tries = []
 
     class Breaks:
@@ -539,7 +539,7 @@ def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
     assert len(tries) == 2
 
 
-def test_a_process_that_failed_is_told_by_what_it_printed_and_its_command(tmp_path, make):
+def test_failed_process_is_shown_with_output_and_command(tmp_path, make):
     code = "import sys; print('so far'); sys.exit('no disk')"
     cast = h.start(tmp_path, h.one_config(h.python(code)))
     panel = make(cast)
@@ -551,7 +551,7 @@ def test_a_process_that_failed_is_told_by_what_it_printed_and_its_command(tmp_pa
     assert [one["title"] for one in failed["more"]] == ["stdout", "command, and where its output is saved"]
 
 
-def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_it_is(tmp_path, make, monkeypatch):
+def test_files_of_a_failure_are_links_if_the_notebook_path_is_known(tmp_path, make, monkeypatch):
     (tmp_path / "my table.csv").write_text("x")
     (tmp_path / "a.py").write_text("x")
 
@@ -583,7 +583,7 @@ def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_
     }
 
 
-def test_what_is_selected_in_the_past_leads_back_unless_it_is_a_socket(cast, make):
+def test_selection_in_the_past_returns_to_the_present_unless_a_socket(cast, make):
     cast.run(steps=2)
     panel = make(cast)
     for element, stays in (
@@ -603,7 +603,7 @@ def test_what_is_selected_in_the_past_leads_back_unless_it_is_a_socket(cast, mak
     assert (len(panel.past.steps), panel.selected.kind) == (1, "edge")
 
 
-def test_an_output_is_corrected_after_an_edit_which_stays(cast, make):
+def test_output_can_be_corrected_and_earlier_edits_stay(cast, make):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     panel = make(cast)
@@ -616,7 +616,7 @@ def test_an_output_is_corrected_after_an_edit_which_stays(cast, make):
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]
 
 
-def test_a_prompt_is_reworded_for_this_turn(cast, make):
+def test_prompt_can_be_edited_for_this_turn(cast, make):
     panel = make(cast)
     layers = {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}
     assert "task" in layers
@@ -654,7 +654,7 @@ def test_a_click_on_the_graph_selects(cast, make):
     assert panel.front.surface["selected"] == {"kind": "socket", "id": "Socket-3"}
 
 
-def test_a_moment_is_looked_at_and_the_present_comes_back(cast, make):
+def test_past_moment_can_be_shown_and_left(cast, make):
     cast.run(steps=3)
     panel = make(cast)
     say(panel, "look", step=1)
@@ -667,7 +667,7 @@ def test_a_moment_is_looked_at_and_the_present_comes_back(cast, make):
     assert panel.front.timeline["at"] is None, "who goes on sees the present"
 
 
-def test_going_back_leaves_a_branch_that_can_be_looked_at(cast, make):
+def test_going_back_leaves_a_visible_branch(cast, make):
     cast.run(steps=4)
     panel = make(cast)
     say(panel, "look", step=2)
@@ -684,7 +684,7 @@ def test_going_back_leaves_a_branch_that_can_be_looked_at(cast, make):
     assert panel.front.timeline["total"] == 2
 
 
-def test_a_fork_is_shown_in_place_and_compared(bench, cast, make):
+def test_fork_is_shown_in_place_with_its_comparison(bench, cast, make):
     made = []
     cast.run(steps=3)
     panel = make(cast, forked=made.append)
@@ -713,7 +713,7 @@ def test_runs_stop_when_a_watched_path_changes(cast, make):
     assert not cast.breakpoints.paths
 
 
-def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
+def test_breakpoint_of_each_kind_can_be_set_shown_and_removed(cast, make):
     panel = make(cast)
     breaks = lambda: [one["words"] for one in panel.front.bar["breaks"]]  # noqa: E731
     stop_at(panel, "n:Socket-3", after=True)
@@ -746,7 +746,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     assert breaks() == ["Eval not satisfied"]
 
 
-def test_a_run_that_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
+def test_run_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
     said = iter(["no JSON", {"satisfied": True}])
     bench.agent("Maintain", lambda: next(said))
     cast = bench.cast("x")
@@ -766,7 +766,7 @@ def test_a_run_that_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
 # -- all together ----------------------------------------------------------------------------------------
 
 
-def test_the_whole_needs_few_widgets_and_closing_gives_them_back(cast):
+def test_panel_has_few_widgets_and_closing_frees_them(cast):
     cast.run(steps=1)
     before = len(live)
     panel = CastPanel(cast)
@@ -788,7 +788,7 @@ def test_showing_again_closes_what_it_replaces(cast):
     last.close()
 
 
-def test_an_update_is_one_message_and_none_where_nothing_changed(cast, make, monkeypatch):
+def test_update_is_one_message_or_none_if_unchanged(cast, make, monkeypatch):
     panel = make(cast)
     sent = []
     monkeypatch.setattr(panel.front, "_send", lambda message, buffers=None: sent.append(message))
@@ -799,7 +799,7 @@ def test_an_update_is_one_message_and_none_where_nothing_changed(cast, make, mon
     assert len(sent) == 1
 
 
-def test_a_reader_without_widgets_is_told_how_the_cast_stands(bench, cast, make):
+def test_reader_without_widgets_sees_the_status(bench, cast, make):
     bench.agent("Plan", "person")
     panel = make(cast)
     cast.step()
@@ -808,7 +808,7 @@ def test_a_reader_without_widgets_is_told_how_the_cast_stands(bench, cast, make)
     assert "waiting: Socket-1" in shown["text/plain"]
 
 
-def test_hostile_text_is_only_ever_text_in_what_is_sent(project, make):
+def test_hostile_text_is_sent_as_text(project, make):
     bench = Workbench(project)
     bench.load(
         {
@@ -845,7 +845,7 @@ def test_hostile_text_is_only_ever_text_in_what_is_sent(project, make):
     bench.close()
 
 
-def test_the_verbs_show_and_panel(project, monkeypatch):
+def test_show_and_panel_verbs_open_panels(project, monkeypatch):
     monkeypatch.chdir(project)
     shell = new_shell()
 
@@ -866,7 +866,7 @@ def test_the_verbs_show_and_panel(project, monkeypatch):
     assert "items" in raised.value.hint
 
 
-def test_every_panel_can_be_imported_from_one_place():
+def test_every_panel_is_exported_by_the_package():
     from materia_nb import widgets
 
     for name in widgets.__all__:
@@ -887,7 +887,7 @@ FAILS = {
 
 
 @pytest.mark.parametrize("kind", FAILS)
-def test_an_agent_that_failed_in_any_way_is_mended_by_each_act_that_is_offered(tmp_path, make, kind):
+def test_each_offered_action_recovers_any_failure_of_an_agent(tmp_path, make, kind):
     offered = ["recast"]
     while offered:
         act = offered.pop(0)
@@ -918,7 +918,7 @@ def test_an_agent_that_failed_in_any_way_is_mended_by_each_act_that_is_offered(t
         cast.close()
 
 
-def test_a_cell_that_changes_what_failed_is_seen_by_the_panel(make, shell):
+def test_panel_shows_changes_made_by_a_cell(make, shell):
     cell(shell, "define loadout L", loadout("raise SystemExit(3)"))
     cast = line(shell, "cast x")
     cast.run()
@@ -947,7 +947,7 @@ def loadout(code):
     return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": materia})
 
 
-def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
+def test_end_shows_the_result_and_next_actions(cast, make):
     cast.run()
     panel = make(cast)
     shown = content(panel, "answer")
@@ -971,7 +971,7 @@ def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
     assert again.run() == "complete", "the same agents answer"
 
 
-def test_step_is_off_with_the_reason_while_a_person_is_asked(bench, cast, make):
+def test_step_is_disabled_with_a_reason_while_a_person_is_asked(bench, cast, make):
     bench.agent("Plan", "person")
     cast.agents.set("Plan", "person")
     panel = make(cast)
@@ -986,7 +986,7 @@ def test_step_is_off_with_the_reason_while_a_person_is_asked(bench, cast, make):
     )
 
 
-def test_the_pill_leads_from_anywhere_to_what_waits(bench, cast, make):
+def test_waiting_badge_leads_to_the_waiting_socket(bench, cast, make):
     cast.run(steps=2)
     cast.agents.set("Eval", "person")
     panel = make(cast)
@@ -1005,7 +1005,7 @@ def test_the_pill_leads_from_anywhere_to_what_waits(bench, cast, make):
     assert (title["present"], title["name"], panel.front.inspector["tab"]) == (True, "Eval", "answer")
 
 
-def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
+def test_unfinished_fork_has_no_difference(cast, make):
     cast.run(steps=4)
     panel = make(cast)
     say(panel, "fork", step=2)
@@ -1015,7 +1015,7 @@ def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
     assert stands == "B stands after step 2; nothing differs so far. A has continued from there."
 
 
-def test_a_visit_is_compared_with_the_one_before_and_a_step_with_any_other(make, bench, cast):
+def test_visits_and_steps_can_be_compared(make, bench, cast):
     cast.run()
     panel = make(cast, bench=bench)
     twice = [step.number for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1"]
@@ -1031,7 +1031,7 @@ def test_a_visit_is_compared_with_the_one_before_and_a_step_with_any_other(make,
     assert "There is no step 99" in say(panel, "compare", row=99)
 
 
-def test_a_cast_is_compared_with_any_other_of_the_project(make, bench, cast):
+def test_casts_of_a_project_can_be_compared(make, bench, cast):
     other = bench.cast("another", loadout=cast.graph.name)
     cast.run(steps=2)
     panel = make(cast, bench=bench)
@@ -1050,7 +1050,7 @@ def test_a_cast_is_compared_with_any_other_of_the_project(make, bench, cast):
     other.close()
 
 
-def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, make):
+def test_rows_mark_failed_skipped_and_manual_steps(tmp_path, make):
     def breaks():
         raise AgentError("the line is dead", kind="transport")
 
@@ -1068,7 +1068,7 @@ def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, mak
     assert "by hand" in panel.front.timeline["tail"][1][-1]
 
 
-def test_the_bar_names_the_lanes_that_failed_while_another_asks_a_person(make, tmp_path):
+def test_bar_names_failed_lanes_while_another_waits(make, tmp_path):
     def build(lane):
         if lane == "api":
             raise RuntimeError("no room")
@@ -1082,7 +1082,7 @@ def test_the_bar_names_the_lanes_that_failed_while_another_asks_a_person(make, t
     assert panel.front.bar["words"] == "wants you · ui · Check (1 lane failed)"
 
 
-def test_a_person_answers_in_each_lane_that_waits(make, tmp_path):
+def test_each_waiting_lane_can_be_answered(make, tmp_path):
     agents = stream_agents()
     del agents["Check"]
     panel = make(h.start(tmp_path, streams_config(), agents))
@@ -1116,7 +1116,7 @@ def looped(tmp_path, make):
     return make(h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,))))
 
 
-def test_a_run_goes_to_the_end_of_the_item(looped):
+def test_run_continues_to_the_end_of_the_item(looped):
     say(looped, "run_item")
     done(looped)
     assert [step.socket[-1] for step in looped.cast.steps] == ["1"], "until the first item begins"
@@ -1128,7 +1128,7 @@ def test_a_run_goes_to_the_end_of_the_item(looped):
     assert "".join(step.socket[-1] for step in looped.cast.steps).startswith("1232323")
 
 
-def test_a_breakpoint_is_told_when_it_is_meant(looped):
+def test_breakpoint_is_reported_when_reached(looped):
     one = {"kind": "before", "socket": "Socket-2"}
     assert say(looped, "break_where", breakpoint=one, text="2") == ""
     say(looped, "run")
@@ -1144,7 +1144,7 @@ def test_a_breakpoint_is_told_when_it_is_meant(looped):
     assert [one.words() for one in looped.cast.breakpoints] == ["before Socket-2"]
 
 
-def test_watched_paths_tell_what_changed_them(looped):
+def test_watched_paths_show_what_changed_them(looped):
     assert "path" in say(looped, "follow", path=" . ")
     assert say(looped, "follow", path="state.currentWorkItem.title") == ""
     say(looped, "run")
@@ -1171,7 +1171,7 @@ def test_watched_paths_tell_what_changed_them(looped):
     assert (still["stops"], still["mine"]) == (True, False), "what stops runs is told while it does"
 
 
-def test_a_socket_is_compared_with_its_last_visit(looped):
+def test_socket_can_be_compared_with_its_last_visit(looped):
     assert "No step was at that socket" in say(looped, "compare", socket="Socket-3")
     say(looped, "run")
     done(looped)
@@ -1179,7 +1179,7 @@ def test_a_socket_is_compared_with_its_last_visit(looped):
     assert "B is step 6" in str(looped.front.compare)
 
 
-def test_the_end_says_what_it_took_and_is_kept_as_a_test(looped):
+def test_end_shows_usage_and_can_be_saved_as_a_test(looped):
     say(looped, "run")
     done(looped)
     content = looped.front.inspector["content"]
@@ -1201,7 +1201,7 @@ print(json.dumps({"scopeTransition": {"kind": "replace", "scope": {"id": "side",
 """
 
 
-def test_a_lane_may_be_let_work_outside_the_project_by_a_button(tmp_path, make):
+def test_lane_can_be_allowed_to_work_outside_the_project(tmp_path, make):
     project, outside = tmp_path / "project", tmp_path / "outside"
     project.mkdir()
     outside.mkdir()
@@ -1223,7 +1223,7 @@ def test_a_lane_may_be_let_work_outside_the_project_by_a_button(tmp_path, make):
     assert panel.cast.status == "complete"
 
 
-def test_an_answer_goes_to_the_lane_that_is_looked_at(tmp_path, make):
+def test_answer_goes_to_the_selected_lane(tmp_path, make):
     def check(last, lane):
         return json.dumps({"satisfied": True, "context": f"{last} in {lane}"})
 
@@ -1254,7 +1254,7 @@ def one_who_judges(tmp_path, make):
     return panel
 
 
-def test_a_run_goes_on_when_what_it_stopped_for_is_answered(tmp_path, make):
+def test_run_continues_after_its_question_is_answered(tmp_path, make):
     panel = one_who_judges(tmp_path, make)
     say(panel, "verdict", satisfied=True, reason="")
     done(panel)
@@ -1264,7 +1264,7 @@ def test_a_run_goes_on_when_what_it_stopped_for_is_answered(tmp_path, make):
     assert panel.cast.status == "complete"
 
 
-def test_a_run_that_something_else_followed_is_not_gone_on_with(tmp_path, make):
+def test_interrupted_run_is_not_continued_after_another_action(tmp_path, make):
     panel = one_who_judges(tmp_path, make)
     panel.cast.back(1)
     panel.refresh()
@@ -1278,7 +1278,7 @@ def test_a_run_that_something_else_followed_is_not_gone_on_with(tmp_path, make):
     assert panel.cast.status == "ready"
 
 
-def test_a_run_goes_on_after_a_failure_is_settled(tmp_path, make):
+def test_run_continues_after_a_failure_is_fixed(tmp_path, make):
     fails = iter([True])
 
     def check():
@@ -1308,7 +1308,7 @@ def stopped_by_a_limit(tmp_path, make):
     return panel
 
 
-def test_where_a_limit_stopped_a_cast_after_an_answer_it_can_be_asked_for_again(stopped_by_a_limit):
+def test_answer_before_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
     assert not panel.front.bar["can"]["recast"]
     offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
@@ -1351,7 +1351,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("kind", GIVEN)
-def test_whoever_holds_a_lane_is_answered_there_and_goes_on(tmp_path, make, kind):
+def test_held_lane_is_answered_and_continues(tmp_path, make, kind):
     values, granted, words = GIVEN[kind]
     cast, told = checked_in_lanes(tmp_path)
     panel = make(cast)
@@ -1372,7 +1372,7 @@ def test_whoever_holds_a_lane_is_answered_there_and_goes_on(tmp_path, make, kind
 
 
 @pytest.mark.parametrize("way", [{"satisfied": True}, {"satisfied": False}, {"target": "Socket-3"}])
-def test_a_person_decides_for_whoever_holds_a_lane(tmp_path, make, way):
+def test_person_can_decide_for_a_held_lane(tmp_path, make, way):
     cast, told = checked_in_lanes(tmp_path)
     panel = make(cast)
     for lane in ("ui", "api"):
@@ -1390,7 +1390,7 @@ def test_a_person_decides_for_whoever_holds_a_lane(tmp_path, make, way):
     assert [lane.now.latest.visit for lane in cast.now.lanes.values()] == [1 + again] * 2
 
 
-def test_tool_calls_of_each_lane_are_allowed_and_refused_there(tmp_path, make):
+def test_tool_calls_are_approved_and_denied_per_lane(tmp_path, make):
     class Builder(Asks):
         def answer(self, turn):
             decided = [call for call in turn.calls if call.decided]
@@ -1424,7 +1424,7 @@ def in_timeline(panel):
     return [(row[0], row[1], row[2], (row[3] or [""])[0]) for row in panel.front.timeline["tail"]]
 
 
-def test_steps_of_lanes_are_rows_of_the_timeline_and_each_is_looked_at(tmp_path, make):
+def test_steps_of_lanes_are_rows_of_the_timeline(tmp_path, make):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     panel = make(cast)
     say(panel, "run")
@@ -1446,7 +1446,7 @@ def test_steps_of_lanes_are_rows_of_the_timeline_and_each_is_looked_at(tmp_path,
     assert panel.front.timeline["at"] == 0
 
 
-def test_rows_of_lanes_are_found_and_compared(tmp_path, make):
+def test_rows_of_lanes_can_be_searched_and_compared(tmp_path, make):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     panel = make(cast)
     say(panel, "run")
@@ -1463,7 +1463,7 @@ def test_rows_of_lanes_are_found_and_compared(tmp_path, make):
     assert panel.compares(cast.now)[0].text == "A is step 3 of lane ui, B is step 3 of lane api."
 
 
-def test_lanes_of_an_earlier_plan_are_looked_at_as_well(tmp_path, make):
+def test_lanes_of_an_earlier_plan_can_be_shown(tmp_path, make):
     config = streams_config(1)
     exits = config["loadouts"]["T"]["loops"]["L"]["exits"][0]
     config["loadouts"]["T"]["sockets"]["Socket-6"] = at(
@@ -1486,7 +1486,7 @@ def test_lanes_of_an_earlier_plan_are_looked_at_as_well(tmp_path, make):
     assert builds[0] < panel.front.timeline["axis"] < builds[1]
 
 
-def test_while_lanes_run_one_that_is_at_work_is_shown_and_what_a_stop_waits_for(tmp_path, make):
+def test_running_lane_and_the_reason_for_a_delayed_stop_are_shown(tmp_path, make):
     begun, may = threading.Event(), threading.Event()
 
     def build(lane):
@@ -1512,7 +1512,7 @@ def test_while_lanes_run_one_that_is_at_work_is_shown_and_what_a_stop_waits_for(
     assert cast.now.lanes["ui"].status == "accepted"
 
 
-def test_asking_again_keeps_the_edits_of_the_items(stopped_by_a_limit):
+def test_asking_again_keeps_item_edits(stopped_by_a_limit):
     panel = stopped_by_a_limit
     cast = panel.cast
     first, second = cast.now.work_items
@@ -1524,7 +1524,7 @@ def test_asking_again_keeps_the_edits_of_the_items(stopped_by_a_limit):
     assert panel.front.surface["notice"]["words"] == "1 edit was applied again."
 
 
-def test_a_page_can_continue_without_edits_that_do_not_fit(tmp_path, make):
+def test_page_can_continue_without_conflicting_edits(tmp_path, make):
     panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": lambda: h.YES}))
     cast = panel.cast
     cast.step()

@@ -48,7 +48,7 @@ def line_of(panel):
     return panel.front.get_state()["made-up"]["blocks"][0]["text"]
 
 
-def test_a_row_is_drawn_has_a_tab_and_can_be_opened(cast, made_up):
+def test_part_row_defines_a_tab(cast, made_up):
     panel = CastPanel(cast)
     try:
         assert line_of(panel) == "0 steps in Plan-Build-Eval"
@@ -65,7 +65,7 @@ def test_a_row_is_drawn_has_a_tab_and_can_be_opened(cast, made_up):
         panel.close()
 
 
-def test_a_row_can_be_shown_alone(cast, made_up):
+def test_part_can_be_shown_alone(cast, made_up):
     panel = cast.show("made-up")
     assert (panel.front.surface["alone"], panel.front.surface["dock"]) == ("made-up", "made-up")
     assert panel.graph is None
@@ -76,7 +76,7 @@ def test_a_row_can_be_shown_alone(cast, made_up):
     assert "made-up" in raised.value.hint
 
 
-def test_a_row_is_known_to_the_verb_and_its_completion(project, monkeypatch, made_up):
+def test_show_verb_knows_and_completes_parts(project, monkeypatch, made_up):
     monkeypatch.chdir(project)
     shell = new_shell()
     shell.run_line_magic("materia", "use Ask")
@@ -88,7 +88,7 @@ def test_a_row_is_known_to_the_verb_and_its_completion(project, monkeypatch, mad
     assert "made-up" in cast_parts.alone_names()
 
 
-def test_a_row_is_in_the_help():
+def test_help_lists_parts():
     # The help is made when the verbs are registered, by when a row of the source is there.
     code = """
 from materia_nb.widgets.cast_parts import PARTS, Part
@@ -101,20 +101,20 @@ print(help_text("show"))
     assert "toolbar, graph or made-up" in done.stdout
 
 
-def test_what_can_be_shown_alone_is_a_part_and_the_timeline_is_open_to_begin_with():
+def test_parts_can_be_shown_alone_and_the_timeline_is_open_first():
     assert {"timeline", "items", "state", "handoff", "reply", "graph"} <= set(cast_parts.alone_names())
     assert set(cast_parts.alone_names()) <= set(PARTS)
     assert cast_parts.dock_names()[0] == "timeline"
 
 
-def test_each_part_is_told_under_a_name_of_its_own():
+def test_each_part_has_a_unique_message_name():
     slices = [part.slice for part in PARTS.values() if part.drawn]
     assert len(set(slices)) == len(slices)
     assert [name for name in slices if hasattr(frontend.Front, name)] == [], "a widget has that already"
     assert all(part.title for part in PARTS.values() if part.at == "dock")
 
 
-def test_tabs_say_how_many_and_are_there_only_where_they_have_something(bench, cast):
+def test_tabs_show_counts_and_are_hidden_when_empty(bench, cast):
     events = [{"type": "first", "message": "m"}, {"type": "second", "message": HOSTILE}]
     bench.agent("Maintain", lambda: {"satisfied": True, "event": events})
     panel = CastPanel(cast)
@@ -141,7 +141,7 @@ def test_tabs_say_how_many_and_are_there_only_where_they_have_something(bench, c
         panel.close()
 
 
-def test_one_that_takes_long_is_made_only_while_it_is_open(cast):
+def test_slow_part_is_computed_only_while_open(cast):
     panel = CastPanel(cast)
     assert panel.front.compare == {}
     panel.guarded(panel.on_message)({"kind": "dock", "dock": "compare"})
@@ -156,7 +156,7 @@ def front(name):
     return (Path(frontend.__file__).parent / "front" / name).read_text("utf-8")
 
 
-def test_each_body_of_the_front_end_is_a_part_and_the_other_way_round():
+def test_front_end_has_a_body_for_each_part():
     registered = re.search(r"BODIES = \{(.*?)\};", front("bodies.js"), re.DOTALL)[1]
     bodies = dict(re.findall(r"^ +(\w+): (\w+),$", registered, re.MULTILINE))
     assert set(bodies) == {part.slice for part in PARTS.values() if part.state is not None}
@@ -166,13 +166,13 @@ def test_each_body_of_the_front_end_is_a_part_and_the_other_way_round():
         assert f"export function {function}(host, send" in front(module)
 
 
-def test_what_holds_the_parts_names_none_of_the_dock():
+def test_panel_names_no_dock_part():
     for module in ("shell.js", "dock.js"):
         for name in cast_parts.dock_names():
             assert not re.search(rf"""["'.]{name}\b(?! and)""", front(module)), (module, name)
 
 
-def test_where_a_part_stands_is_how_it_is_styled_alone():
+def test_part_shown_alone_has_the_style_of_its_position():
     styled = set(re.findall(r'\[data-alone="(\w+)"\]', front("front.css")))
     assert styled == {part.at for part in PARTS.values()}
 
@@ -190,7 +190,7 @@ def test_where_a_part_stands_is_how_it_is_styled_alone():
         ("graph", "ready"),
     ],
 )
-def test_each_part_says_something_without_widgets(cast, name, words):
+def test_each_part_has_a_text_form(cast, name, words):
     cast.run(steps=1)
     panel = cast.show(name)
     shown = panel._repr_mimebundle_()
@@ -199,7 +199,7 @@ def test_each_part_says_something_without_widgets(cast, name, words):
     panel.close()
 
 
-def test_blocks_as_text():
+def test_text_of_parts_matches_their_record():
     blocks = [
         Heading("Tokens"),
         Line("enough of them"),

@@ -36,7 +36,7 @@ def numbered(condition):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_each_is_drawn_as_its_row_says(condition):
+def test_condition_is_drawn_as_its_row_defines(condition):
     row, graph = DESCRIBED[condition], numbered(condition)
     number = "1 " if row.meets(DESCRIBED["always"]) else ""  # else the order says nothing
     for theme, own in (("light", row.light), ("dark", row.dark)):
@@ -52,7 +52,7 @@ def test_each_is_drawn_as_its_row_says(condition):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_an_advance_says_what_it_waits_for(condition):
+def test_advance_shows_its_condition(condition):
     advance = Advance("i", "state.rows", condition)
     waits = condition != "always"
     assert advance_label(advance) == f"advance ▸ i{f' when {condition}' if waits else ''}"
@@ -62,12 +62,12 @@ def test_an_advance_says_what_it_waits_for(condition):
     assert short in " ".join(card_lines(one, Marks(), 1000.0))
 
 
-def test_the_legend_says_which_lines_are_whose():
+def test_legend_lists_the_lines_of_conditions():
     assert line_legend() == "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied · dashed: ⚠ failed"
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_canvas_has_a_class_and_a_rule_for_it(condition):
+def test_canvas_has_a_class_and_style_per_condition(condition):
     edge = next(
         one
         for one in GraphElements(numbered(condition), layout_graph(numbered(condition))).edges
@@ -94,7 +94,7 @@ def canvas_rules():
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_designer_offers_it_and_says_it(condition, project):
+def test_designer_offers_each_condition(condition, project):
     with closing(Workbench(project)) as bench:
         session = DesignSession(bench, bench.design("New", new=True))
         for materia in ("Plan", "Build"):
@@ -109,12 +109,12 @@ def test_the_designer_offers_it_and_says_it(condition, project):
         assert [(way["when"], way["tone"]) for way in told["ways"]] == [(row.choice, row.tone)]
 
 
-def test_a_tone_is_one_that_the_style_sheet_has():
+def test_condition_tones_exist_in_the_style_sheet():
     style = (FRONT / "front.css").read_text("utf-8")
     assert [one.tone for one in DESCRIBED.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
 
 
-def test_the_front_end_names_no_condition():
+def test_front_end_contains_no_condition_names():
     statuses = ("satisfied", "failed")  # words that stand for other things there too
     guards = [f"when-{word}" if word in statuses else word for word in CONDITIONS if word != "always"]
     for file in sorted([*FRONT.glob("*.js"), *FRONT.glob("*.css")]):

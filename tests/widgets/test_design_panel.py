@@ -49,7 +49,7 @@ def test_canvas_and_form_select_the_same_part(panel):
     assert panel.session.selected == ("socket", "Socket-2")
 
 
-def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
+def test_canvas_gestures_are_design_operations(panel):
     def send(message):
         panel.canvas.guarded(panel.canvas.on_message)(message)
 
@@ -80,7 +80,7 @@ def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
     assert panel.front.design["inspector"]["kind"] == "loadout"
 
 
-def test_models_are_offered_or_it_is_said_that_none_is_known(panel, monkeypatch):
+def test_models_are_offered_or_their_absence_is_explained(panel, monkeypatch):
     def model():
         hear(panel, "pick", what=None)
         hear(panel, "pick", what=["socket", "Socket-2"])
@@ -94,7 +94,7 @@ def test_models_are_offered_or_it_is_said_that_none_is_known(panel, monkeypatch)
     assert model()["unit"] == ""
 
 
-def test_conditions_and_order_of_ways_out_are_changed_on_the_canvas(panel):
+def test_conditions_and_order_of_edges_can_be_changed_on_the_canvas(panel):
     def send(message):
         panel.canvas.guarded(panel.canvas.on_message)(message)
 
@@ -114,7 +114,7 @@ def test_conditions_and_order_of_ways_out_are_changed_on_the_canvas(panel):
         assert panel.design.document == before
 
 
-def test_edits_that_were_not_saved_are_gone_on_with(wb, panel):
+def test_unsaved_edits_are_continued(wb, panel):
     hear(panel, "add", materia="Narrate")
     again = show_design(wb)
     assert panel.closed
@@ -152,7 +152,7 @@ def test_panels_of_one_loadout_show_the_same_edits(wb):
     assert cast.designer is not None
 
 
-def test_a_second_panel_shows_what_was_changed_on_disk(wb, panel):
+def test_second_panel_shows_changes_on_disk(wb, panel):
     draft = wb.design()
     draft.add_socket("Narrate")
     wb.loadouts.save(draft, "notebook", anyway=True)
@@ -177,7 +177,7 @@ def test_a_cast_from_here_is_shown_below(wb, panel):
     assert wb.current.graph.name == "Plan-Build-Eval"
 
 
-def test_readers_without_widgets_see_the_picture_and_what_is_wrong(panel):
+def test_readers_without_widgets_see_picture_and_problems(panel):
     hear(panel, "delete", what=["socket", "Socket-1"])
     text, svg = panel.fallback()
     assert "2 problems" in text
@@ -185,7 +185,7 @@ def test_readers_without_widgets_see_the_picture_and_what_is_wrong(panel):
     assert "Socket-2" in svg
 
 
-def test_an_unknown_message_is_said_and_changes_nothing(panel):
+def test_unknown_message_is_reported_and_changes_nothing(panel):
     told = hear(panel, "explode", what=["socket", "Socket-1"])
     assert told["bar"]["note"]["sign"] == "alert"
     panel.front._handle_custom_msg("nonsense", [])
@@ -195,7 +195,7 @@ def test_an_unknown_message_is_said_and_changes_nothing(panel):
 # -- drafts -----------------------------------------------------------------------------------
 
 
-def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(project):
+def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     gone = Workbench(project).design("Mine", new=True)
     gone.add_socket("Plan")
     gone.add_socket("Build")
@@ -223,7 +223,7 @@ def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(pro
     panel.close()
 
 
-def test_a_design_that_is_open_and_was_never_saved_is_found_by_its_name(project):
+def test_unsaved_open_design_is_found_by_name(project):
     wb = Workbench(project)
     panel = show_design(wb, "Mine", new=True)
     panel.on_message({"kind": "add", "materia": "Plan"})
@@ -236,7 +236,7 @@ def test_a_design_that_is_open_and_was_never_saved_is_found_by_its_name(project)
     third.close()
 
 
-def test_a_draft_that_cannot_be_kept_is_said_with_the_act(project):
+def test_failed_autosave_is_reported(project):
     (project / ".pi" / "pi-materia").mkdir(parents=True)
     (project / ".pi" / "pi-materia" / "drafts").symlink_to(project)
     panel = show_design(Workbench(project), "Mine", new=True)
@@ -248,7 +248,7 @@ def test_a_draft_that_cannot_be_kept_is_said_with_the_act(project):
     panel.close()
 
 
-def test_an_empty_design_says_where_to_click(project):
+def test_empty_design_shows_where_to_click(project):
     panel = show_design(Workbench(project), "Mine", new=True)
     [found] = panel.front.design["dock"]["problems"]
     assert found["todo"] == "click a materia in the palette"

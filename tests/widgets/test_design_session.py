@@ -100,7 +100,7 @@ def test_a_design_of_eight_sockets_two_loops_and_two_exits_takes_few_messages(fr
 # -- nothing typed is lost, or taken for another part --------------------------------------
 
 
-def test_what_was_typed_for_one_part_reaches_that_part_whatever_is_selected(session):
+def test_input_reaches_its_part_after_a_selection_change(session):
     do(session, "pick", what=["socket", "Socket-2"])
     put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.\n")
     assert session.design.definitions["Eval"]["prompt"] == "Judge {{item.title}}.\n", "prose is kept as it is"
@@ -109,7 +109,7 @@ def test_what_was_typed_for_one_part_reaches_that_part_whatever_is_selected(sess
     assert session.selected == ("socket", "Socket-2")
 
 
-def test_what_is_refused_stays_in_its_field_with_the_reason_until_it_is_let_go(session):
+def test_refused_input_stays_in_its_field_with_the_reason(session):
     do(session, "pick", what=["edge", "edge:1:Socket-3"])
     assert "at most cannot be 'seven'" in refused(
         session, "set", of=["edge", "edge:1:Socket-3"], field="maxTraversals", value="seven"
@@ -124,7 +124,7 @@ def test_what_is_refused_stays_in_its_field_with_the_reason_until_it_is_let_go(s
     assert (field(gone, "maxTraversals")["typed"], field(gone, "maxTraversals")["error"]) == (None, "")
 
 
-def test_a_new_edge_waits_for_what_the_others_leave_open(fresh):
+def test_new_edge_gets_an_uncovered_condition(fresh):
     for materia in ("Eval", "Build", "Narrate", "Draft"):
         do(fresh, "add", materia=materia)
     for to in ("Socket-2", "Socket-3", "Socket-4"):
@@ -135,7 +135,7 @@ def test_a_new_edge_waits_for_what_the_others_leave_open(fresh):
     assert "unreachable-edge" not in [one.code for one in fresh.design.report.problems]
 
 
-def test_the_form_of_a_new_way_begins_empty_for_each_socket(session):
+def test_new_edge_form_starts_empty_for_each_socket(session):
     do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "most": "7"})
     made = do(session, "connect", **{"from": "Socket-4", "to": "Socket-3", "when": "satisfied"})
     assert "maxTraversals" not in session.design.document["sockets"]["Socket-4"]["edges"][0]
@@ -145,7 +145,7 @@ def test_the_form_of_a_new_way_begins_empty_for_each_socket(session):
 # -- materia -----------------------------------------------------------------------------
 
 
-def test_an_unknown_materia_is_asked_about_and_made_only_then(fresh):
+def test_unknown_materia_is_created_after_confirmation(fresh):
     told = do(fresh, "add", materia="Writr")
     assert fresh.design.document == {}
     assert "There is no materia 'Writr'." in told["bar"]["question"]["words"]
@@ -162,7 +162,7 @@ def test_an_unknown_materia_is_asked_about_and_made_only_then(fresh):
     assert len(fresh.design.document["sockets"]) == 2
 
 
-def test_a_socket_is_not_given_a_materia_that_is_not_there(session):
+def test_socket_cannot_get_a_missing_materia(session):
     refused(session, "set", of=["socket", "Socket-3"], field="materia", value="Evl")
     assert session.question.choices[0][0] == "Take Eval"
     do(session, "answer", number=2)
@@ -170,7 +170,7 @@ def test_a_socket_is_not_given_a_materia_that_is_not_there(session):
     assert session.design.definitions["Evl"]["type"] == "utility"
 
 
-def test_a_materia_is_edited_in_the_form_of_its_socket_and_undone(session):
+def test_materia_can_be_edited_in_its_socket_form_and_undone(session):
     told = do(session, "pick", what=["socket", "Socket-3"])
     materia = told["inspector"]["materia"]
     assert [one["name"] for one in materia["fields"]][:3] == ["prompt", "model", "tools"]
@@ -198,7 +198,7 @@ def situations(told):
     return {one["words"]: one for one in told["inspector"]["materia"]["told"]}
 
 
-def test_what_the_agent_would_be_told_follows_the_prompt(session):
+def test_prompt_preview_follows_the_prompt(session):
     do(session, "pick", what=["socket", "Socket-3"])
     told = situations(put(session, "materia", "Eval", "prompt", "Judge {{item.title}}."))
     assert list(told) == ["first item", "second", "last"]
@@ -215,7 +215,7 @@ def test_what_the_agent_would_be_told_follows_the_prompt(session):
     assert sum(part["share"] for part in by_title.values()) <= 1
 
 
-def test_what_the_agent_would_be_told_once_work_is_sent_back(session):
+def test_prompt_preview_shows_returned_work(session):
     told = situations(do(session, "pick", what=["socket", "Socket-2"]))
     assert list(told) == ["first item", "second", "last", "sent back"]
     parts = {part["title"]: part["text"] for part in told["sent back"]["parts"]}
@@ -227,7 +227,7 @@ def test_what_the_agent_would_be_told_once_work_is_sent_back(session):
     assert [*situations(do(session, "pick", what=["socket", "Socket-6"]))] == ["not yet"]
 
 
-def test_what_a_cast_would_take_is_said_where_it_is_asked_for_until_the_design_is_another(session):
+def test_estimate_is_shown_on_request_until_the_design_changes(session):
     assert do(session, "pick", what=None)["bar"]["estimate"] == ""
     line = do(session, "estimate")["bar"]["estimate"]
     assert line.startswith("satisfied 0.5, a cast over lists of 3 takes some ")
@@ -236,7 +236,7 @@ def test_what_a_cast_would_take_is_said_where_it_is_asked_for_until_the_design_i
     assert not session.bench.casts()
 
 
-def test_changed_materia_are_saved_with_few_lines_and_what_is_below_is_left_out(wb, session):
+def test_changed_materia_are_saved_as_differences(wb, session):
     put(session, "materia", "Eval", "model", "m:x")
     do(session, "make", what="agent", id="Mine")
     do(session, "save")
@@ -254,7 +254,7 @@ def test_changed_materia_are_saved_with_few_lines_and_what_is_below_is_left_out(
 # -- loops, exits, order -----------------------------------------------------------------
 
 
-def test_a_way_out_of_a_loop_is_an_exit_and_can_be_an_edge(session):
+def test_edge_out_of_a_loop_becomes_an_exit_or_stays_an_edge(session):
     do(session, "add", materia="Narrate")
     do(session, "connect", **{"from": "Socket-3", "to": "Socket-6"})
     assert session.selected == ("exit", "exit:2:items")
@@ -270,7 +270,7 @@ def test_a_way_out_of_a_loop_is_an_exit_and_can_be_an_edge(session):
     assert len(session.design.document["loops"]["items"]["exits"]) == 3
 
 
-def test_the_order_of_edges_is_changed_and_the_same_edge_stays_selected(session):
+def test_reordering_edges_keeps_the_selection(session):
     do(session, "order", of=["edge", "edge:0:Socket-3"], by=1)
     assert session.selected == ("edge", "edge:1:Socket-3")
     assert [one["to"] for one in session.design.document["sockets"]["Socket-3"]["edges"]] == [
@@ -282,7 +282,7 @@ def test_the_order_of_edges_is_changed_and_the_same_edge_stays_selected(session)
     assert "only an edge or an exit" in refused(session, "turn", of=["socket", "Socket-3"])
 
 
-def test_a_loop_is_filled_in_and_begins_where_a_way_leads_in(session):
+def test_loop_can_be_completed_and_starts_at_its_entry(session):
     told = do(session, "pick", what=["loop", "items"])
     assert told["inspector"]["source"] == "consumes"
     put(session, "loop", "items", "consumes.as", "task")
@@ -301,7 +301,7 @@ def test_a_loop_is_filled_in_and_begins_where_a_way_leads_in(session):
 # -- copies, deleting, moving ----------------------------------------------------------------
 
 
-def test_sockets_are_copied_with_the_edges_between_them_and_nothing_else(session):
+def test_sockets_are_copied_with_their_inner_edges(session):
     do(session, "marquee", ids=["Socket-2", "Socket-3"])
     do(session, "copy")
     do(session, "paste")
@@ -324,7 +324,7 @@ def test_sockets_are_copied_with_the_edges_between_them_and_nothing_else(session
     assert "Socket-6" not in session.design.document["sockets"]
 
 
-def test_a_materia_can_go_on_from_a_socket_where_a_line_was_let_go(session):
+def test_dropping_a_line_adds_a_connected_materia(session):
     do(session, "add", materia="Narrate", x=4.5, y=2.25, source="Socket-5", places={"Socket-5": [3, 1]})
     document = session.design.document
     assert document["layout"]["sockets"]["Socket-6"] == {"x": 4.5, "y": 2.25}
@@ -333,7 +333,7 @@ def test_a_materia_can_go_on_from_a_socket_where_a_line_was_let_go(session):
     assert session.selected == ("socket", "Socket-6")
 
 
-def test_sockets_are_dragged_to_places_of_the_layout_as_one_step(session):
+def test_dragging_sockets_is_one_undo_step(session):
     do(session, "move", id="Socket-5", x=3.0, y=-0.5)
     assert session.design.document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": -0.5}
     do(session, "add", materia="Narrate", x=0, y=1)
@@ -343,7 +343,7 @@ def test_sockets_are_dragged_to_places_of_the_layout_as_one_step(session):
     assert "Socket-6" not in session.design.document["sockets"]
 
 
-def test_what_is_marked_is_removed_together_and_forgotten_when_it_is_gone(session):
+def test_selected_parts_are_removed_together(session):
     do(session, "mark", id="Socket-1")
     do(session, "mark", id="Socket-2")
     do(session, "mark", id="Socket-1")
@@ -362,7 +362,7 @@ def test_what_is_marked_is_removed_together_and_forgotten_when_it_is_gone(sessio
     assert "click what to remove" in refused(session, "delete")
 
 
-def test_a_loop_gets_members_and_exits_by_what_is_marked_and_named(fresh):
+def test_loop_gets_members_and_exits_from_the_selection(fresh):
     for materia in ("Plan", "Build", "Eval", "Narrate"):
         do(fresh, "add", materia=materia)
     ids = list(fresh.design.document["sockets"])
@@ -384,7 +384,7 @@ def test_a_loop_gets_members_and_exits_by_what_is_marked_and_named(fresh):
     assert not {"iterator", "consumes"} & fresh.design.document["loops"][loop].keys()
 
 
-def test_what_cannot_be_looked_at_or_fixed_says_what_to_do_first(fresh):
+def test_unavailable_action_says_what_to_do_first(fresh):
     assert "press Explore" in refused(fresh, "witness", what="complete")
     assert "check the list again" in refused(fresh, "fix", code="no-effect", source="here")
     assert "the design has 1 problem: fix the problems first" in refused(fresh, "explore")
@@ -393,7 +393,7 @@ def test_what_cannot_be_looked_at_or_fixed_says_what_to_do_first(fresh):
     assert fresh.estimated[1].startswith("what a cast takes is not known: ")
 
 
-def test_a_part_of_the_picture_and_a_part_of_the_form_are_the_same(session):
+def test_picture_and_form_select_the_same_part(session):
     told = do(session, "pick", what=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
     assert session.selected == ("exit", "exit:0:items")
     assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
@@ -405,7 +405,7 @@ def test_a_part_of_the_picture_and_a_part_of_the_form_are_the_same(session):
 # -- what is wrong, what can happen, saving, casting ---------------------------------------------
 
 
-def test_a_finding_is_fixed_by_its_button(fresh):
+def test_finding_can_be_fixed_by_its_button(fresh):
     for materia in ("Eval", "Build"):
         do(fresh, "add", materia=materia)
     do(fresh, "connect", **{"from": "Socket-1", "to": "Socket-2", "when": "satisfied"})
@@ -417,7 +417,7 @@ def test_a_finding_is_fixed_by_its_button(fresh):
     assert "no longer exists" in refused(fresh, "fix", code="guard-on-text", source="Socket-1.edges[0].when")
 
 
-def test_what_can_happen_is_told_with_a_witness_and_grows_stale(session):
+def test_explore_result_has_a_witness_and_becomes_stale(session):
     told = do(session, "explore")["dock"]["happens"]
     assert [row["sign"] for row in told["rows"]][:2] == ["ends", "fails"]
     assert "% for 3 items, each verdict satisfied with a chance of 0.5" in told["rows"][0]["about"]
@@ -448,7 +448,7 @@ def test_saving_with_problems_asks_first(wb, session):
     assert wb.loadouts["Plan-Build-Eval"] == "notebook"
 
 
-def test_a_design_is_cast_as_it_is_now_saved_or_not(wb, session):
+def test_design_is_cast_in_its_current_state(wb, session):
     made = []
     session.cast_made = made.append
     do(session, "add", materia="Narrate")
@@ -465,7 +465,7 @@ def test_a_design_is_cast_as_it_is_now_saved_or_not(wb, session):
     assert "cannot be cast" in refused(session, "cast", request="again", design=session.identity)
 
 
-def test_a_design_that_has_changed_since_it_was_shown_is_not_cast(wb, session):
+def test_changed_design_is_not_cast_without_being_shown(wb, session):
     shown = design_slice(session)["bar"]["identity"]
     do(session, "set", of=["materia", "Plan"], field="prompt", value="Plan it shortly.")
     assert "has changed since" in refused(session, "cast", request="a tool", design=shown)
@@ -474,7 +474,7 @@ def test_a_design_that_has_changed_since_it_was_shown_is_not_cast(wb, session):
     do(session, "cast", request="a tool", design=shown)
 
 
-def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):
+def test_every_design_operation_has_a_message(session):
     do(session, "limit_edge", source="Socket-3", index=1, max_traversals=2)
     assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
     assert session.design.steps == ("edge 2 of Socket-3 may be taken 2 times",)
@@ -487,7 +487,7 @@ def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):
 
 @settings(max_examples=40)
 @given(st.data())
-def test_no_message_raises_or_breaks_what_is_told(data):
+def test_no_message_breaks_the_panel(data):
     wb = Workbench(bundled=False)
     config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     wb.load(config)
@@ -530,7 +530,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
     wb.close()
 
 
-def test_hostile_names_are_told_as_the_text_that_they_are(wb):
+def test_hostile_names_are_sent_as_text(wb):
     document = {
         "entry": "Socket-1",
         "sockets": {"Socket-1": {"materia": HOSTILE, "label": HOSTILE, "edges": [{"when": HOSTILE, "to": "\ud800"}]}},
@@ -569,7 +569,7 @@ def leads_on(fresh):
     return fresh
 
 
-def test_make_loop_asks_whether_what_leads_on_out_of_the_members_is_an_exit(leads_on):
+def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
     fresh = leads_on
     told = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
     assert told["bar"]["question"]["choices"] == ["It is an exit", "It stays an edge"]
@@ -594,7 +594,7 @@ def test_make_loop_asks_whether_what_leads_on_out_of_the_members_is_an_exit(lead
     "to, asked",
     [("Socket-5", ["Socket-3 → Socket-4", "Socket-3 → Socket-5"]), ("Socket-1", ["Socket-3 → Socket-4"])],
 )
-def test_make_loop_offers_a_verdict_that_leaves_as_an_exit_but_not_one_that_sends_back_before_it(leads_on, to, asked):
+def test_make_loop_offers_only_forward_edges_as_exits(leads_on, to, asked):
     do(leads_on, "add", materia="Maintain")
     leads_on.design.document["sockets"]["Socket-3"]["edges"][1] = {"when": "not_satisfied", "to": to}
     told = do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
@@ -607,7 +607,7 @@ def test_make_loop_offers_a_verdict_that_leaves_as_an_exit_but_not_one_that_send
     }
 
 
-def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_on):
+def test_leaving_edge_stays_an_edge_on_request(leads_on):
     do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
     do(leads_on, "answer", number=1)
     [loop] = leads_on.design.document["loops"].values()
@@ -619,7 +619,7 @@ def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_
     assert leads_on.question is None
 
 
-def test_an_answer_is_taken_only_by_the_question_that_it_was_given_to(fresh):
+def test_answer_belongs_to_its_question(fresh):
     asked = do(fresh, "add", materia="Brand New")["bar"]["question"]
     fresh.on_message("add", {"materia": "Brand New"})
     again = design_slice(fresh)["bar"]["question"]
@@ -642,7 +642,7 @@ def fields_of(kind):
 @pytest.mark.parametrize(
     "kind", sorted({*OPERATIONS, *design_messages.messages} - {"cast", "estimate", "explore", "save"})
 )
-def test_a_message_with_a_field_of_another_type_is_refused_in_words(session, kind, caplog):
+def test_message_with_a_wrong_type_is_refused_with_a_message(session, kind, caplog):
     usual = {"id": "Socket-2", "socket": "Socket-2", "source": "Socket-2", "from": "Socket-2", "to": "end", "loop": "items", "of": ["edge", "edge:0:Socket-3"], "place": 0, "field": "parse", "materia": "Build"}  # fmt: skip
     fields = fields_of(kind)
     for name in fields:

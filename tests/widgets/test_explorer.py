@@ -61,7 +61,7 @@ def requests(told):
     return [row[2] or row[3] for row in told["rows"]]
 
 
-def test_what_is_listed_says_how_each_stands(panel):
+def test_explorer_shows_the_status_of_each_cast(panel):
     now = told(panel)
     rows = {row[2] or row[3]: row for row in now["rows"]}
     assert now["counts"] == {"all": 3, "waits": 0, "failed": 1, "tagged": 1}
@@ -83,7 +83,7 @@ def test_what_is_listed_says_how_each_stands(panel):
     assert "\x1b" not in str(now), "a terminal's codes are taken out of a request"
 
 
-def test_searching_filtering_and_sorting(panel):
+def test_casts_can_be_searched_filtered_and_sorted(panel):
     assert requests(told(panel, {"kind": "look", "words": "TRAINS tag:good"})) == ["breakfast"]
     assert told(panel, {"kind": "look", "words": "loadout:Other"})["total"] == 0
     assert told(panel, {"kind": "look", "only": "failed"})["total"] == 1
@@ -92,7 +92,7 @@ def test_searching_filtering_and_sorting(panel):
     assert requests(told(panel, {"kind": "look", "by": "request", "down": True})) == up[::-1]
 
 
-def test_a_cast_is_opened_labelled_compared_and_deleted(panel, casts, wb):
+def test_cast_can_be_opened_labelled_compared_and_deleted(panel, casts, wb):
     trains, readme, _ = (one.id for one in casts)
     now = told(panel, {"kind": "select", "cast": trains})
     assert now["picked"]["words"] == "breakfast"
@@ -117,7 +117,7 @@ def test_a_cast_is_opened_labelled_compared_and_deleted(panel, casts, wb):
 
 
 @pytest.mark.parametrize("kind", ["open", "resume", "fork", "label", "delete", "compare"])
-def test_a_cast_that_has_changed_since_it_was_listed_is_left_alone(panel, casts, wb, kind):
+def test_changed_cast_is_not_deleted(panel, casts, wb, kind):
     failed, other = casts[2], casts[0]
     about = {"a": other.id, "b": failed.id} if kind == "compare" else {"cast": failed.id}
     message = from_list(panel, kind, **about, **({"text": "gone"} if kind == "label" else {}))
@@ -139,12 +139,12 @@ def looked_at(panel, id_):
     return [str(side) for side in panel.front.glance["sides"]]
 
 
-def test_the_latest_cast_is_selected_until_another_is(panel, casts):
+def test_latest_cast_is_selected_by_default(panel, casts):
     assert told(panel)["picked"]["id"] == casts[2].id
     assert told(panel, {"kind": "select", "cast": casts[0].id})["picked"]["id"] == casts[0].id
 
 
-def test_below_the_list_stands_how_the_selected_cast_ended(panel, casts):
+def test_end_of_the_selected_cast_is_shown_below_the_list(panel, casts):
     trains, readme, notes = (one.id for one in casts)
     said, steps = looked_at(panel, trains)
     assert "Complete, after 1 step" in said
@@ -156,7 +156,7 @@ def test_below_the_list_stands_how_the_selected_cast_ended(panel, casts):
     assert "\x1b" not in str(panel.front.glance)
 
 
-def test_of_a_long_cast_only_the_end_of_the_journal_is_read(panel, casts):
+def test_only_the_end_of_a_long_journal_is_read(panel, casts):
     trains = casts[0]
     journal = trains.run_dir / "events.jsonl"
     first, *others = journal.read_bytes().splitlines(keepends=True)
@@ -166,28 +166,28 @@ def test_of_a_long_cast_only_the_end_of_the_journal_is_read(panel, casts):
     assert "'1', 'Answer', 'answered a guide to trains'" in steps
 
 
-def test_steps_that_were_gone_back_over_are_not_among_the_last(panel, wb):
+def test_discarded_steps_are_not_among_the_last_steps(panel, wb):
     cast = wb.cast("once more")
     cast.run()
     cast.back(0)
     assert "no steps yet" in str(glance(cast_entry(cast.run_dir)))
 
 
-def test_a_cast_that_cannot_be_read_says_so_below_the_list(panel, casts):
+def test_unreadable_cast_is_explained_below_the_list(panel, casts):
     told(panel, {"kind": "select", "cast": casts[0].id})
     (casts[0].run_dir / "events.jsonl").unlink()
     panel._look_at()
     assert "'tone': 'bad'" in str(panel.front.glance["sides"])
 
 
-def test_a_cast_is_forked_from_where_it_is(panel, casts):
+def test_cast_can_be_forked_from_its_current_state(panel, casts):
     now = told(panel, {"kind": "fork", "cast": casts[0].id})
     assert now["total"] == 4
     assert now["below"] not in [one.id for one in casts]
     assert now["picked"]["id"] == now["below"]
 
 
-def test_the_page_is_told_the_rows_that_it_shows(panel, monkeypatch):
+def test_page_receives_only_its_rows(panel, monkeypatch):
     sent = []
     monkeypatch.setattr(panel.front, "send", sent.append)
     order = told(panel)["order"]
@@ -197,7 +197,7 @@ def test_the_page_is_told_the_rows_that_it_shows(panel, monkeypatch):
     assert sent[-1]["rows"] == [], "an order that is over gives no rows: its places mean others by now"
 
 
-def test_many_casts_are_told_in_part(panel, casts, wb):
+def test_long_list_of_casts_is_sent_in_part(panel, casts, wb):
     one = casts[0].run_dir
     for number in range(2 * FIRST):
         shutil.copytree(one, one.with_name(f"2026-01-02T03-04-{number % 60:02}-{number:03}Z"))
@@ -207,25 +207,25 @@ def test_many_casts_are_told_in_part(panel, casts, wb):
     assert len(str(now)) < 300 * FIRST
 
 
-def test_an_order_keeps_what_is_alike(wb, casts):
+def test_sorting_is_stable(wb, casts):
     entries = wb.casts()
     assert sort_entries(entries, "loadout", down=True) == list(entries)
     assert [one.cost for one in sort_entries(entries, "cost", down=True)][-1] is None, "what is unknown stands behind 0"
 
 
-def test_a_cast_that_somebody_writes_is_said_to_be(wb, casts):
+def test_cast_in_use_is_marked(wb, casts):
     (entry, *_) = wb.casts()
     assert list_row(entry, 0, "")[1][:2] == ["working", "working"]
     assert "open elsewhere: a kernel" in list_row(entry, 0, "a kernel")[1][2]
 
 
-def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
+def test_deleted_cast_disappears_and_a_refusal_is_shown(panel, casts):
     panel.guarded(panel.on_message)(from_list(panel, "open", cast="2020-01-01"))
     assert told(panel)["notice"]["tone"] == "bad"
     assert "There is no cast" in told(panel)["notice"]["words"]
 
 
-def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_warning(wb):
+def test_end_of_a_cast_counts_items_and_locates_warnings(wb):
     agents = {
         "Plan": lambda: {"workItems": [{"title": "Outline", "context": "Three headings."}]},
         "Build": lambda: "Wrote it.",

@@ -66,7 +66,7 @@ def drawn(monkeypatch):
     return count
 
 
-def test_what_draws_a_frame_is_given_a_moment_and_knows_no_cast():
+def test_frame_code_receives_a_snapshot_only():
     knowing = set()
     for path in Path(widgets.__file__).parent.glob("*.py"):
         imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
@@ -76,7 +76,7 @@ def test_what_draws_a_frame_is_given_a_moment_and_knows_no_cast():
 
 
 @pytest.mark.parametrize("name", ["", *alone_names()])
-def test_a_frame_takes_one_snapshot_whatever_is_shown(cast, taken, name):
+def test_frame_takes_one_snapshot(cast, taken, name):
     cast.run(steps=2)
     panel = CastPanel(cast, alone=name)
     for tab in ("answer", "prompt", "why", "state", "calls", "about"):
@@ -88,7 +88,7 @@ def test_a_frame_takes_one_snapshot_whatever_is_shown(cast, taken, name):
 
 
 @pytest.mark.parametrize("status", ["waiting", "failed", "complete", "looked back"])
-def test_a_frame_takes_one_snapshot_however_the_cast_stands(tmp_path, taken, status):
+def test_frame_takes_one_snapshot_in_every_status(tmp_path, taken, status):
     def answer(turn):
         if status == "failed":
             raise RuntimeError("gone")
@@ -136,7 +136,7 @@ def frames_of_a_run(path, most):
     return frames
 
 
-def test_no_frame_is_torn_while_a_run_goes_on(tmp_path):
+def test_frames_are_consistent_during_a_run(tmp_path):
     """Bar, timeline, inspector and picture of one frame tell of the same number of steps."""
     frames, runs = [], 0
     while len(frames) < FRAMES:
@@ -157,7 +157,7 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     panel.close()
 
 
-def test_what_happens_elsewhere_is_drawn_by_a_timer_and_forgotten_by_a_draw(cast, drawn):
+def test_outside_changes_are_drawn_by_a_timer(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     cast.edit.set("note", 1)
@@ -168,7 +168,7 @@ def test_what_happens_elsewhere_is_drawn_by_a_timer_and_forgotten_by_a_draw(cast
     panel.close()
 
 
-def test_what_comes_of_a_click_is_drawn_at_once_and_then_no_more_often_than_the_interval(cast, monkeypatch):
+def test_clicks_are_drawn_immediately_then_at_the_interval(cast, monkeypatch):
     timers = []
 
     class Timer:
@@ -191,7 +191,7 @@ def test_what_comes_of_a_click_is_drawn_at_once_and_then_no_more_often_than_the_
     panel.close()
 
 
-def test_a_redraw_that_a_callback_asks_for_is_made_at_its_end(cast, drawn):
+def test_redraw_requested_by_a_callback_happens_at_its_end(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     seen = []

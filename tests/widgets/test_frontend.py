@@ -20,11 +20,11 @@ from materia_nb.widgets.predict import PredictPicture
 SOURCES = sorted(make_front.SOURCES.glob("*.js"))
 
 
-def test_the_bundle_is_made_from_the_sources_that_are_here():
+def test_bundle_matches_its_sources():
     assert not make_front.is_stale(), "the front end has changed: `make front` bundles it anew (needs npm)"
 
 
-def test_a_source_that_has_changed_makes_the_bundle_stale(tmp_path):
+def test_changed_source_makes_the_bundle_stale(tmp_path):
     for name, text in (("a.js", "1"), ("b.css", "2")):
         (tmp_path / name).write_text(text)
     before = make_front.digest(tmp_path)
@@ -34,14 +34,14 @@ def test_a_source_that_has_changed_makes_the_bundle_stale(tmp_path):
     assert len({before, after, make_front.digest(tmp_path)}) == 3
 
 
-def test_it_needs_nothing_from_elsewhere():
+def test_bundle_loads_nothing():
     for text in (frontend.bundle(), frontend.FrontWidget._esm):
         assert not re.search(r"(?m:^|[;}])import\b|\brequire\(", text)
         assert not re.search(r"https?://(?!www\.w3\.org/)", text)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_text_becomes_markup_nowhere(path: Path):
+def test_front_end_never_turns_text_into_markup(path: Path):
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", path.read_text("utf-8"))
 
 

@@ -27,7 +27,7 @@ def judge():
     return Inspector(build_graph(document))
 
 
-def test_a_socket_has_every_field_that_is_written_and_what_it_inherits():
+def test_socket_shows_written_and_inherited_fields():
     socket = judge().definition("socket", "A")["socket"]
     assert {name: socket.get(name) for name in WRITTEN} == WRITTEN
     assert (socket["parse"], socket["castContext"]) == ("json", "none")
@@ -37,11 +37,11 @@ def test_a_socket_has_every_field_that_is_written_and_what_it_inherits():
     ]
 
 
-def test_an_edge_is_shown_as_a_loadout_writes_it():
+def test_edge_is_shown_as_in_the_loadout():
     assert judge().definition("edge", "edge:0:A") == {"when": "satisfied", "to": "B", "maxTraversals": 2}
 
 
-def test_a_loop_has_the_iterator_and_a_member_the_advance_that_were_derived():
+def test_loop_and_members_show_derived_fields():
     inspector = Inspector(build_graph(retry_loop()))
     assert inspector.definition("loop", "L") == {
         "sockets": ["Build", "Eval"],
@@ -60,7 +60,7 @@ def test_a_loop_has_the_iterator_and_a_member_the_advance_that_were_derived():
     assert (advance["when"], advance["derived"]) == ("satisfied", True)
 
 
-def test_what_was_decided_last_is_told_at_each_way_on(cast):
+def test_edges_show_the_last_decision(cast):
     cast.run()
     inspector = Inspector(cast.graph, cast.now)
     exit_key = "loop-exit:items:exit:Socket-4:satisfied"
@@ -74,13 +74,13 @@ def test_what_was_decided_last_is_told_at_each_way_on(cast):
         assert ("It was taken." in blocks_as_text(blocks)) == (taken == "yes")
 
 
-def test_a_loop_is_told_with_the_list_it_goes_over_and_its_cursor():
+def test_loop_shows_list_and_cursor():
     told = blocks_as_text(Inspector(build_graph(retry_loop())).about("loop", "L"))
     assert "state.workItems" in told
     assert "workItemIndex" in told
 
 
-def test_each_way_is_told_with_the_rows_that_it_has(tmp_path):
+def test_edge_shows_its_fields(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1))
     cast.run()
 
@@ -122,7 +122,7 @@ def checking(tmp_path):
     made.close()
 
 
-def test_a_socket_is_told_with_how_it_stands_and_where_it_leads(checking):
+def test_socket_shows_status_and_targets(checking):
     checking.breakpoints.add("Socket-3")
     facts, _, ways, *_ = Inspector(checking.graph, checking.now).about("socket", "Socket-3")
     rows = dict(facts.rows)
@@ -136,7 +136,7 @@ def test_a_socket_is_told_with_how_it_stands_and_where_it_leads(checking):
     assert [row[1:] for row in ways.rows] == [("", "")] * 3
 
 
-def test_what_may_be_taken_is_told_for_now_or_as_it_is_written(checking):
+def test_limits_are_shown_for_now_or_as_written(checking):
     def may(inspector, key):
         facts = next(one for one in inspector.about("edge", key) if isinstance(one, FactTable))
         return dict(facts.rows)["may be taken"]
@@ -151,7 +151,7 @@ def test_what_may_be_taken_is_told_for_now_or_as_it_is_written(checking):
     assert "It was taken." in left
 
 
-def test_beside_a_picture_stands_all_that_there_is_to_say(checking):
+def test_graph_shows_details_of_the_selection(checking):
     told, bare = Inspector(checking.graph, checking.now), Inspector(checking.graph)
     nothing = "Select a socket, an edge or a loop, in the picture or in the list."
     for pick in (None, ("socket", "Socket-9"), ("exit", "edge:0:Socket-1"), ("loop", "M")):
@@ -170,7 +170,7 @@ def test_beside_a_picture_stands_all_that_there_is_to_say(checking):
     assert "none: the cast ends" not in blocks_as_text(told.about("loop", "L"))
 
 
-def test_a_process_is_told_with_its_command_and_without_a_prompt():
+def test_utility_shows_its_command_and_no_prompt():
     bare = Inspector(build_graph(config({"A": at("T")})))
     told = str(bare.beside(("socket", "A")))
     assert "command: true" in told

@@ -141,7 +141,7 @@ DIRECTIONS: list[Direction] = ["down", "right"]
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("name", ALL)
-def test_every_part_is_an_element_once(name: str, direction: Direction):
+def test_every_part_is_one_element(name: str, direction: Direction):
     made = ALL[name]()
     scene = drawn(made, direction=direction)
     found = list(scene.selections.values())
@@ -156,7 +156,7 @@ def test_every_part_is_an_element_once(name: str, direction: Direction):
     assert len(scene.edges) == len(scene.placed.edges)
 
 
-def test_the_picture_of_a_card_has_its_size_and_an_edge_all_round():
+def test_card_picture_has_size_and_border():
     scene = drawn(rework())
     look = scene.look(Marks())
     for id_, box in scene.placed.nodes.items():
@@ -166,7 +166,7 @@ def test_the_picture_of_a_card_has_its_size_and_an_edge_all_round():
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("name", ALL)
-def test_elements_hang_together(name: str, direction: Direction):
+def test_elements_refer_to_existing_elements(name: str, direction: Direction):
     """The ends of lines are there, and no two elements have one id."""
     scene = drawn(ALL[name](), direction=direction)
     nodes = {one["id"] for one in scene.nodes}
@@ -179,7 +179,7 @@ def test_elements_hang_together(name: str, direction: Direction):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_the_page_is_told_can_be_sent_and_names_no_tooltip(name: str):
+def test_page_data_is_serializable(name: str):
     """A tooltip would go into the page as markup, whatever it holds."""
     panel = GraphPanel(ALL[name]())
     assert panel.picture.children[0].tooltip_source == ""
@@ -189,7 +189,7 @@ def test_what_the_page_is_told_can_be_sent_and_names_no_tooltip(name: str):
         assert len(text.encode("utf-8")) < 120_000
 
 
-def test_a_panel_has_few_widgets_however_large_its_graph_is():
+def test_number_of_widgets_does_not_grow_with_the_graph():
     small = len(list(base_module.widgets_in(GraphPanel(hello()).view)))
     assert len(list(base_module.widgets_in(GraphPanel(tangle(100)).view))) == small < 30
 
@@ -205,7 +205,7 @@ def test_the_bundled_loadouts_are_drawn(project: Path):
         panel.close()
 
 
-def test_kinds_are_told_by_class_and_word():
+def test_kinds_have_a_class_and_a_word():
     panel = GraphPanel(rework())
     assert {"socket", "utility"} <= classes(panel, "n:Socket-1")
     assert {"agent", "generator", "multi-turn"} <= classes(panel, "n:Socket-3")
@@ -214,7 +214,7 @@ def test_kinds_are_told_by_class_and_word():
     assert "(derived)" in words(panel, "n:Socket-6")
 
 
-def test_edges_say_order_condition_and_budget():
+def test_edges_show_order_condition_and_limit():
     panel = GraphPanel(rework())
     assert label(panel, "e:edge:0:Socket-5") == "✓"
     assert label(panel, "e:edge:1:Socket-5") == "✗ max 3"
@@ -233,14 +233,14 @@ def test_exits_keep_their_ids():
     ]
 
 
-def test_a_loop_names_its_list_and_its_progress():
+def test_loop_shows_list_and_progress():
     panel = GraphPanel(rework())
     panel.show_marks(Marks(progress={"workItemIteration": (2, 5)}))
     assert "2 of 5" in svg(panel, "l:workItemIteration")
     assert words(panel, "l:workItemIteration").endswith("consumes workItems of Socket-3 · 2/5 done")
 
 
-def test_a_loop_folds_and_opens_again_and_says_where_the_cast_is():
+def test_folded_loop_shows_the_position_of_the_cast():
     panel = GraphPanel(rework())
     panel.show_marks(Marks(current="Socket-5"))
     whole = {one["id"] for one in elements(panel)}
@@ -256,7 +256,7 @@ def test_a_loop_folds_and_opens_again_and_says_where_the_cast_is():
     assert panel.front.flags["selected"] == "n:Socket-5"
 
 
-def test_the_flow_can_be_turned():
+def test_flow_direction_can_be_changed():
     panel = GraphPanel(rework())
     before = panel.front.scene
     send(panel, kind="turn")
@@ -266,7 +266,7 @@ def test_the_flow_can_be_turned():
     assert after["fresh"]
 
 
-def test_a_graph_is_laid_out_for_its_room_and_turned_by_a_person_alone_once_a_cast_goes():
+def test_layout_fits_the_space_and_keeps_its_direction_during_a_cast():
     wide, panel = GraphPanel(rework()), GraphPanel(rework())
     send(wide, kind="room", w=1500, h=420)
     assert wide.front.scene["direction"] == "right"
@@ -287,7 +287,7 @@ def test_a_graph_is_laid_out_for_its_room_and_turned_by_a_person_alone_once_a_ca
     assert panel.notice.value == ""
 
 
-def test_another_graph_takes_the_place_of_one():
+def test_graph_can_be_replaced():
     panel = GraphPanel(rework())
     panel.select("socket", "Socket-8")
     panel.replace(hello())
@@ -296,7 +296,7 @@ def test_another_graph_takes_the_place_of_one():
     assert not panel.front.scene["fresh"], "the view stays where it was"
 
 
-def test_while_a_graph_is_designed_no_card_moves_that_was_not_moved():
+def test_designing_moves_only_the_dragged_card():
     panel = GraphPanel(rework())
     panel.mode = "design"
     before = centres(panel)
@@ -316,7 +316,7 @@ def centres(panel: GraphPanel) -> dict[str, tuple[float, float]]:
     return {one["id"]: (one["x"], one["y"]) for one in panel.front.scene["nodes"] if one["id"].startswith("n:")}
 
 
-def test_finished_loops_of_a_large_graph_are_folded_until_a_person_unfolds_them():
+def test_finished_loops_of_a_large_graph_are_folded():
     sockets = [socket(f"S{n}", "step", ("always", f"S{n + 1}")) for n in range(35)] + [socket("S35", "last")]
     panel = GraphPanel(graph("large", sockets, [loop("L", ["S3", "S4"], "S2")]))
     assert "l:L" in {one["id"] for one in elements(panel)}
@@ -328,12 +328,12 @@ def test_finished_loops_of_a_large_graph_are_folded_until_a_person_unfolds_them(
     assert "folded" not in classes(panel, "l:L")
 
 
-def test_a_socket_can_be_put_onto_another():
+def test_socket_can_overlap_another():
     scene = drawn(rework(), positions={"Socket-5": (1.0, 1.0), "Socket-4": (1.0, 1.0)})
     assert all("nan" not in one["ws"] + one["from"] for one in scene.edges)
 
 
-def test_loops_inside_loops_and_across_them():
+def test_nested_and_overlapping_loops_are_drawn():
     for made in (nested(), overlapping()):
         scene = drawn(made)
         assert {f"l:{name}" for name in made.loops} <= {one["id"] for one in scene.nodes}
@@ -361,7 +361,7 @@ point = st.tuples(coordinate, coordinate)
 
 
 @given(st.lists(point, min_size=2, max_size=9, unique=True), point, st.none() | point)
-def test_a_bent_line_goes_through_its_points(points, source, label_at):
+def test_bent_line_passes_through_its_points(points, source, label_at):
     target = (source[0] + 40.0, source[1] + 300.0)
     bent = bend_segments(points, source, target, label_at)
     (sx, sy), length = source, (40.0**2 + 300.0**2) ** 0.5
@@ -448,7 +448,7 @@ def test_an_edge_with_a_breakpoint_is_marked(project: Path, timers: list[Timer])
     assert panel.fallback()[1].count("<title>breakpoint</title>") == 2
 
 
-def test_waiting_failed_and_breakpoints_are_words_too(project: Path, timers: list[Timer]):
+def test_status_and_breakpoints_have_words(project: Path, timers: list[Timer]):
     cast = start(project, loop_config())
     cast.breakpoints.add("Socket-2")
     cast.step()
@@ -481,7 +481,7 @@ def test_many_events_make_one_redraw_of_the_present(project: Path, timers: list[
     assert len(timers) == 2, "what comes after a redraw asks for another one"
 
 
-def test_a_timer_really_redraws(project: Path):
+def test_timer_redraws(project: Path):
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
     drawn = threading.Event()
@@ -497,7 +497,7 @@ def test_a_timer_really_redraws(project: Path):
     assert "current" in classes(panel, "n:Socket-2")
 
 
-def test_only_what_changed_is_sent(project: Path, timers: list[Timer], monkeypatch: pytest.MonkeyPatch):
+def test_only_changes_are_sent(project: Path, timers: list[Timer], monkeypatch: pytest.MonkeyPatch):
     """One message, and a page that comes later is told all of it."""
     cast = start(project, loop_config(), loop_agents(2))
     panel = GraphPanel(cast)
@@ -530,7 +530,7 @@ def test_another_moment_can_be_shown(project: Path, timers: list[Timer]):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_click_selects_and_the_list_names_all_that_can_be_clicked(name: str):
+def test_click_selects_and_the_list_names_all_elements(name: str):
     panel = GraphPanel(ALL[name]())
     told: list[tuple[str, str]] = []
     panel.on_select(lambda kind, key: told.append((kind, key)))
@@ -543,7 +543,7 @@ def test_a_click_selects_and_the_list_names_all_that_can_be_clicked(name: str):
     assert {element for _, element, _ in panel.front.scene["list"]} == set(clickable)
 
 
-def test_names_in_the_list_are_all_different():
+def test_names_in_the_list_are_unique():
     """A list selects by name."""
     names = [
         words
@@ -557,7 +557,7 @@ def test_names_in_the_list_are_all_different():
     assert "always → Socket-2" in built
 
 
-def test_selecting_by_code_and_unsubscribing():
+def test_selection_listeners_can_be_removed():
     panel = GraphPanel(rework())
     told: list[str] = []
     end = panel.on_select(lambda _, key: told.append(key))
@@ -572,7 +572,7 @@ def test_selecting_by_code_and_unsubscribing():
     assert panel.selected == ("socket", "Socket-1")
 
 
-def test_what_cannot_be_selected_is_ignored():
+def test_invalid_selection_is_ignored():
     panel = GraphPanel(rework())
     for element in ("s:start", "e:start", "a:corner 1", "n:nowhere", "__proto__"):
         send(panel, kind="pick", element=element)
@@ -580,7 +580,7 @@ def test_what_cannot_be_selected_is_ignored():
     assert panel.notice.value == ""
 
 
-def test_gestures_are_told_by_the_ids_of_the_loadout():
+def test_gestures_use_ids_of_the_loadout():
     panel = GraphPanel(rework())
     told: list[dict[str, Any]] = []
     end = panel.on_gesture(lambda gesture: told.append({"kind": gesture.kind, **gesture.fields}))
@@ -621,7 +621,7 @@ def test_gestures_are_told_by_the_ids_of_the_loadout():
         {"kind": "move", "id": "n:Socket-1", "x": float("nan"), "y": float("inf")},
     ],
 )
-def test_a_hostile_or_late_message_is_told_and_does_nothing(message: dict[str, Any]):
+def test_hostile_or_late_message_is_refused(message: dict[str, Any]):
     panel = GraphPanel(rework())
     panel.on_gesture(lambda _: pytest.fail("it was taken"))
     send(panel, **message)
@@ -629,7 +629,7 @@ def test_a_hostile_or_late_message_is_told_and_does_nothing(message: dict[str, A
     assert "<img" not in panel.notice.value
 
 
-def test_the_picture_can_be_taken_away_as_svg(monkeypatch: pytest.MonkeyPatch):
+def test_picture_can_be_exported_as_svg(monkeypatch: pytest.MonkeyPatch):
     panel = GraphPanel(rework())
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(panel.front, "send", sent.append)
@@ -642,7 +642,7 @@ def test_the_picture_can_be_taken_away_as_svg(monkeypatch: pytest.MonkeyPatch):
     assert LIGHT["ground"] not in message["svg"]
 
 
-def test_a_socket_is_explained(project: Path, timers: list[Timer]):
+def test_socket_details_are_shown(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(2, [1]))
     cast.run(steps=3)
     panel = GraphPanel(cast)
@@ -658,7 +658,7 @@ def test_a_socket_is_explained(project: Path, timers: list[Timer]):
     assert "once more" in details(panel), "the follow-up that its next prompt shows"
 
 
-def test_the_waiting_prompt_is_no_preview(project: Path, timers: list[Timer]):
+def test_waiting_prompt_is_not_called_a_preview(project: Path, timers: list[Timer]):
     cast = start(project, loop_config())
     cast.step()
     panel = GraphPanel(cast)
@@ -670,7 +670,7 @@ def test_the_waiting_prompt_is_no_preview(project: Path, timers: list[Timer]):
     assert cast.status == "waiting", "looking changes nothing"
 
 
-def test_an_edge_says_why_it_was_taken_or_not(project: Path, timers: list[Timer]):
+def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1, [1]))
     panel = GraphPanel(cast)
     panel.select("edge", "edge:0:Socket-3")
@@ -694,7 +694,7 @@ def test_an_edge_says_why_it_was_taken_or_not(project: Path, timers: list[Timer]
     assert "It was taken." in details(panel)
 
 
-def test_budgets_of_the_current_item(project: Path, timers: list[Timer]):
+def test_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Timer]):
     """Used and allowed traversals are those of the item at hand (R18)."""
     cast = start(project, loop_config(), loop_agents(1, [1]))
     cast.run(steps=4)
@@ -706,7 +706,7 @@ def test_budgets_of_the_current_item(project: Path, timers: list[Timer]):
     assert "3 times for the current item; used 1" in details(panel)
 
 
-def test_label_and_inspector_name_the_item_that_they_count_for(project: Path, timers: list[Timer]):
+def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[Timer]):
     """After the cursor moved, the label counts for the next item and the last time for the one before (R18)."""
     cast = start(project, loop_config(), loop_agents(2, [1]))
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
@@ -717,14 +717,14 @@ def test_label_and_inspector_name_the_item_that_they_count_for(project: Path, ti
     assert "times for WI-1." in str(cast.why(3))
 
 
-def test_the_room_of_a_label_holds_what_a_cast_writes_there():
+def test_label_has_space_for_the_text_of_a_cast():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
     words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))
     assert line.label.w >= max(text_width(one, SMALL_SIZE) for one in words)
 
 
-def test_a_loop_and_a_bare_graph_are_explained():
+def test_loop_and_graph_details_are_shown():
     panel = GraphPanel(rework())
     panel.select("loop", "workItemIteration")
     assert "Socket-4, Socket-5, Socket-6" in details(panel)
@@ -781,7 +781,7 @@ def test_hostile_answers_stay_text(project: Path, timers: list[Timer]):
     assert "<img" not in shown["image/svg+xml"]
 
 
-def test_only_markup_of_our_own_is_not_escaped():
+def test_only_trusted_markup_is_unescaped():
     widget = ui.HTML()
     show_html(widget, "<b>x</b>")
     assert "&lt;b&gt;" in widget.value
@@ -792,7 +792,7 @@ def test_only_markup_of_our_own_is_not_escaped():
 # -- large graphs ------------------------------------------------------------------------------
 
 
-def test_a_large_graph_is_a_still_picture_that_can_be_clicked_on():
+def test_large_graph_is_a_clickable_picture():
     panel = GraphPanel(chain(MOST_SOCKETS + 1))
     scene = panel.front.scene
     assert scene["still"].startswith("<svg")
@@ -805,11 +805,11 @@ def test_a_large_graph_is_a_still_picture_that_can_be_clicked_on():
     assert panel.front.flags["current"] == "n:Socket-7"
 
 
-def test_the_limit_itself_is_live():
+def test_graph_at_the_limit_is_live():
     assert "still" not in GraphPanel(chain(MOST_SOCKETS)).front.scene
 
 
-def test_pictures_leave_places_for_the_colours_of_the_page_and_text_none():
+def test_pictures_use_colour_variables_of_the_page():
     made = graph("at", [socket("a@ink@b", "x@now@y", ("always", "end"))])
     look = drawn(made).look(Marks())["n:a@ink@b"]["svg"]
     assert "x&#64;now&#64;y" in look
@@ -900,7 +900,7 @@ def test_an_exception_in_a_callback_is_shown_as_text():
     assert panel.notice.value == "", "the next callback that succeeds takes it away"
 
 
-def test_our_errors_are_shown_short():
+def test_materia_errors_are_shown_without_a_traceback():
     panel = Panel("p")
 
     def bad() -> None:
@@ -911,7 +911,7 @@ def test_our_errors_are_shown_short():
     assert "MateriaError" not in panel.notice.value
 
 
-def test_an_error_while_drawing_is_shown_and_the_cast_goes_on(project: Path, timers: list[Timer]):
+def test_drawing_error_is_shown_and_the_cast_continues(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
 
@@ -949,7 +949,7 @@ def test_callbacks_of_several_threads_run_one_at_a_time():
     assert order == ["slow begins", "slow ends", "other"]
 
 
-def test_a_redraw_goes_on_while_a_callback_works(project: Path):
+def test_redraw_continues_during_a_callback(project: Path):
     """A button that runs a cast holds the callbacks' lock for long; the picture follows all the same."""
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
@@ -967,7 +967,7 @@ def test_a_redraw_goes_on_while_a_callback_works(project: Path):
     assert panel.notice.value == ""
 
 
-def test_what_a_redraw_sets_is_not_taken_for_a_person():
+def test_values_set_by_a_redraw_are_not_input():
     panel = GraphPanel(rework())
     told: list[JSON] = []
     panel.on_select(lambda kind, key: told.append(key))
@@ -977,7 +977,7 @@ def test_what_a_redraw_sets_is_not_taken_for_a_person():
     assert told == ["Socket-1"]
 
 
-def test_two_routes_of_one_name_are_two_elements():
+def test_equally_named_exits_are_two_elements():
     made = rework()
     old = made.loops["workItemIteration"]
     routes = tuple(ExitRoute("same", old.id, "Socket-6", one.condition, one.target) for one in old.routes)
@@ -986,7 +986,7 @@ def test_two_routes_of_one_name_are_two_elements():
     assert len({one["id"] for one in exits}) == len({one["pick"][1] for one in exits}) == 2
 
 
-def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
+def test_redrawn_picture_equals_a_new_one(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
     cast.breakpoints.add("Socket-2", after=True)
     drawn = layout_graph(cast.graph)

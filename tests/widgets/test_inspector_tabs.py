@@ -28,7 +28,7 @@ def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
     return {**state, "tabs": [name for name, _, _ in state["tabs"]]}
 
 
-def test_a_past_moment_has_the_tabs_of_its_step_and_the_start_its_state_alone(cast):
+def test_past_step_has_its_tabs_and_the_start_only_the_state(cast):
     seen = looked(cast, past=cast.at(2))
     assert (seen["tabs"], seen["tab"]) == (OF_STEP, "output")
     assert seen["title"] == {
@@ -46,7 +46,7 @@ def test_a_past_moment_has_the_tabs_of_its_step_and_the_start_its_state_alone(ca
     assert start["content"]["blocks"] == []
 
 
-def test_the_tab_that_was_open_stays_if_there_is_one_and_an_answer_becomes_an_output(cast):
+def test_open_tab_is_kept_and_answer_becomes_output(cast):
     assert looked(cast, "why", past=cast.at(2))["tab"] == "why"
     assert looked(cast, "about", past=cast.at(2))["tab"] == "output"
     assert looked(cast, "answer", past=cast.at(2))["tab"] == "output"
@@ -55,7 +55,7 @@ def test_the_tab_that_was_open_stays_if_there_is_one_and_an_answer_becomes_an_ou
     assert looked(cast, only="calls")["tabs"] == ["calls"]
 
 
-def test_the_present_is_where_the_cast_waits(cast):
+def test_present_is_the_waiting_socket(cast):
     seen = looked(cast)
     assert seen["tabs"] == OF_SOCKET
     title = seen["title"]
@@ -78,7 +78,7 @@ def test_the_present_is_where_the_cast_waits(cast):
     assert looked(cast, selected=("socket", "Socket-3")) == seen
 
 
-def test_another_socket_tells_what_it_did_and_where_the_cast_is(cast):
+def test_other_socket_shows_its_steps_and_the_position_of_the_cast(cast):
     seen = looked(cast, selected=("socket", "Socket-2"))
     assert seen["tabs"] == OF_SOCKET
     assert (seen["title"]["chips"][-1], seen["title"]["present"]) == ("1 visit", False)
@@ -95,7 +95,7 @@ def test_another_socket_tells_what_it_did_and_where_the_cast_is(cast):
     assert looked(cast, selected=("socket", "Socket-4"))["title"]["chips"][-1:] != ["1 visit"]
 
 
-def test_what_is_no_socket_has_one_tab_and_a_title_of_its_own(cast):
+def test_non_socket_selection_has_one_tab(cast):
     way = looked(cast, "state", ("edge", "edge:1:Socket-3"))
     assert (way["tabs"], way["tab"]) == (["about"], "about")
     assert (way["title"]["name"], way["title"]["chips"]) == ("Check → Build", ["not_satisfied · 2nd way"])
@@ -110,7 +110,7 @@ def test_what_is_no_socket_has_one_tab_and_a_title_of_its_own(cast):
         assert "Part" not in str(looked(cast, "", ("item", number))["content"]["blocks"])
 
 
-def test_where_a_part_can_stop_a_run(cast):
+def test_breakpoint_controls_are_offered_per_part(cast):
     def kinds(*element):
         return [one.kind for one in possible_breakpoints(cast.now, Element(*element))]
 
@@ -123,7 +123,7 @@ def test_where_a_part_can_stop_a_run(cast):
     assert len(looked(cast, "", ("edge", "edge:1:Socket-3"))["title"]["stops"]) == 1, "the plainest"
 
 
-def test_a_process_has_no_prompt_and_a_pinned_socket_says_so(tmp_path):
+def test_utility_has_no_prompt_and_pins_are_shown(tmp_path):
     config = h.config(
         {"Socket-1": h.at("U", ("always", "Socket-2")), "Socket-2": h.at("M")},
         {"U": h.python("print('{}')"), "M": h.agent()},

@@ -190,7 +190,7 @@ ONE_BY_ONE = (
 """Messages of which each changes something that no other does."""
 
 
-def test_each_thing_that_changes_is_shown(tmp_path):
+def test_every_change_is_shown(tmp_path):
     document, agents = SCENES["items"]
     panel = CastPanel(h.start(tmp_path, document(), agents()))
     for kind, values in ONE_BY_ONE:
@@ -202,7 +202,7 @@ def test_each_thing_that_changes_is_shown(tmp_path):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_panel_that_has_lived_shows_what_a_new_one_shows(tmp_path, scene, seed):
+def test_old_panel_equals_a_new_one(tmp_path, scene, seed):
     document, agents = SCENES[scene]
     dice = random.Random(f"{scene} {seed}")
     panel = CastPanel(h.start(tmp_path, document(), agents()))

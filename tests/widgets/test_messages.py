@@ -34,7 +34,7 @@ def test_fields_are_validated_by_the_signature():
     assert fields_of({"kind": "select", "element": None}) == {"element": None}, "null is a value where one is required"
 
 
-def test_guards_come_before_the_function_and_a_question_is_answered():
+def test_guards_run_before_a_message_and_questions_are_answered():
     calls = []
 
     class Receiver:
@@ -92,14 +92,14 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("where, content", [(where, one) for where, those in WRONG.items() for one in those])
-def test_a_malformed_message_is_refused_and_the_error_says_where(where, content):
+def test_malformed_message_error_names_its_field(where, content):
     with pytest.raises(MateriaError, match=where) as raised:
         cast_messages.handle(None, {"seen": SEEN, **content} if isinstance(content, dict) else content)
     assert raised.value.kind == "bad_message"
     assert "reload" in raised.value.hint
 
 
-def test_each_message_is_described_to_the_page():
+def test_each_message_has_a_type_declaration():
     for registry in (cast_messages, casts_messages, canvas_messages, design_messages, question_messages):
         assert [kind for kind, message in registry.messages.items() if not message.about] == []
 
@@ -113,7 +113,7 @@ class Canvas:
         return self.selections.get(element)
 
 
-def test_elements_of_the_canvas_are_read_as_what_they_show():
+def test_canvas_elements_are_parsed_into_parts():
     def read(kind, **fields):
         return canvas_messages.messages[kind].validate(fields, Canvas())
 

@@ -116,7 +116,7 @@ def assert_refused(panel, message):
     assert panel.cast.runner.session is before
 
 
-def test_every_message_that_acts_says_what_it_is_about(tmp_path, panel):
+def test_every_action_message_has_an_identity(tmp_path, panel):
     messages = cast_messages.messages
     quiet = VIEWS | SETTINGS | {kind for kind, message in messages.items() if message.is_question}
     assert set(ACTING) == set(messages) - quiet
@@ -138,7 +138,7 @@ def test_a_message_that_is_sent_twice_acts_once(tmp_path, panel, kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ACTING if kind not in ("abort", "again")])
-def test_after_going_back_nothing_acts_on_the_branch_that_was_left(tmp_path, panel, kind):
+def test_messages_for_a_left_branch_are_refused(tmp_path, panel, kind):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run(steps=4)
     made = panel(cast)
@@ -150,7 +150,7 @@ def test_after_going_back_nothing_acts_on_the_branch_that_was_left(tmp_path, pan
     assert_refused(made, message)
 
 
-def test_a_second_view_that_is_behind_is_refused(tmp_path, panel):
+def test_outdated_second_view_is_refused(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
     first, second = panel(cast), panel(cast)
     behind = from_page(second, "reply", text=h.YES)
@@ -160,7 +160,7 @@ def test_a_second_view_that_is_behind_is_refused(tmp_path, panel):
     assert_refused(second, behind)
 
 
-def test_an_act_meant_for_another_cast_of_the_panel_is_refused(tmp_path, panel):
+def test_action_for_another_cast_is_refused(tmp_path, panel):
     made = panel(cast_scenes.come_to_its_end(tmp_path))
     messages = [from_page(made, kind) for kind in ("abort", "again", "step")]
     send(made, from_page(made, "fork", step=2))
@@ -192,7 +192,7 @@ class Smith:
         return Reply("x")
 
 
-def test_an_approval_is_for_the_command_that_was_shown_and_not_for_one_numbered_alike(tmp_path, panel):
+def test_approval_covers_only_the_shown_command(tmp_path, panel):
     smith = Smith("ls", "rm -rf build")
     cast = h.start(tmp_path, h.chain_config(2), smith)
     cast.run()
@@ -211,7 +211,7 @@ def test_an_approval_is_for_the_command_that_was_shown_and_not_for_one_numbered_
     assert smith.ran == []
 
 
-def test_the_same_command_asked_for_again_is_another_question(tmp_path, panel):
+def test_repeated_command_is_a_new_question(tmp_path, panel):
     smith = Smith("cat a.txt", "cat a.txt", "cat a.txt")
     cast = h.start(tmp_path, h.chain_config(1), smith)
     cast.run()
@@ -223,7 +223,7 @@ def test_the_same_command_asked_for_again_is_another_question(tmp_path, panel):
     assert len(smith.ran) == 1
 
 
-def test_what_a_cast_is_called_and_where_runs_stop_change_no_identity(tmp_path, panel):
+def test_names_and_breakpoints_do_not_change_identities(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
     made = panel(cast)
     before = identity(cast.now)
@@ -233,7 +233,7 @@ def test_what_a_cast_is_called_and_where_runs_stop_change_no_identity(tmp_path, 
     assert "Nothing was done" not in send(made, from_page(made, "items_answer", rows=PLAN, reason=""))
 
 
-def test_an_identity_is_the_same_in_another_kernel_and_another_one_in_a_fork(tmp_path):
+def test_identity_survives_a_kernel_and_differs_in_a_fork(tmp_path):
     cast = cast_scenes.held(tmp_path)
     fork = cast.fork()
     before = identity(cast.now)

@@ -15,7 +15,7 @@ def shown(panel):
     return "".join(one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
 
 
-def test_where_the_cast_stands_is_shown_while_there_is_a_question(cast):
+def test_question_shows_the_state_of_the_cast(cast):
     with closing(PredictPanel(cast)) as panel:
         assert " · ".join(panel.question.standing) in shown(panel)
         assert panel.sure in list(widgets_in(panel.view))
@@ -34,7 +34,7 @@ def test_where_the_cast_stands_is_shown_while_there_is_a_question(cast):
         assert "no step to predict" in panel.fallback()[0]
 
 
-def test_a_closed_panel_leaves_no_twin_on_disk(cast):
+def test_closed_panel_removes_its_fork(cast):
     panel = PredictPanel(cast)
     folder = Path(panel.question.twin.run_dir)
     assert folder.is_dir()

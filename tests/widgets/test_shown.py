@@ -191,7 +191,7 @@ GOING = [
 ]
 
 
-def test_a_session_in_the_panel_of_a_cast(bench, cast):
+def test_panel_session_matches_its_record(bench, cast):
     shown = []
     with closing(CastPanel(cast, bench=bench)) as panel:
         shown = list(session(panel, *GOING))
@@ -213,7 +213,7 @@ STOPPED = (
 
 
 @pytest.mark.parametrize("scene, messages", STOPPED, ids=[scene.__name__ for scene, _ in STOPPED])
-def test_a_session_where_a_cast_stopped(tmp_path, scene, messages):
+def test_stopped_panel_session_matches_its_record(tmp_path, scene, messages):
     cast = scene(tmp_path)
     with closing(CastPanel(cast)) as panel:
         shown = list(session(panel, *messages))
@@ -222,7 +222,7 @@ def test_a_session_where_a_cast_stopped(tmp_path, scene, messages):
     shown_texts.matches(f"panel-{scene.__name__}", shown)
 
 
-def test_a_session_with_an_opened_cast(tmp_path):
+def test_read_only_panel_session_matches_its_record(tmp_path):
     cast = cast_scenes.come_to_its_end(tmp_path)
     cast.close()
     with closing(CastPanel(open_cast(cast.run_dir))) as panel:
@@ -351,7 +351,7 @@ def wb(wb):
     return wb
 
 
-def test_every_message_of_the_designer_changes_the_page_or_says_why_not(wb):
+def test_every_designer_message_has_an_effect_or_a_reason(wb):
     quiet = {
         "tidy",
         "move",
@@ -370,7 +370,7 @@ def test_every_message_of_the_designer_changes_the_page_or_says_why_not(wb):
         assert number == 0 or changed or shown["note"] or title.split()[0] in quiet, title
 
 
-def test_what_stands_in_the_way_of_a_cast_is_fixed_one_by_one(wb):
+def test_problems_of_a_design_are_fixed_one_by_one(wb):
     made = DesignSession(wb, wb.design())
     broken = [
         m("set", of=["socket", "Socket-3"], field="parse", value="text"),
@@ -395,7 +395,7 @@ VERDICTS = (
 
 
 @pytest.mark.parametrize("number", range(len(VERDICTS)))
-def test_the_draft_of_an_agent_is_judged_step_by_step(wb, number):
+def test_draft_session_matches_its_record(wb, number):
     draft = autosave(wb.design(), wb.loadouts.casts_root, "an agent")
     draft.add_socket("Build")
     draft.add_edge("Socket-5", "Socket-6", "always")
@@ -420,7 +420,7 @@ def drawn(panel):
 
 
 @pytest.mark.parametrize("made", [hello], ids=lambda made: made.__name__)
-def test_what_the_canvas_is_told(made):
+def test_canvas_data_matches_its_record(made):
     shown = []
     with closing(GraphPanel(made())) as panel:
         before = drawn(panel)
@@ -441,7 +441,7 @@ def test_what_the_canvas_is_told(made):
     shown_texts.matches(f"canvas-{made.__name__}", shown)
 
 
-def test_what_the_canvas_is_told_of_a_cast(tmp_path):
+def test_canvas_data_of_a_cast_matches_its_record(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     shown = []
     with closing(GraphPanel(cast)) as panel:
@@ -458,7 +458,7 @@ def test_what_the_canvas_is_told_of_a_cast(tmp_path):
 # -- all casts, a question -------------------------------------------------------------------------
 
 
-def test_the_panel_of_all_casts(tmp_path, project):
+def test_explorer_session_matches_its_record(tmp_path, project):
     bench = Workbench(project, bundled=False)
     bench.load(h.loop_config(artifactDir="casts"))
     agents = h.loop_agents(2, refuse=[1])

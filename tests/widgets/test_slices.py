@@ -31,7 +31,7 @@ from materia_nb.widgets.state_tree import (
 # -- steps ----------------------------------------------------------------------------------------
 
 
-def test_a_row_says_what_a_step_did(cast):
+def test_row_describes_its_step(cast):
     cast.run(steps=4)
     rows = StepRows().between(cast.now, 1, 99)
     assert [row[2] for row in rows] == ["Plan", "Build", "Eval", "Build"]
@@ -39,7 +39,7 @@ def test_a_row_says_what_a_step_did(cast):
     assert rows[2][3:7] == [["WI-1", "a"], "not yet", "no", "Build"]
 
 
-def test_a_step_shows_what_it_worked_on_beside_what_it_answered(cast):
+def test_step_shows_input_and_output(cast):
     cast.run(steps=2)
     now = cast.now
     text = blocks_as_text(step_blocks("output", now, now.steps.at(2)))
@@ -48,7 +48,7 @@ def test_a_step_shows_what_it_worked_on_beside_what_it_answered(cast):
     assert "worked on" not in blocks_as_text(step_blocks("output", now, now.steps.at(1))), "a generator has no item"
 
 
-def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):
+def test_rows_are_cached_and_searchable(cast):
     cast.run()
     rows, now = StepRows(), cast.now
     assert rows.between(now, 2, 3)[0] is rows.between(cast.now, 2, 2)[0]
@@ -57,7 +57,7 @@ def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):
     assert rows.find(now, "no such words") == []
 
 
-def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(cast, monkeypatch):
+def test_only_the_latest_steps_are_sent_first(cast, monkeypatch):
     cast.run()
     monkeypatch.setattr("materia_nb.widgets.cast_slices.TAIL", 3)
     rows, now = StepRows(), cast.now
@@ -68,7 +68,7 @@ def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(c
     assert rows.between(now, told["total"] + 1, 10**9) == []
 
 
-def test_one_can_go_on_from_the_timeline_unless_a_step_runs_or_the_moment_is_past(cast):
+def test_timeline_offers_continuation_only_in_the_present(cast):
     cast.run(steps=2)
     rows = StepRows()
     for now, busy, can in ((cast.now, False, True), (cast.now, True, False), (cast.at(1), False, False)):
@@ -76,7 +76,7 @@ def test_one_can_go_on_from_the_timeline_unless_a_step_runs_or_the_moment_is_pas
         assert (told["can"], told["busy"]) == (can, busy)
 
 
-def test_marks_tell_of_edits_and_pins(cast):
+def test_rows_mark_edits_and_pins(cast):
     cast.run(steps=2)
     cast.edit.set("note", "x")
     cast.pins.add("Socket-3", {"satisfied": True})
@@ -89,7 +89,7 @@ def test_marks_tell_of_edits_and_pins(cast):
 # -- items ----------------------------------------------------------------------------------------
 
 
-def test_items_tell_which_is_done_and_which_is_current(cast):
+def test_items_show_done_and_current(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     told = items_state(cast.now, busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]
@@ -97,7 +97,7 @@ def test_items_tell_which_is_done_and_which_is_current(cast):
     assert told["base"] == json_digest(cast.now.work_items)
 
 
-def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(tmp_path):
+def test_overlong_list_is_cut_and_read_only(tmp_path):
     for count, more in ((10_000, 0), (10_001, 1)):
         cast = h.start(tmp_path, h.loop_config(), h.loop_agents(count))
         cast.step()
@@ -107,7 +107,7 @@ def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(
         cast.close()
 
 
-def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
+def test_item_rows_keep_their_origin_and_unchanged_fields():
     items = [{"title": "a", "context": "x"}, "loose"]
     rows = [ItemRow("new", "y"), ItemRow("loose", "", 1), ItemRow("a", "z", 0)]
     made, origins = edited_items(rows, items, items)
@@ -117,7 +117,7 @@ def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
     assert edited_items([ItemRow("a", "x", 0)], items, None)[1] is None
 
 
-def test_a_text_that_the_page_has_only_in_part_stays_whole():
+def test_partially_sent_text_is_not_truncated_by_edits():
     items = [{"title": "a", "context": "x" * 9_000, "more": 1}, {"title": "b", "context": "y"}]
     rows = [ItemRow("b", "y", 1), ItemRow("a", None, 0)]
     assert edited_items(rows, items, items) == ([items[1], items[0]], [1, 0])
@@ -145,7 +145,7 @@ def test_long_items_are_shortened_for_the_page(tmp_path):
     short.close()
 
 
-def test_r46_what_applying_rows_would_move_is_said_before(cast):
+def test_r46_moves_are_announced_before_rows_are_applied(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.run(steps=1)
     assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
@@ -166,7 +166,7 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     assert "'b' is being worked on" in refused[0]
 
 
-def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(cast):
+def test_rows_of_the_page_are_matched_to_the_applied_list(cast):
     """Rows are plain objects then, and not those that a cast gave out."""
     cast.step()
     rows = [{"title": "", "context": ""}, *({**one} for one in cast.now.work_items)]
@@ -177,7 +177,7 @@ def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(
 # -- the state ----------------------------------------------------------------------------------------
 
 
-def test_one_item_under_several_names_is_one_row():
+def test_item_with_several_aliases_is_one_row():
     one = h.item("a")
     data = {"item": one, "currentWorkItem": dict(one), "note": "n", "workItems": [one], "workItem": dict(one)}
     assert aliases(data) == {"item": ["currentWorkItem", "workItem"]}
@@ -186,7 +186,7 @@ def test_one_item_under_several_names_is_one_row():
     assert nodes[0]["same"] == ["currentWorkItem", "workItem"]
 
 
-def test_a_tree_is_bounded_and_says_what_is_left_out():
+def test_tree_is_bounded_and_counts_omissions():
     wide = state_nodes({"list": list(range(1000)), "text": "x" * 5000})
     assert (wide[0]["count"], wide[0]["more"]) == (1000, 700)
     assert (len(wide[1]["text"]), wide[1]["cut"]) == (1000, 5000)
@@ -199,7 +199,7 @@ def test_a_tree_is_bounded_and_says_what_is_left_out():
     assert (node["children"], node["more"]) == ([], 1)
 
 
-def test_a_difference_is_told_once_for_all_names_of_an_item():
+def test_difference_of_an_item_is_shown_once():
     before = {"item": h.item("a"), "workItem": h.item("a")}
     after = {"item": h.item("b"), "workItem": h.item("b")}
     told = diff_blocks(before, after, "t")[1].as_text()
@@ -207,7 +207,7 @@ def test_a_difference_is_told_once_for_all_names_of_an_item():
     assert diff_blocks(before, before, "t")[1].text == "nothing"
 
 
-def test_what_was_added_changed_and_removed():
+def test_state_changes_are_listed():
     before, after = {"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None}
     _, found = diff_blocks(before, after, "what changed")
     assert found.as_text().splitlines() == [
@@ -220,7 +220,7 @@ def test_what_was_added_changed_and_removed():
     ]
 
 
-def test_what_came_whole_is_told_by_its_parts_and_not_as_json():
+def test_structured_values_are_shown_as_parts():
     item = {"title": "Outline", "context": "three headings"}
     _, found = diff_blocks({"gone": [1]}, {"item": item}, "what changed")
     assert found.as_text().splitlines() == [
@@ -233,7 +233,7 @@ def test_what_came_whole_is_told_by_its_parts_and_not_as_json():
 
 
 @pytest.mark.parametrize("path", ["list.7", "list.x", "text.inside", "nothing"])
-def test_a_path_that_leads_nowhere_is_refused(path):
+def test_invalid_path_is_refused(path):
     with pytest.raises(MateriaError):
         replaced({"list": [1], "text": "t"}, path.split("."), MISSING)
 
@@ -243,7 +243,7 @@ def test_a_path_that_leads_nowhere_is_refused(path):
     st.integers(),
     st.data(),
 )
-def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
+def test_setting_a_path_changes_only_that_path(value, new, data):
     path = data.draw(st.sampled_from(sorted(value)))
     made = replaced(value, [path], new)
     assert all(one.path == path for one in value_changes(value, made))
