@@ -38,9 +38,9 @@ async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[floa
     own: list[float] = []
 
     async def answer(turn: Turn) -> str:
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         if turn.cast_id in answered:
-            turns.append(begun - answered[turn.cast_id])
+            turns.append(start_time - answered[turn.cast_id])
         await asyncio.sleep(seconds * random.uniform(0.3, 1.7))
         answered[turn.cast_id] = time.perf_counter()
         return replies[turn.socket_id]
@@ -100,19 +100,19 @@ def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
         return "made"
 
     cast = wb.cast("lanes", loadout="Lanes", agents={"Items": lambda: plan, "Make": make})
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     if cast.run() != "complete":
         sys.exit(f"the cast in lanes: {cast.failure}")
-    return (time.perf_counter() - begun) / (seconds * -(-items // count))
+    return (time.perf_counter() - start_time) / (seconds * -(-items // count))
 
 
-def show(what: str, late: list[float]) -> None:
+def show(title: str, late: list[float]) -> None:
     """Print the median, the 99th of a hundred, the longest, and how many were later than they may be."""
     late.sort()
     at = [late[len(late) // 2], late[len(late) * 99 // 100], late[-1]]
-    over = sum(one > LATE_S for one in late)
-    numbers = "  ".join(f"{one * 1e3:8.1f}" for one in at)
-    print(f"{what:<28}{numbers}   {over} of {len(late)} over {LATE_S * 1e3:.0f} ms")
+    over = sum(delay > LATE_S for delay in late)
+    numbers = "  ".join(f"{delay * 1e3:8.1f}" for delay in at)
+    print(f"{title:<28}{numbers}   {over} of {len(late)} over {LATE_S * 1e3:.0f} ms")
 
 
 def main() -> None:

@@ -26,15 +26,15 @@ BURR_UP_TO = 1_000
 """burr slows down with the length of a run; at 10,000 items it would take hours."""
 
 
-def per_visit(contender: Callable[[int], tuple[int, float]], items: int, least: float = 0.4) -> float:
+def per_visit(contender: Callable[[int], tuple[int, float]], items: int, min_seconds: float = 0.4) -> float:
     """Median microseconds a visit over as many runs as fit into ``least`` seconds, at least three up to 1,000 items."""
-    found: list[float] = []
+    timings: list[float] = []
     spent = 0.0
-    while spent < least or len(found) < (3 if items <= 1_000 else 1):
+    while spent < min_seconds or len(timings) < (3 if items <= 1_000 else 1):
         visits, seconds = contender(items)
-        found.append(seconds / visits * 1e6)
+        timings.append(seconds / visits * 1e6)
         spent += seconds
-    return statistics.median(found)
+    return statistics.median(timings)
 
 
 def rate(micros: float) -> str:
@@ -97,13 +97,13 @@ def whole() -> None:
     print("A whole cast through Workbench, function agents, until the last file is closed\n")
     rows = []
     for items in SIZES[:3]:
-        found = []
+        ratios = []
         for _ in range(min(_rounds(items), 7)):
             (visits_, seconds, run_dir), (count, bare) = ours.whole(items), peers.bare_writes(items)
-            found.append((seconds / visits_, bare / count, peers.same_files(run_dir) / visits_))
-        mine, theirs, same = (statistics.median(each[which] for each in found) for which in (0, 1, 2))
-        of_bare = statistics.median(a / b for a, b, _ in found)
-        of_same = statistics.median(a / c for a, _, c in found)
+            ratios.append((seconds / visits_, bare / count, peers.same_files(run_dir) / visits_))
+        mine, theirs, same = (statistics.median(each[which] for each in ratios) for which in (0, 1, 2))
+        of_bare = statistics.median(a / b for a, b, _ in ratios)
+        of_same = statistics.median(a / c for a, _, c in ratios)
         speeds = (rate(cost * 1e6) for cost in (mine, theirs, same))
         rows.append([f"{items:,}", *speeds, f"{of_bare:.2f}", f"{of_same:.2f}"])
     show(
@@ -135,8 +135,8 @@ def memory() -> None:
         code = (
             f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ours; print(*ours.peak({items}))"
         )
-        before, most = map(float, subprocess.check_output([sys.executable, "-c", code]).split())
-        rows.append([f"{items:,}", f"{before:.0f}", f"{most:.0f}"])
+        before, peak = map(float, subprocess.check_output([sys.executable, "-c", code]).split())
+        rows.append([f"{items:,}", f"{before:.0f}", f"{peak:.0f}"])
     show(["items", "before", "at most"], rows)
     print("  wanted: 10,000 items at most 120\n")
 
@@ -147,7 +147,7 @@ def panel() -> None:
     cast = ours.started(20)
     cast.step()
     plain = _step(cast)
-    shown = cast.show()
+    view = cast.show()
     _step(cast)  # what is loaded and made on first use
     with_it = _step(cast)
     rows = [
@@ -155,7 +155,7 @@ def panel() -> None:
         ["with the panel", f"{with_it[0]:,}", f"{with_it[1]:.2f}"],
     ]
     show(["", "calls", "ms"], rows)
-    del shown
+    del view
     cast.close()
 
 
@@ -193,9 +193,9 @@ def _rounds(items: int) -> int:
     return {10: 40, 100: 15, 1_000: 5}.get(items, 2)
 
 
-def _memory_table(found: dict[int, dict[str, float]]) -> None:
+def _memory_table(megabytes: dict[int, dict[str, float]]) -> None:
     print("In memory\n")
-    flat = found[100]["materia_nb"]
+    flat = megabytes[100]["materia_nb"]
     rows = [
         [
             f"{items:,}",
@@ -203,7 +203,7 @@ def _memory_table(found: dict[int, dict[str, float]]) -> None:
             f"{row['transitions'] / row['materia_nb']:.2f}",
             f"{row['materia_nb'] / flat:.2f}",
         ]
-        for items, row in found.items()
+        for items, row in megabytes.items()
     ]
     show(
         [
@@ -220,9 +220,9 @@ def _memory_table(found: dict[int, dict[str, float]]) -> None:
     print("  wanted: speed / transitions at least 0.6; cost at 10,000 at most 1.2 times that at 100\n")
 
 
-def _disk_table(found: dict[int, dict[str, float]]) -> None:
+def _disk_table(kilobytes: dict[int, dict[str, float]]) -> None:
     print("Durable: every step on disk before the next begins\n")
-    flat = found[100]["materia_nb"]
+    flat = kilobytes[100]["materia_nb"]
     rows = [
         [
             f"{items:,}",
@@ -231,7 +231,7 @@ def _disk_table(found: dict[int, dict[str, float]]) -> None:
             f"{row['materia_nb'] / flat:.2f}",
             f"{row['derived']:,.0f} us",
         ]
-        for items, row in found.items()
+        for items, row in kilobytes.items()
     ]
     show(
         [
@@ -255,8 +255,8 @@ def imports() -> None:
     """Show what importing costs."""
     print("\nImport, seconds of processor time (median of 7)\n")
     rows = [
-        [what, f"{_import_time(what):.3f}"]
-        for what in ("materia_nb", "materia_nb.magics.magic", "ipywidgets", "pydantic")
+        [module, f"{_import_time(module):.3f}"]
+        for module in ("materia_nb", "materia_nb.magics.magic", "ipywidgets", "pydantic")
     ]
     show(["import", "seconds"], rows)
     print("  wanted: import materia_nb under 0.1, the magics under 0.35\n")
@@ -285,13 +285,13 @@ def utility() -> None:
         }
         graph = build_graph(document)
         bare, step = [], []
-        place = ours.folder()
-        given = json.dumps({"cwd": str(place), "state": {}}).encode()
+        cast_folder = ours.folder()
+        stdin_text = json.dumps({"cwd": str(cast_folder), "state": {}}).encode()
         for _ in range(40):
             begin = time.perf_counter()
-            subprocess.run(command, input=given, capture_output=True, check=False, cwd=place)
+            subprocess.run(command, input=stdin_text, capture_output=True, check=False, cwd=cast_folder)
             bare.append(time.perf_counter() - begin)
-            cast = start_cast(Plan(graph, document, "bench", place, place), "go")
+            cast = start_cast(Plan(graph, document, "bench", cast_folder, cast_folder), "go")
             begin = time.perf_counter()
             cast.step()
             step.append(time.perf_counter() - begin)
@@ -336,18 +336,18 @@ def kept() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"x = '{path}'\n" * 20)
         keeper = FileSnapshots(project, ours.folder() / f"casts of {files}", "bench")
-        begun = _processor_ms()
+        start_ms = _processor_ms()
         commit = keeper.take(None, {}).commit
-        row = [f"{files:,}", f"{_processor_ms() - begun:,.0f}"]
+        row = [f"{files:,}", f"{_processor_ms() - start_ms:,.0f}"]
         time.sleep(2)  # what was written just now is read once more
         for changed in (0, 1, 10, 100):
             spent = []
             for turn in range(6):
                 for path in paths[:changed]:
                     path.write_text(f"y = '{path} {turn} {changed}'\n" * 20)
-                begun = _processor_ms()
+                start_ms = _processor_ms()
                 commit = keeper.take(commit, {}).commit
-                spent.append(_processor_ms() - begun)
+                spent.append(_processor_ms() - start_ms)
             row.append(f"{statistics.median(spent):,.0f}")
         rows.append(row)
     show(["files", "at the start", "none", "1", "10", "100"], rows)

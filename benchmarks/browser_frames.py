@@ -219,38 +219,40 @@ def measure(lab: Lab) -> None:
     lab.open(lab.notebook(SETUP, "", STEPS))
     lab.run_cell(0)
     before = clocks(lab)
-    found: dict[str, list[float]] = {}
+    times_by_frame: dict[str, list[float]] = {}
     for panel in ("GraphPanel", "CastPanel"):
         lab.set_source(1, DRAW.format(panel=panel))
         for turn in range(DRAWINGS + 1):
-            begun, displayed, shown = drawn(lab)
+            start_times, displayed, frame_times = drawn(lab)
             if turn:  # the first loads the page's libraries
-                found.setdefault(f"{panel}: display call to last change", []).append(shown - displayed)
-                found.setdefault(f"{panel}: made, displayed, last change", []).append(shown - begun)
-    found["CastPanel: step call to highlight, cell blocked"] = highlighted(lab)
+                times_by_frame.setdefault(f"{panel}: display call to last change", []).append(frame_times - displayed)
+                times_by_frame.setdefault(f"{panel}: made, displayed, last change", []).append(
+                    frame_times - start_times
+                )
+    times_by_frame["CastPanel: step call to highlight, cell blocked"] = highlighted(lab)
     clicks = {f"click on Step to frame, {number} sockets": clicked(lab, number) for number in CLICKED}
     clicks |= sought(lab)
-    apart, error = min(before, clocks(lab), key=lambda pair: pair[1])
+    clock_offset, error = min(before, clocks(lab), key=lambda pair: pair[1])
     print(f"From the kernel to the screen: {SOCKETS} sockets, milliseconds\n")
     rows = []
-    for what, times in found.items():
-        real = [one - apart for one in times]
+    for label, times in times_by_frame.items():
+        real = [time_ms - clock_offset for time_ms in times]
         rows.append(
             [
-                what,
+                label,
                 str(len(real)),
-                *(f"{one:,.0f}" for one in (min(real), statistics.median(real), max(real))),
+                *(f"{time_ms:,.0f}" for time_ms in (min(real), statistics.median(real), max(real))),
             ]
         )
-    for what, times in clicks.items():  # by the browser's clock alone
+    for label, times in clicks.items():  # by the browser's clock alone
         rows.append(
-            [what, str(len(times)), *(f"{f(times):,.0f}" for f in (min, statistics.median, max))],
+            [label, str(len(times)), *(f"{f(times):,.0f}" for f in (min, statistics.median, max))],
         )
     show(["", "n", "minimum", "median", "maximum"], rows)
     print("  wanted: 50 sockets drawn within 2,000 of the display call; a highlight within 200")
     print("  a click shown within 100 at 40 sockets and within 150 at 200; in the list of casts within 200")
     print("  after typing, the search for casts begins 150 ms later: they count here")
-    print(f"  the browser's clock was {apart:+.1f} ms off the kernel's (+-{error:.1f}); that is taken off\n")
+    print(f"  the browser's clock was {clock_offset:+.1f} ms off the kernel's (+-{error:.1f}); that is taken off\n")
 
 
 def drawn(lab: Lab) -> tuple[float, float, float]:
@@ -258,8 +260,8 @@ def drawn(lab: Lab) -> tuple[float, float, float]:
     lab.page.evaluate(WATCH)
     lab.run_cell(1)
     lab.page.wait_for_function(DRAWN)
-    begun, displayed = printed(lab, 1)
-    return begun, displayed, lab.page.evaluate("() => window.__seen.changed")
+    start_times, displayed = printed(lab, 1)
+    return start_times, displayed, lab.page.evaluate("() => window.__seen.changed")
 
 
 def highlighted(lab: Lab) -> list[float]:
@@ -269,8 +271,8 @@ def highlighted(lab: Lab) -> list[float]:
     current = lab.page.evaluate("() => window.__seen.current")
     called = printed(lab, 2)
     # A page that is too slow for the steps shows some of them together.
-    shown = [(current.get(f"n:Socket-{number}"), one) for number, one in enumerate(called, 2)]
-    return [then - one for then, one in shown if then is not None]
+    frame_times = [(current.get(f"n:Socket-{number}"), call_time) for number, call_time in enumerate(called, 2)]
+    return [then - call_time for then, call_time in frame_times if then is not None]
 
 
 def clicked(lab: Lab, sockets: int) -> list[float]:
@@ -291,27 +293,27 @@ def sought(lab: Lab) -> dict[str, list[float]]:
     lab.run_cell(1)
     lab.page.wait_for_function(f"() => document.querySelector('.mnb-casts')?.innerText.includes('All {CASTS:,}')")
     lab.page.wait_for_timeout(3 * QUIET_MS)
-    found: dict[str, list[float]] = lab.page.evaluate(SOUGHT)
-    return {f"{kind} {CASTS:,} casts": times for kind, times in found.items()}
+    samples: dict[str, list[float]] = lab.page.evaluate(SOUGHT)
+    return {f"{kind} {CASTS:,} casts": times for kind, times in samples.items()}
 
 
 def printed(lab: Lab, cell: int) -> list[float]:
     """Read the times that a cell printed, in milliseconds."""
-    text = "".join(one.text for one in lab.outputs(cell) if one.kind == "stream")
+    text = "".join(output.text for output in lab.outputs(cell) if output.kind == "stream")
     if not text:
         raise RuntimeError(f"the cell failed: {lab.outputs(cell)}")
-    return [one * 1e3 for one in json.loads(text)]
+    return [seconds * 1e3 for seconds in json.loads(text)]
 
 
 def clocks(lab: Lab) -> tuple[float, float]:
     """How many milliseconds the browser's clock is ahead of this machine's, which is the kernel's, and the error."""
-    found: list[tuple[float, float]] = []
+    offsets: list[tuple[float, float]] = []
     for _ in range(50):
         begin = time.time()
-        there: Any = lab.page.evaluate(BROWSER_NOW)
+        browser_time: Any = lab.page.evaluate(BROWSER_NOW)
         end = time.time()
-        found.append((there - (begin + end) / 2 * 1e3, (end - begin) / 2 * 1e3))
-    return min(found, key=lambda pair: pair[1])
+        offsets.append((browser_time - (begin + end) / 2 * 1e3, (end - begin) / 2 * 1e3))
+    return min(offsets, key=lambda pair: pair[1])
 
 
 if __name__ == "__main__":

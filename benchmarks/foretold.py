@@ -64,15 +64,17 @@ def never_happens(simulations: int) -> None:
             return
         counted["loadouts"] += 1
         counted["with other protocols"] += mixed
-        found = simulate_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
+        simulation = simulate_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
         counted["simulations"] += EACH
         impossible = {*explored.never, *explored.unreached}
-        happened = {*found.edge_uses, *(socket for socket, often in found.visits.items() if often)}
-        most = explored.most_turns(items)
-        if impossible & happened or not set(found.ends) <= set(explored.ends):
-            raise AssertionError(f"something impossible happened: {impossible & happened}, {found.ends}\n{document}")
-        if most is not None and max(found.turns) > most:
-            raise AssertionError(f"{max(found.turns)} turns, and {most} were said to be the most\n{document}")
+        happened = {*simulation.edge_uses, *(socket for socket, often in simulation.visits.items() if often)}
+        max_turns = explored.most_turns(items)
+        if impossible & happened or not set(simulation.ends) <= set(explored.ends):
+            raise AssertionError(
+                f"something impossible happened: {impossible & happened}, {simulation.ends}\n{document}"
+            )
+        if max_turns is not None and max(simulation.turns) > max_turns:
+            raise AssertionError(f"{max(simulation.turns)} turns, and {max_turns} were said to be the most\n{document}")
         counted["witnesses"] += _witnesses(explored, document, folder / str(counted["loadouts"]))
 
     for number in count(1):  # some drawn loadouts have problems, so one round may not be enough
@@ -101,20 +103,20 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
     folder.mkdir(parents=True)
     wb = Workbench(folder, bundled=False)
     wb.load(document)
-    edges = [(id_, n + 1) for id_, one in explored.graph.sockets.items() for n in range(len(one.edges))]
-    asked = [*explored.ends, *(one for one in (*explored.graph.sockets, *edges) if explored.can(one))]
-    for what in asked:
-        witness = explored.witness(what)
+    edges = [(id_, n + 1) for id_, socket in explored.graph.sockets.items() for n in range(len(socket.edges))]
+    events = [*explored.ends, *(event for event in (*explored.graph.sockets, *edges) if explored.can(event))]
+    for event in events:
+        witness = explored.witness(event)
         cast = wb.cast("r", agents={"*": witness.answers}, pins=witness.pins)
         while cast.status in {"ready", "waiting"}:
             if cast.run() == "person" and cast.status != "held":
                 cast.accept()
         ends = cast.failure.kind if cast.failure else cast.status
         if tuple(socket for socket, *_ in cast.route) != witness.route or ends != witness.end:
-            raise AssertionError(f"the witness of {what} went {cast.route} and ended: {ends}\n{document}")
+            raise AssertionError(f"the witness of {event} went {cast.route} and ended: {ends}\n{document}")
         cast.close()
     wb.close()
-    return len(asked)
+    return len(events)
 
 
 def agrees(simulations: int, names: Sequence[str]) -> None:
@@ -124,21 +126,21 @@ def agrees(simulations: int, names: Sequence[str]) -> None:
     for name in names:
         begin = time.perf_counter()
         odds = wb.explore(name, (3,)).odds(0.7, 3)
-        found = wb.simulate(name, simulations, 0.7, 3, seed=1)
+        simulation = wb.simulate(name, simulations, 0.7, 3, seed=1)
         seconds = time.perf_counter() - begin
-        error = max(pstdev(found.turns), 1e-9) / sqrt(found.n)
-        off = [abs(fmean(found.turns) - odds.turns) / error if pstdev(found.turns) else 0.0]
-        for end in {*odds.ends, *found.ends}:
-            chance, share = odds.ends.get(end, 0.0), found.ends.get(end, 0) / found.n
-            spread = sqrt(chance * (1 - chance) / found.n)
+        error = max(pstdev(simulation.turns), 1e-9) / sqrt(simulation.n)
+        off = [abs(fmean(simulation.turns) - odds.turns) / error if pstdev(simulation.turns) else 0.0]
+        for end in {*odds.ends, *simulation.ends}:
+            chance, share = odds.ends.get(end, 0.0), simulation.ends.get(end, 0) / simulation.n
+            spread = sqrt(chance * (1 - chance) / simulation.n)
             off.append(abs(share - chance) / spread if spread > 1e-12 else 0.0 if abs(share - chance) < 1e-9 else 1e9)
         worst = max(worst, *off)
         rows.append(
             [
                 name,
-                f"{found.ends.get('complete', 0) / found.n:.5f}",
+                f"{simulation.ends.get('complete', 0) / simulation.n:.5f}",
                 f"{odds.ends.get('complete', 0.0):.5f}",
-                f"{fmean(found.turns):.4f}",
+                f"{fmean(simulation.turns):.4f}",
                 f"{odds.turns:.4f}",
                 f"{max(off):.2f}",
                 f"{seconds:.0f}",
@@ -156,11 +158,11 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=10_000, help="simulations of random loadouts")
     parser.add_argument("--each", type=int, default=100_000, help="simulations of each loadout that is named")
     parser.add_argument("loadouts", nargs="*", default=["Plan-Build-Eval", "Teach-Rework", "Blackbelt"])
-    given = parser.parse_args()
-    if given.random:
-        never_happens(given.random)
-    if given.each:
-        agrees(given.each, given.loadouts)
+    arguments = parser.parse_args()
+    if arguments.random:
+        never_happens(arguments.random)
+    if arguments.each:
+        agrees(arguments.each, arguments.loadouts)
 
 
 if __name__ == "__main__":

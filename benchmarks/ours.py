@@ -95,8 +95,8 @@ class Run(NamedTuple):
 
 def started(items: int) -> Cast:
     """Return a cast on disk before its first step."""
-    place = folder()
-    plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
+    cast_folder = folder()
+    plan = Plan(build_graph(work.document()), work.document(), "bench", cast_folder, cast_folder)
     return start_cast(plan, "go", AgentTable(_Worker(items)))
 
 

@@ -27,12 +27,12 @@ def bare_loop(items: int) -> tuple[int, float]:
 
 def bare_writes(items: int) -> tuple[int, float]:
     """The writes of a durable visit and nothing else: one artifact file and one flushed line."""
-    place = folder()
+    peer_folder = folder()
     begin = time.perf_counter()
-    with (place / "events.jsonl").open("a", encoding="utf-8") as journal:
+    with (peer_folder / "events.jsonl").open("a", encoding="utf-8") as journal:
         visits = 3 * items + 1
         for visit in range(visits):
-            name = f"{place}/{visit}.md"
+            name = f"{peer_folder}/{visit}.md"
             with open(name, "w", encoding="utf-8") as artifact:  # noqa: PTH123 - the plainest way to write
                 artifact.write(work.BUILT)
             journal.write(json.dumps({"ts": visit, "type": "socket_complete", "data": {"artifact": name}}) + "\n")
@@ -44,14 +44,14 @@ def same_files(run_dir: Path) -> float:
     """Write the files of a run directory once more, plainly: the journal line by line, each flushed; returns seconds."""
     contents = {path.relative_to(run_dir): path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
     lines = contents.pop(Path("events.jsonl")).splitlines(keepends=True)
-    place = folder()
+    peer_folder = folder()
     for name in contents:
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (peer_folder / name).parent.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     for name, content in contents.items():
-        with open(f"{place}/{name}", "wb") as file:  # noqa: PTH123 - the plainest way to write
+        with open(f"{peer_folder}/{name}", "wb") as file:  # noqa: PTH123 - the plainest way to write
             file.write(content)
-    with (place / "events.jsonl").open("ab") as journal:
+    with (peer_folder / "events.jsonl").open("ab") as journal:
         for line in lines:
             journal.write(line)
             journal.flush()
@@ -60,9 +60,9 @@ def same_files(run_dir: Path) -> float:
 
 def bare_line(visits: int, size: int) -> float:
     """Write one flushed line of ``size`` bytes a visit, the floor of any journal; returns seconds."""
-    place, line = folder(), "x" * (size - 1) + "\n"
+    peer_folder, line = folder(), "x" * (size - 1) + "\n"
     begin = time.perf_counter()
-    with (place / "events.jsonl").open("a", encoding="utf-8") as journal:
+    with (peer_folder / "events.jsonl").open("a", encoding="utf-8") as journal:
         for _ in range(visits):
             journal.write(line)
             journal.flush()
@@ -154,7 +154,7 @@ def burr_machine(items: int, *, tracked: bool) -> tuple[int, float, int]:
     def done(state: State) -> State:
         return state
 
-    place = folder()
+    peer_folder = folder()
     builder = (
         ApplicationBuilder()
         .with_actions(plan=plan, build=build, evaluate=evaluate, maintain=maintain, done=done)
@@ -169,10 +169,10 @@ def burr_machine(items: int, *, tracked: bool) -> tuple[int, float, int]:
         .with_entrypoint("plan")
     )
     if tracked:
-        builder = builder.with_tracker(LocalTrackingClient(project="bench", storage_dir=str(place)))
+        builder = builder.with_tracker(LocalTrackingClient(project="bench", storage_dir=str(peer_folder)))
     application = builder.build()
     begin = time.perf_counter()
     application.run(halt_after=["done"])
     seconds = time.perf_counter() - begin
-    on_disk = sum(os.path.getsize(path) for path in Path(place).rglob("*") if path.is_file())  # noqa: PTH202
+    on_disk = sum(os.path.getsize(path) for path in Path(peer_folder).rglob("*") if path.is_file())  # noqa: PTH202
     return application.state["visits"], seconds, on_disk

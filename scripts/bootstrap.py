@@ -23,13 +23,13 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / ".materia-nb.json"
 
 
-def main(wanted: list[str]) -> int:
+def main(extras_wanted: list[str]) -> int:
     """Install the wanted extras unless the stamp says that they are there; the exit code."""
     project = (ROOT / "pyproject.toml").read_bytes()
-    extras = with_implied(wanted, tomllib.loads(project.decode())["project"])
+    extras = with_implied(extras_wanted, tomllib.loads(project.decode())["project"])
     key = hashlib.sha256(project + str(ROOT).encode()).hexdigest()
-    there = installed(key)
-    if extras <= there and works():
+    installed_extras = installed(key)
+    if extras <= installed_extras and works():
         return 0
     if not works():
         say(f"Making {VENV.name} with Python {sys.version.split()[0]}")
@@ -45,26 +45,26 @@ def main(wanted: list[str]) -> int:
     if done.returncode:
         say("The installation failed; pip's message above says why")
         return done.returncode
-    STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras | there)}))
+    STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras | installed_extras)}))
     return 0
 
 
-def with_implied(wanted: list[str], project: dict[str, object]) -> set[str]:
+def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
     """The wanted extras and those that they name in turn, as ``test`` names ``materia-nb[lab]``."""
     table = project["optional-dependencies"]
-    if not isinstance(table, dict) or (unknown := set(wanted) - set(table)):
+    if not isinstance(table, dict) or (unknown := set(extras) - set(table)):
         sys.exit(f"bootstrap: no such extra: {', '.join(sorted(unknown))}")
-    found: set[str] = set()
-    todo = list(wanted)
+    all_extras: set[str] = set()
+    todo = list(extras)
     while todo:
         extra = todo.pop()
-        if extra not in found:
-            found.add(extra)
+        if extra not in all_extras:
+            all_extras.add(extra)
             own = rf"{re.escape(str(project['name']))}\[(.*)\]"
             for requirement in table[extra]:
                 if match := re.fullmatch(own, requirement):
                     todo += match[1].split(",")
-    return found
+    return all_extras
 
 
 def installed(key: str) -> set[str]:

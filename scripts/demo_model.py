@@ -30,9 +30,9 @@ def cast_with(served: Served, project: Path) -> Cast:
     """Cast the loadout with the served model in every socket, and return the cast when it has stopped."""
     bench = Workbench(project=project)
     bench.use(LOADOUT)
-    for materia, most in MOST_TOKENS.items():
+    for materia, max_tokens in MOST_TOKENS.items():
         # Without a penalty a model as small as this says the same item until its tokens are used up.
-        settings = {"max_tokens": most, "temperature": 0.0, "frequency_penalty": 1.0}
+        settings = {"max_tokens": max_tokens, "temperature": 0.0, "frequency_penalty": 1.0}
         agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings, tools=False)
         bench.agent(materia, agent)
     cast = bench.cast("write a short guide")
@@ -51,8 +51,8 @@ def show(cast: Cast) -> None:
         print(f"  {number:>3}. {step.socket}: {handoff}")
     if cast.failure is not None:
         print(f"Stopped: {cast.failure.message}")
-    told = [step for step in cast.steps if step.prompt and cast.now.request in step.prompt.text]
-    print(f"Told the request: {len(told)} of {len(cast.steps)}")
+    steps_with_request = [step for step in cast.steps if step.prompt and cast.now.request in step.prompt.text]
+    print(f"Told the request: {len(steps_with_request)} of {len(cast.steps)}")
     used = cast.now.engine.usage
     print(f"Tokens: {used.input} in, {used.output} out")
     print(f"Artifacts: {cast.run_dir.relative_to(ROOT)}")

@@ -113,7 +113,7 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
         sum(bool(each) and each[0].accepted for each in readings),
         sum(bool(each) and each[-1].accepted for each in readings),
         sum(len(each) - 1 for each in turns if each),
-        sum(any(issue.code == FORM_WORDS for issue in one.issues) for each in readings for one in each),
+        sum(any(issue.code == FORM_WORDS for issue in reading.issues) for each in readings for reading in each),
         kinds.count("context_too_long"),
         sum(kind not in ("context_too_long", "repair_exhausted") for kind in kinds),
         sum(cast.now.usage.input or 0 for cast in casts),
@@ -125,8 +125,8 @@ def table(rungs: Sequence[Rung]) -> Iterator[str]:
     """Write the table as it stands in docs/models.md."""
     yield "| protocol | `promptForm` | requests | in the form at first | accepted at first | at last | repairs | form copied | overflows | other failures | tokens in | tokens out |"
     yield "|---" * len(Rung._fields) + "|"
-    for one in rungs:
-        yield "| " + " | ".join(f"{value:,}" if isinstance(value, int) else value for value in one) + " |"
+    for rung in rungs:
+        yield "| " + " | ".join(f"{value:,}" if isinstance(value, int) else value for value in rung) + " |"
 
 
 def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> Iterator[Rung]:
@@ -154,9 +154,9 @@ def main() -> int:
     try:
         with local_model(context=CONTEXT) as served:
             rungs = []
-            for one in climb(served, LADDER, requests):
-                rungs.append(one)
-                print(*one, file=sys.stderr, flush=True)
+            for rung in climb(served, LADDER, requests):
+                rungs.append(rung)
+                print(*rung, file=sys.stderr, flush=True)
             print(*table(rungs), sep="\n")
     except NoLocalModelError as error:
         print(error, file=sys.stderr)

@@ -47,7 +47,7 @@ def found(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def _as_of_a_path(method: str, call: ast.Call) -> bool:
     """Whether a call looks like that of a path's method: with a mode or an encoding, or reading text with nothing."""
-    if any(one.arg in ("mode", "encoding", "errors") for one in call.keywords):
+    if any(keyword.arg in ("mode", "encoding", "errors") for keyword in call.keywords):
         return True
     first = call.args[0] if call.args else None
     if first is None:
@@ -58,19 +58,19 @@ def _as_of_a_path(method: str, call: ast.Call) -> bool:
 
 def problems(package: Path = PACKAGE) -> list[str]:
     """Return what opens files elsewhere, a line each."""
-    told = []
+    problem_lines = []
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
         if name in EXCEPT or any(name.startswith(f"{folder}/") for folder in EXCEPT):
             continue
-        told += [
+        problem_lines += [
             f"{path}:{line}: {call}(...): read and write through materia_nb/file_io.py"
             for line, call in found(ast.parse(path.read_text(encoding="utf-8")))
         ]
-    return told
+    return problem_lines
 
 
 if __name__ == "__main__":
-    told = problems()
-    sys.stdout.write("".join(f"{line}\n" for line in told))
-    sys.exit(bool(told))
+    problem_lines = problems()
+    sys.stdout.write("".join(f"{line}\n" for line in problem_lines))
+    sys.exit(bool(problem_lines))

@@ -88,34 +88,34 @@ def sheet(source: str) -> tuple[str, str]:
 
 def sections(source: str) -> list[Section]:
     """Read the sections behind the picture of the page."""
-    found = []
+    sections = []
     for part in source.split("\n## ")[1:]:
         title, _, body = part.partition("\n")
         items = [match.groups() for line in body.splitlines() if (match := _ITEM.match(line))]
-        found.append(Section(title.strip(), tuple((mark.strip(), text) for mark, text in items)))
-    return found
+        sections.append(Section(title.strip(), tuple((mark.strip(), text) for mark, text in items)))
+    return sections
 
 
 # -- layout ------------------------------------------------------------------------------
 
 
-def layout(found: Sequence[Section]) -> Iterator[Said | Box | Line]:
+def layout(sections: Sequence[Section]) -> Iterator[Said | Box | Line]:
     """Place everything: sections one under another, column by column, columns about as long as one another."""
     yield Said(MARGIN, 33, "Materia NB: how a cast goes on", "bold", 17, RULE)
-    told = "Numbers such as R16 are those of the rules in the documentation."
-    yield Said(WIDTH - MARGIN - width(told, "plain", SIZE), 33, told, "plain", SIZE, SOFT)
+    note = "Numbers such as R16 are those of the rules in the documentation."
+    yield Said(WIDTH - MARGIN - width(note, "plain", SIZE), 33, note, "plain", SIZE, SOFT)
     column = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS
-    made = [section_parts(one, column) for one in found]
-    for place, group in enumerate(columns([height for height, _ in made])):
-        x, y = MARGIN + place * (column + GAP), TOP
+    laid_out = [section_parts(section, column) for section in sections]
+    for column_number, group in enumerate(columns([height for height, _ in laid_out])):
+        x, y = MARGIN + column_number * (column + GAP), TOP
         for number in group:
-            height, parts = made[number]
+            height, parts = laid_out[number]
             yield Box(x, y, column, height)
-            for one in parts:
-                yield one._replace(x=one.x + x, y=one.y + y)
+            for section_part in parts:
+                yield section_part._replace(x=section_part.x + x, y=section_part.y + y)
             y += height + GAP
         if y > STRIP:
-            raise ValueError(f"column {place + 1} of the cheat sheet is {y - STRIP:.0f} points too long")
+            raise ValueError(f"column {column_number + 1} of the cheat sheet is {y - STRIP:.0f} points too long")
     yield from strip()
 
 
@@ -133,13 +133,13 @@ def strip() -> Iterator[Said | Box | Line]:
         "limit": (5, middle + 20, "used up?", "then it fails"),
         "next": (6, middle, "next socket", "no match: complete"),
     }
-    at = {name: (MARGIN + place * (wide + gap) + 8, y) for name, (place, y, _, _) in boxes.items()}
-    for name, (_, _, title, told) in boxes.items():
+    at = {name: (MARGIN + column_number * (wide + gap) + 8, y) for name, (column_number, y, _, _) in boxes.items()}
+    for name, (_, _, title, description) in boxes.items():
         x, y = at[name]
         yield Box(x, y - high / 2, wide, high)
         yield Said(x + (wide - width(title, "bold", 8.6)) / 2, y - 2.5, title, "bold", 8.6, INK)
-        yield Said(x + (wide - width(told, "plain", 7.6)) / 2, y + 8.5, told, "plain", 7.6, SOFT)
-    for one, other in (
+        yield Said(x + (wide - width(description, "plain", 7.6)) / 2, y + 8.5, description, "plain", 7.6, SOFT)
+    for source, other in (
         ("answer", "state"),
         ("state", "advance"),
         ("advance", "exhausted"),
@@ -149,7 +149,7 @@ def strip() -> Iterator[Said | Box | Line]:
         ("limit", "next"),
         ("exits", "next"),
     ):
-        (x, y), (to_x, to_y) = at[one], at[other]
+        (x, y), (to_x, to_y) = at[source], at[other]
         yield Line(x + wide, y, to_x, to_y)
 
 
@@ -173,10 +173,10 @@ def section_parts(section: Section, column: float) -> tuple[float, list[Said]]:
         indent = PAD + (7 if mark == "-" else 12)
         for line in wrapped(pieces(text), column - indent - PAD):
             x = indent
-            for words, font, colour in line:
+            for text_run, font, colour in line:
                 size = SIZE - 0.4 if font == "code" else SIZE
-                parts.append(Said(x, y, words, font, size, colour))
-                x += width(words, font, size)
+                parts.append(Said(x, y, text_run, font, size, colour))
+                x += width(text_run, font, size)
             y += LEADING
         y += 2
     return y - LEADING + PAD - 2 + 3, parts
@@ -194,7 +194,7 @@ def pieces(text: str) -> Iterator[tuple[str, str, str]]:
                 yield word, "plain", INK
 
 
-def wrapped(words: Iterable[tuple[str, str, str]], most: float) -> list[list[tuple[str, str, str]]]:
+def wrapped(text_runs: Iterable[tuple[str, str, str]], max_width: float) -> list[list[tuple[str, str, str]]]:
     """Break words into lines. Pieces that no space parts stay together."""
     lines: list[list[tuple[str, str, str]]] = [[]]
     used = 0.0
@@ -203,14 +203,14 @@ def wrapped(words: Iterable[tuple[str, str, str]], most: float) -> list[list[tup
     def put() -> None:
         nonlocal used
         size = sum(width(text.rstrip(), font, SIZE) for text, font, _ in unit)
-        if lines[-1] and used + size > most:
+        if lines[-1] and used + size > max_width:
             lines.append([])
             used = 0.0
         lines[-1].extend(unit)
         used += sum(width(text, font, SIZE) for text, font, _ in unit)
         unit.clear()
 
-    for word in words:
+    for word in text_runs:
         unit.append(word)
         if word[0].endswith(" "):
             put()
@@ -238,21 +238,23 @@ def svg(parts: Sequence[Said | Box | Line]) -> str:
         ),
         f'<rect width="100%" height="100%" fill="{PAPER}"/>',
     ]
-    for one in parts:
-        if isinstance(one, Box):
+    for page_part in parts:
+        if isinstance(page_part, Box):
             lines.append(
-                f'<rect x="{one.x:.1f}" y="{one.y:.1f}" width="{one.width:.1f}" height="{one.height:.1f}" rx="4" '
+                f'<rect x="{page_part.x:.1f}" y="{page_part.y:.1f}" width="{page_part.width:.1f}" height="{page_part.height:.1f}" rx="4" '
                 f'fill="none" stroke="{FRAME}"/>'
             )
-        elif isinstance(one, Line):
-            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(one))
-            lines.append(f'<path d="M{one.x:.1f} {one.y:.1f}L{one.to_x:.1f} {one.to_y:.1f}" stroke="{SOFT}"/>')
+        elif isinstance(page_part, Line):
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(page_part))
+            lines.append(
+                f'<path d="M{page_part.x:.1f} {page_part.y:.1f}L{page_part.to_x:.1f} {page_part.to_y:.1f}" stroke="{SOFT}"/>'
+            )
             lines.append(f'<polygon points="{points}" fill="{SOFT}"/>')
         else:
-            css = _CSS[one.font].replace("'", '"')
+            css = _CSS[page_part.font].replace("'", '"')
             lines.append(
-                f'<text x="{one.x:.1f}" y="{one.y:.1f}" {css} font-size="{one.size:g}" fill="{one.colour}" '
-                f'xml:space="preserve" textLength="{width(one.text, one.font, one.size):.1f}">{escape(one.text)}</text>'
+                f'<text x="{page_part.x:.1f}" y="{page_part.y:.1f}" {css} font-size="{page_part.size:g}" fill="{page_part.colour}" '
+                f'xml:space="preserve" textLength="{width(page_part.text, page_part.font, page_part.size):.1f}">{escape(page_part.text)}</text>'
             )
     return "\n".join([*lines, "</svg>", ""])
 
@@ -261,19 +263,25 @@ def pdf(parts: Sequence[Said | Box | Line]) -> str:
     """The page as PDF 1.4, with nothing packed, so that it is ASCII."""
     names = {font: f"F{number}" for number, font in enumerate(_FONTS, start=1)}
     drawn = []
-    for one in parts:
-        if isinstance(one, Box):
-            y = HEIGHT - one.y - one.height
-            drawn.append(f"{_rgb(FRAME)} RG {one.x:.1f} {y:.1f} {one.width:.1f} {one.height:.1f} re S")
-        elif isinstance(one, Line):
-            (x, y), (left, up), (right, down) = ((x, HEIGHT - y) for x, y in head(one))
-            line = f"{one.x:.1f} {HEIGHT - one.y:.1f} m {one.to_x:.1f} {HEIGHT - one.to_y:.1f} l S"
+    for page_part in parts:
+        if isinstance(page_part, Box):
+            y = HEIGHT - page_part.y - page_part.height
+            drawn.append(
+                f"{_rgb(FRAME)} RG {page_part.x:.1f} {y:.1f} {page_part.width:.1f} {page_part.height:.1f} re S"
+            )
+        elif isinstance(page_part, Line):
+            (x, y), (left, up), (right, down) = ((x, HEIGHT - y) for x, y in head(page_part))
+            line = (
+                f"{page_part.x:.1f} {HEIGHT - page_part.y:.1f} m {page_part.to_x:.1f} {HEIGHT - page_part.to_y:.1f} l S"
+            )
             arrow = f"{x:.1f} {y:.1f} m {left:.1f} {up:.1f} l {right:.1f} {down:.1f} l f"
             drawn.append(f"{_rgb(SOFT)} RG {line} {_rgb(SOFT)} rg {arrow}")
         else:
-            text = re.sub(r"([\\()])", r"\\\1", one.text)
-            place = f"{one.x:.1f} {HEIGHT - one.y:.1f} Td"
-            drawn.append(f"BT {_rgb(one.colour)} rg /{names[one.font]} {one.size:g} Tf {place} ({text}) Tj ET")
+            text = re.sub(r"([\\()])", r"\\\1", page_part.text)
+            move_to = f"{page_part.x:.1f} {HEIGHT - page_part.y:.1f} Td"
+            drawn.append(
+                f"BT {_rgb(page_part.colour)} rg /{names[page_part.font]} {page_part.size:g} Tf {move_to} ({text}) Tj ET"
+            )
     stream = "\n".join(drawn)
     fonts = " ".join(f"/{names[font]} {number} 0 R" for number, font in enumerate(_FONTS, start=6))
     objects = [
@@ -290,11 +298,11 @@ def pdf(parts: Sequence[Said | Box | Line]) -> str:
             for name in _FONTS.values()
         ),
     ]
-    text, places = "%PDF-1.4\n", []
+    text, offsets = "%PDF-1.4\n", []
     for number, body in enumerate(objects, start=1):
-        places.append(len(text))
+        offsets.append(len(text))
         text += f"{number} 0 obj\n{body}\nendobj\n"
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info 5 0 R >>\nstartxref\n{len(text)}\n%%EOF\n"
     return f"{text}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}"
 
@@ -313,4 +321,4 @@ def head(line: Line) -> list[tuple[float, float]]:
 
 
 def _rgb(colour: str) -> str:
-    return " ".join(f"{int(colour[place : place + 2], 16) / 255:.3f}" for place in (1, 3, 5))
+    return " ".join(f"{int(colour[start : start + 2], 16) / 255:.3f}" for start in (1, 3, 5))

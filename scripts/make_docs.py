@@ -127,8 +127,8 @@ def with_events(page: str) -> str:
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
         about = ["visit"] if "about" in event.forms else []
-        said = {"lane", *about}  # above the table, and by the word that stands for several fields
-        names = [f"`{one.key}`" for one in events.fields(event) if one.key not in said]
+        described = {"lane", *about}  # above the table, and by the word that stands for several fields
+        names = [f"`{field.key}`" for field in events.fields(event) if field.key not in described]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
         lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)
@@ -187,10 +187,11 @@ def with_operations(page: str) -> str:
     """Put the table of the operations of a design between its markers."""
     lines = ["", "| operation | does |", "|---|---|"]
     for name, operation in OPERATIONS.items():
-        given = ", ".join(
-            f"{one.name}=" if one.kind is one.KEYWORD_ONLY else one.name for one in operation.parameters.values()
+        parameters = ", ".join(
+            f"{parameter.name}=" if parameter.kind is parameter.KEYWORD_ONLY else parameter.name
+            for parameter in operation.parameters.values()
         )
-        lines.append(f"| `{name}({given})` | {cell(operation.about.replace('``', '`'))} |")
+        lines.append(f"| `{name}({parameters})` | {cell(operation.about.replace('``', '`'))} |")
     return _PART.sub(lambda match: "\n".join([match[1].rstrip(), *lines, "", match[3]]), page)
 
 
@@ -199,7 +200,7 @@ def with_operations(page: str) -> str:
 
 def with_failures(page: str) -> str:
     """Put the acts where a cast failed, and the kinds of failure that offer each, between their markers."""
-    says = {
+    descriptions = {
         "materia": "MATERIA",
         "socket": "SOCKET",
         "folders": "folder:DIR",
@@ -208,13 +209,16 @@ def with_failures(page: str) -> str:
     }
     acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
     acts += [
-        f"| {act.words.format(**says)} | {cell(act.does.format(**says))} | `{act.verbs.format(**says)}` | {act.when} |"
+        f"| {act.words.format(**descriptions)} | {cell(act.does.format(**descriptions))} | `{act.verbs.format(**descriptions)}` | {act.when} |"
         for act in ACTS.values()
     ]
     kinds = ["| kind | what happened | ways to continue, the likeliest first |", "|---|---|---|"]
     kinds += [
-        f"| {name} | {kind.words} | {', '.join(ACTS[act].words.format(**says) for act in kind.acts)}{kind.note and f' ({kind.note})'} |"
-        for name, kind in [*((f"`{name}`", one) for name, one in FAILURE_KINDS.items()), ("any other", OTHER)]
+        f"| {name} | {kind.words} | {', '.join(ACTS[act].words.format(**descriptions) for act in kind.acts)}{kind.note and f' ({kind.note})'} |"
+        for name, kind in [
+            *((f"`{name}`", failure_kind) for name, failure_kind in FAILURE_KINDS.items()),
+            ("any other", OTHER),
+        ]
     ]
     tables = {"acts": acts, "kinds": kinds}
     return _PART.sub(lambda match: "\n".join([match[1], *tables[match[2]], "", match[3]]), page)
@@ -228,9 +232,9 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
     tables = {model: field_table(list(group)) for model, group in groupby(rows, key=lambda row: row.model)}
     tables["problems"] = code_table("is about", PROBLEM_CODES)
     tables["hints"] = code_table("says", HINT_CODES)
-    places = [match[2] for match in _PART.finditer(page)]
-    if sorted(places) != sorted(tables):
-        missing, unknown = sorted(set(tables) - set(places)), sorted(set(places) - set(tables))
+    part_names = [match[2] for match in _PART.finditer(page)]
+    if sorted(part_names) != sorted(tables):
+        missing, unknown = sorted(set(tables) - set(part_names)), sorted(set(part_names) - set(tables))
         sys.exit(f"{FORMAT}: no place for {missing}, no model for {unknown}, or a place that is there twice")
     return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
 
@@ -238,8 +242,8 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
 def code_table(about: str, codes: Mapping[str, str]) -> str:
     """A table of the codes of findings."""
     lines = ["", f"| code | {about} |", "|---|---|"]
-    for code, words in codes.items():
-        linked = re.sub(r"\bR\d+", lambda rule: rule_links([rule[0]]), words[:1].upper() + words[1:])
+    for code, description in codes.items():
+        linked = re.sub(r"\bR\d+", lambda rule: rule_links([rule[0]]), description[:1].upper() + description[1:])
         lines.append(f"| `{code}` | {cell(linked)} |")
     return "\n".join([*lines, "", ""])
 
@@ -277,10 +281,10 @@ def cell(text: str) -> str:
 def magics_page() -> str:
     """The reference of the verbs, grouped and in the order of the help."""
     parts = [MAGICS_HEAD]
-    for title, words in GROUPS.items():
+    for title, description in GROUPS.items():
         parts.append(f"## {title}\n")
-        parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in words.split()))
-        parts += [word_section(word) for word in words.split()]
+        parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in description.split()))
+        parts += [word_section(word) for word in description.split()]
     return "\n".join(parts)
 
 
@@ -307,8 +311,8 @@ def verb_section(verb: Verb) -> str:
 
 def argument_words(argument: Argument) -> str:
     """What an argument is, and whether it is needed."""
-    words = cell(argument.help)
-    return f"{words}; needed" if argument.required else words
+    help_cell = cell(argument.help)
+    return f"{help_cell}; needed" if argument.required else help_cell
 
 
 # -- the cheat sheet ------------------------------------------------------------------
@@ -367,16 +371,16 @@ def gallery_pages() -> dict[Path, str]:
 
 def gallery_tests() -> dict[Path, str]:
     """What explore writes for each card: a case for each way in which it can end, and one of all ways."""
-    found = {}
+    cards = {}
     with tempfile.TemporaryDirectory() as folder:
         for card in gallery().values():
             if card.graph is None:
                 continue
-            place = Path(folder, card.name)
+            card_folder = Path(folder, card.name)
             explored = ExploreView(card.graph, range(4), document=card.document)
-            for path in explored.save_tests(place, follows=place.parent / f"{card.name}.json"):
-                found[CARDS / card.folder.name / card.name / path.name] = path.read_text(encoding="utf-8")
-    return found
+            for path in explored.save_tests(card_folder, follows=card_folder.parent / f"{card.name}.json"):
+                cards[CARDS / card.folder.name / card.name / path.name] = path.read_text(encoding="utf-8")
+    return cards
 
 
 def pattern_section(card: Card) -> str:

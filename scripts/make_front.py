@@ -32,10 +32,10 @@ ESBUILD: Final = (
 
 def digest(sources: Path = SOURCES) -> str:
     """Return what tells one state of the sources from another; the bundle's first line holds it."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted([*sources.glob("*.js"), *sources.glob("*.css"), ICONS]):
-        made.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return made.hexdigest()[:16]
+        digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def is_stale(bundle: Path = BUNDLE) -> bool:
@@ -72,7 +72,7 @@ def get_tools() -> str:
 
 def check() -> int:
     """Check types and style, run the tests, and compare the bundle; return how many of these fail."""
-    tests = sorted(str(one) for one in (ROOT / "tests" / "front").glob("*.test.js"))
+    tests = sorted(str(path) for path in (ROOT / "tests" / "front").glob("*.test.js"))
     bin_ = TOOLS / ".bin"
     commands: list[list[str | Path]] = [[bin_ / "tsc"], [bin_ / "eslint"], ["node", "--test", *tests]]
     failed = 0
@@ -83,8 +83,8 @@ def check() -> int:
             failed += 1
     with tempfile.TemporaryDirectory() as folder:
         build(Path(folder))
-        made = {one.name: one.read_bytes() for one in Path(folder).iterdir()}
-    if made != {one.name: one.read_bytes() for one in BUNDLE.iterdir()}:
+        bundles = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    if bundles != {path.name: path.read_bytes() for path in BUNDLE.iterdir()}:
         sys.stdout.write("The bundle of the front end is not what its sources make: `make front` makes it anew.\n")
         failed += 1
     return failed

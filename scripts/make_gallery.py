@@ -27,38 +27,38 @@ def main(folder: Path = CARDS) -> int:
     """Write all cases anew; the exit code."""
     for old in folder.glob(f"*/*{CASES}"):
         old.unlink()
-    with tempfile.TemporaryDirectory() as place:
-        os.environ["MATERIA_PROFILE_DIR"] = str(Path(place) / "profile")
+    with tempfile.TemporaryDirectory() as cast_folder:
+        os.environ["MATERIA_PROFILE_DIR"] = str(Path(cast_folder) / "profile")
         os.environ.pop("MATERIA_CONFIG", None)
         for card in gallery().values():
-            beside = folder / f"{card.kind}s"
-            for name, case in cases_of(card, Path(place) / card.name, beside):
-                path = beside / f"{card.name}.{name}{CASES}"
+            case_folder = folder / f"{card.kind}s"
+            for name, case in cases_of(card, Path(cast_folder) / card.name, case_folder):
+                path = case_folder / f"{card.name}.{name}{CASES}"
                 path.write_text(case, encoding="utf-8")
                 print(f"wrote {path.relative_to(folder)}")
     return 0
 
 
-def cases_of(card: Card, place: Path, beside: Path) -> Iterator[tuple[str, str]]:
+def cases_of(card: Card, cast_folder: Path, case_folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the cases of a card: what each is called, and its text."""
-    follows = beside / f"{card.name}.json"
+    follows = case_folder / f"{card.name}.json"
     if card.kind == "mistake":
         if card.graph is not None:
-            yield "wrong", _case(card.document, card, card.answers, place / "wrong", follows)
-        yield "mended", _case(card.mended, card, card.answers, place / "mended", None)
+            yield "wrong", _case(card.document, card, card.answers, cast_folder / "wrong", follows)
+        yield "mended", _case(card.mended, card, card.answers, cast_folder / "mended", None)
         return
-    yield "cast", _case(card.document, card, card.answers, place / "cast", follows)
+    yield "cast", _case(card.document, card, card.answers, cast_folder / "cast", follows)
 
 
 def _case(
-    document: Mapping[str, Any], card: Card, answers: Mapping[str, Any], place: Path, follows: Path | None
+    document: Mapping[str, Any], card: Card, answers: Mapping[str, Any], cast_folder: Path, follows: Path | None
 ) -> str:
-    place.mkdir(parents=True)
-    with closing(Workbench(place, bundled=False)) as wb:
+    cast_folder.mkdir(parents=True)
+    with closing(Workbench(cast_folder, bundled=False)) as wb:
         wb.load(document)
         cast = wb.cast(card.request, agents={"*": dict(answers)})
         cast.run()
-        path = cast.export.test(place / "case", follows=follows)
+        path = cast.export.test(cast_folder / "case", follows=follows)
     case = json.loads(path.read_text(encoding="utf-8"))
     if follows is not None:
         case["follows"] = follows.name

@@ -63,19 +63,19 @@ def main() -> int:
     shutil.rmtree(PARTS, ignore_errors=True)
     shutil.rmtree(SITE, ignore_errors=True)
     runtime = PARTS / "pyodide-npm"
-    place = PARTS / "site" / "static" / "pyodide"
-    place.mkdir(parents=True)
+    pyodide_folder = PARTS / "site" / "static" / "pyodide"
+    pyodide_folder.mkdir(parents=True)
     unpack_pyodide(runtime)
     for name in RUNTIME:
-        shutil.copy(runtime / name, place)
+        shutil.copy(runtime / name, pyodide_folder)
     platform = json.loads((runtime / "pyodide-lock.json").read_text())["info"]
     wheels = gather(PARTS / "wheels", platform)
     for wheel in wheels.values():
-        shutil.copy(wheel.path, place)
-    (place / "pyodide-lock.json").write_text(json.dumps(lock_file(wheels, platform)))
+        shutil.copy(wheel.path, pyodide_folder)
+    (pyodide_folder / "pyodide-lock.json").write_text(json.dumps(lock_file(wheels, platform)))
     (PARTS / "site" / "jupyter-lite.json").write_text(json.dumps(settings(wheels), indent=1))
     contents(PARTS / "files")
-    extensions = [KERNEL, *(SHARED / place for name, place in EXTENSIONS.items() if name in wheels)]
+    extensions = [KERNEL, *(SHARED / extension_path for name, extension_path in EXTENSIONS.items() if name in wheels)]
     build(extensions)
     size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) / 1e6
     print(f"The site: {SITE} ({size:.0f} MB). Serve it: {sys.executable} -m http.server -d {SITE}")
@@ -100,16 +100,16 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
 # -- what goes in -----------------------------------------------------------------------------
 
 
-def unpack_pyodide(place: Path) -> None:
+def unpack_pyodide(target: Path) -> None:
     """Fetch the version of Pyodide that the kernel was made for."""
-    place.mkdir(parents=True)
-    run("npm", "pack", "--silent", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", place)
-    (archive,) = place.glob("pyodide-*.tgz")
+    target.mkdir(parents=True)
+    run("npm", "pack", "--silent", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", target)
+    (archive,) = target.glob("pyodide-*.tgz")
     with tarfile.open(archive) as tar:
         for member in tar.getmembers():
             member.name = member.name.removeprefix("package/")
             if "/" not in member.name:
-                tar.extract(member, place, filter="data")
+                tar.extract(member, target, filter="data")
 
 
 def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
@@ -127,32 +127,32 @@ def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
         "python_full_version": platform["python"],
         "extra": "",
     }
-    found: dict[str, Wheel] = {}
-    wanted = [Requirement("materia-nb"), *map(Requirement, KERNEL_NEEDS)]
+    wheels: dict[str, Wheel] = {}
+    unresolved = [Requirement("materia-nb"), *map(Requirement, KERNEL_NEEDS)]
     # widgetsnbextension is there in a version for ipywidgets 7 too; the later name is the later version.
     at_hand = {name_of(path): path for path in sorted([*own.glob("*.whl"), *kernel.glob("*.whl")])}
     level = 0
-    while wanted:
+    while unresolved:
         ask: dict[str, list[str]] = {}
-        for need in wanted:
+        for need in unresolved:
             name: str = canonicalize_name(need.name)
-            if name in found:
-                if not need.specifier.contains(found[name].version, prereleases=True):
-                    sys.exit(f"make_lite: {need} is needed, and {found[name].path.name} was taken")
+            if name in wheels:
+                if not need.specifier.contains(wheels[name].version, prereleases=True):
+                    sys.exit(f"make_lite: {need} is needed, and {wheels[name].path.name} was taken")
             elif name not in at_hand:
                 ask.setdefault(name, []).append(str(need.specifier))
-        paths = [at_hand[name] for name in {canonicalize_name(need.name) for need in wanted} & set(at_hand)]
+        paths = [at_hand[name] for name in {canonicalize_name(need.name) for need in unresolved} & set(at_hand)]
         if ask:
             level += 1
             paths += download(ask, folder / str(level), platform)
-        wanted = []
+        unresolved = []
         for path in paths:
-            if (name := name_of(path)) not in found:
+            if (name := name_of(path)) not in wheels:
                 needs = [need for need in requirements(path) if applies(need, markers)]
                 names = sorted({canonicalize_name(need.name) for need in needs})
-                found[name] = Wheel(path, str(parse_wheel_filename(path.name)[1]), names)
-                wanted += needs
-    return dict(sorted(found.items()))
+                wheels[name] = Wheel(path, str(parse_wheel_filename(path.name)[1]), names)
+                unresolved += needs
+    return dict(sorted(wheels.items()))
 
 
 def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) -> list[Path]:
@@ -226,11 +226,11 @@ def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
     return {"jupyter-lite-schema-version": 0, "jupyter-config-data": page}
 
 
-def contents(place: Path) -> None:
+def contents(site_folder: Path) -> None:
     """Copy the notebooks and what they load; each asks for the kernel that is there."""
     for pattern in CONTENTS:
         for path in sorted((ROOT / "notebooks").glob(pattern)):
-            target = place / path.relative_to(ROOT / "notebooks")
+            target = site_folder / path.relative_to(ROOT / "notebooks")
             target.parent.mkdir(parents=True, exist_ok=True)
             if path.suffix != ".ipynb":
                 shutil.copy(path, target)

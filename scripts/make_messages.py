@@ -46,8 +46,8 @@ def messages_page(command: str) -> str:
         )
         for registry in (cast_messages, casts_messages, canvas_messages, question_messages)
     ]
-    operations = {name: (one.about, _arguments(one.parameters)) for name, one in OPERATIONS.items()}
-    acts = {one.kind: (one.about, _fields(one)) for one in design_messages.messages.values()}
+    operations = {name: (operation.about, _arguments(operation.parameters)) for name, operation in OPERATIONS.items()}
+    acts = {message.kind: (message.about, _fields(message)) for message in design_messages.messages.values()}
     designer = _interface(design_messages, dict(sorted((operations | acts).items())))
     return "\n".join([HEAD.format(command=command), *receivers, designer])
 
@@ -55,14 +55,14 @@ def messages_page(command: str) -> str:
 def _arguments(parameters: Mapping[str, inspect.Parameter]) -> str:
     """Write the type of an object with the arguments of an operation, which checks them itself."""
     fields = [
-        f"{name.strip('_')}{'' if one.default is one.empty else '?'}: {_ARGUMENTS.get(one.annotation, 'unknown')}"
-        for name, one in parameters.items()
+        f"{name.strip('_')}{'' if parameter.default is parameter.empty else '?'}: {_ARGUMENTS.get(parameter.annotation, 'unknown')}"
+        for name, parameter in parameters.items()
     ]
     return f"{{ {'; '.join(fields)} }}" if fields else "{}"
 
 
 def _interface(registry: MessageRegistry, messages: Mapping[str, tuple[str, str]]) -> str:
-    rows = [f"  /** {words} */\n  {kind}: {fields};\n" for kind, (words, fields) in messages.items()]
+    rows = [f"  /** {description} */\n  {kind}: {fields};\n" for kind, (description, fields) in messages.items()]
     return f"/** {registry.about} */\nexport interface {registry.name} {{\n{''.join(rows)}}}\n"
 
 
@@ -77,8 +77,8 @@ def _object(schema: Mapping[str, Any]) -> str:
     """Write the type of an object with its fields."""
     definitions, needed = schema.get("$defs", {}), schema.get("required", ())
     fields = [
-        f"{name}{'' if name in needed else '?'}: {_type(one, definitions)}"
-        for name, one in schema.get("properties", {}).items()
+        f"{name}{'' if name in needed else '?'}: {_type(property_schema, definitions)}"
+        for name, property_schema in schema.get("properties", {}).items()
     ]
     return f"{{ {'; '.join(fields)} }}" if fields else "{}"
 
@@ -90,13 +90,13 @@ def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         case {"$ref": str(name)}:
             written = _type(definitions[name.rpartition("/")[2]], definitions)
         case {"anyOf": several}:
-            written = " | ".join(_type(one, definitions) for one in several)
+            written = " | ".join(_type(variant, definitions) for variant in several)
         case {"enum": words}:
             written = " | ".join(map(json.dumps, words))
         case {"type": "array", "prefixItems": [*places]}:
-            least = schema.get("minItems", len(places))
-            types = [_type(one, definitions) for one in places]
-            written = f"[{', '.join(one if place < least else f'({one})?' for place, one in enumerate(types))}]"
+            min_items = schema.get("minItems", len(places))
+            types = [_type(item_schema, definitions) for item_schema in places]
+            written = f"[{', '.join(item_type if index < min_items else f'({item_type})?' for index, item_type in enumerate(types))}]"
         case {"type": "array"}:
             written = f"Array<{_type(schema.get('items', {}), definitions)}>"
         case {"type": "object", "properties": _}:

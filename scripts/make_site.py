@@ -32,8 +32,8 @@ def main(site: Path = SITE) -> int:
 def arguments(site: Path) -> list[str]:
     """What Sphinx is told. Its cache stays out of the site, and is not used again: it costs errors their say."""
     strict = ["--quiet", "--fail-on-warning", "--keep-going", "--fresh-env"]
-    places = ["--conf-dir", "docs/site", "--doctree-dir", f"{site}-cache"]
-    return [*strict, "--builder", "html", *places, ".", str(site)]
+    sphinx_options = ["--conf-dir", "docs/site", "--doctree-dir", f"{site}-cache"]
+    return [*strict, "--builder", "html", *sphinx_options, ".", str(site)]
 
 
 if __name__ == "__main__":

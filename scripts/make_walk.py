@@ -109,15 +109,15 @@ def walk(calls: Sequence[Call], stations: Sequence[Station] = STATIONS) -> Itera
     """
     at, callers = -1, list[int]()
     for number, station in enumerate(stations, 1):
-        behind = (place for place in range(at + 1, len(calls)) if calls[place][1:] == station[:2])
-        place = next(behind, None)
-        if place is None:
+        later_calls = (index for index in range(at + 1, len(calls)) if calls[index][1:] == station[:2])
+        next_call = next(later_calls, None)
+        if next_call is None:
             raise SystemExit(
                 f"The walk in docs/architecture.md loses its way: no call of {station.function} in {station.file}"
                 f" behind station {number - 1}. Mend the table STATIONS in scripts/make_walk.py."
             )
-        lowest = min(call.depth for call in calls[at + 1 : place + 1])
+        lowest = min(call.depth for call in calls[at + 1 : next_call + 1])
         callers = [depth for depth in callers if depth < lowest]
         yield f"{_STEP * len(callers)}- {number}. `{station.file}` `{station.function}` {station.does}"
-        callers.append(calls[place].depth)
-        at = place
+        callers.append(calls[next_call].depth)
+        at = next_call

@@ -61,8 +61,8 @@ class Break(NamedTuple):
         lines = text.encode().splitlines(keepends=True)  # columns are counted in bytes
         start = sum(map(len, lines[: self.node.lineno - 1])) + self.node.col_offset
         end = sum(map(len, lines[: (self.node.end_lineno or 0) - 1])) + (self.node.end_col_offset or 0)
-        whole = b"".join(lines)
-        return (whole[:start] + self.instead.encode() + whole[end:]).decode()
+        data = b"".join(lines)
+        return (data[:start] + self.instead.encode() + data[end:]).decode()
 
 
 def breaks_in(path: Path, source: str) -> Iterator[Break]:
@@ -132,7 +132,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
             _, _, path = frame.f_code.co_filename.rpartition(inside)
             called.add(f"{PACKAGE}{os.sep}{path}:{frame.f_code.co_firstlineno}")
 
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     threading.setprofile(note)
     sys.setprofile(note)
     try:
@@ -141,7 +141,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         sys.setprofile(None)
         threading.setprofile(None)
         with Path(os.environ[CALLED]).open("a") as file:
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - start_time
             file.write(json.dumps([item.nodeid, sorted(called), seconds, len(_processes) > started]) + "\n")
 
 
@@ -158,25 +158,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep those that may notice, the likely ones first."""
     if WANTED in os.environ:
         order = {name: n for n, name in enumerate(json.loads(Path(os.environ[WANTED]).read_text()))}
-        items[:] = sorted((one for one in items if one.nodeid in order), key=lambda one: order[one.nodeid])
+        items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
 
 
-def may_notice(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
+def may_notice(mutation: Break, source: str, calls: dict[str, Calls]) -> list[str]:
     """Return the tests that may notice a break: those that call its function come first, the fastest before the others."""
     around = [
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= one.node.lineno <= (node.end_lineno or 0)
+        and node.lineno <= mutation.node.lineno <= (node.end_lineno or 0)
     ]
     if not around:
         return list(calls)
-    function = f"{one.path}:{max(around)}"
+    function = f"{mutation.path}:{max(around)}"
     by_time = sorted(calls, key=lambda name: calls[name].seconds)
     calling = [name for name in by_time if function in calls[name].functions]
     files = {name.partition("::")[0] for name in calling}
-    beside = (name for name in by_time if name.partition("::")[0] in files or calls[name].starts)
-    return list(dict.fromkeys((*calling, *beside)))
+    neighbours = (name for name in by_time if name.partition("::")[0] in files or calls[name].starts)
+    return list(dict.fromkeys((*calling, *neighbours)))
 
 
 # -- runs -----------------------------------------------------------------------------------------
@@ -208,32 +208,32 @@ def main() -> int:
     parser.add_argument("package", help="a folder in materia_nb, such as store or cast/views")
     parser.add_argument("--count", type=int, default=30, help="how many breaks")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", symlinks=True, ignore=LEFT_OUT))
-        tests = f"tests/{given.package}"
+        tests = f"tests/{arguments.package}"
         record = Path(folder) / "called.jsonl"
-        begun = time.monotonic()
+        start_time = time.monotonic()
         if failed := failure(copy, tests, {CALLED: str(record)}):
             print(f"The tests fail as they are: {failed}")
             return 1
-        most = TIMES * (time.monotonic() - begun)
+        time_limit = TIMES * (time.monotonic() - start_time)
         lines = map(json.loads, record.read_text().splitlines())
         calls = {name: Calls(*known) for name, *known in lines}
-        wanted = Path(folder) / "wanted.json"
-        files = sorted((copy / PACKAGE / given.package).rglob("*.py"))
-        known = [one for path in files for one in breaks_in(path.relative_to(copy), path.read_text())]
-        chosen = random.Random(given.seed).sample(known, min(given.count, len(known)))  # noqa: S311 - which ones is not a secret
+        tests_file = Path(folder) / "wanted.json"
+        files = sorted((copy / PACKAGE / arguments.package).rglob("*.py"))
+        known = [mutation for path in files for mutation in breaks_in(path.relative_to(copy), path.read_text())]
+        chosen = random.Random(arguments.seed).sample(known, min(arguments.count, len(known)))  # noqa: S311 - which ones is not a secret
         caught = 0
-        for one in chosen:
-            path = copy / one.path
+        for mutation in chosen:
+            path = copy / mutation.path
             source = path.read_text()
-            path.write_text(one.applied(source))
-            wanted.write_text(json.dumps(noticing := may_notice(one, source, calls)))
-            failed = failure(copy, tests, {WANTED: str(wanted)}, most) if noticing else ""
+            path.write_text(mutation.applied(source))
+            tests_file.write_text(json.dumps(noticing := may_notice(mutation, source, calls)))
+            failed = failure(copy, tests, {WANTED: str(tests_file)}, time_limit) if noticing else ""
             path.write_text(source)
             caught += bool(failed)
-            print(f"{'caught  ' if failed else 'SURVIVED'} {one}{f'  ({failed})' if failed else ''}", flush=True)
+            print(f"{'caught  ' if failed else 'SURVIVED'} {mutation}{f'  ({failed})' if failed else ''}", flush=True)
         print(f"{caught} of {len(chosen)} caught")
     return 0
 

@@ -25,10 +25,10 @@ def python(home: Path = HOME) -> Path | None:
     """Path of the environment's Python; None where it is not there, or was made for another pyproject.toml."""
     path, stamp = home / "bin" / "python", home / "made-for"
     try:
-        made = os.access(path, os.X_OK) and stamp.read_text() == made_for()
+        is_current = os.access(path, os.X_OK) and stamp.read_text() == made_for()
     except OSError:
-        made = False
-    return path if made else None
+        is_current = False
+    return path if is_current else None
 
 
 def oldest(project: Mapping[str, Any] | None = None) -> str:
@@ -36,7 +36,7 @@ def oldest(project: Mapping[str, Any] | None = None) -> str:
     if project is None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lab = project["optional-dependencies"]["lab"]
-    [requirement] = [one for one in lab if one.startswith("ipykernel>=")]
+    [requirement] = [requirement_line for requirement_line in lab if requirement_line.startswith("ipykernel>=")]
     return str(requirement).removeprefix("ipykernel>=").partition(",")[0]
 
 
@@ -53,8 +53,8 @@ def make(home: Path = HOME) -> bool:
     venv.create(home, clear=True, with_pip=False)
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "-qq"]
     quiet = ["--disable-pip-version-check", "--no-input", "--no-compile"]
-    wanted = [f"ipykernel=={oldest()}", "--editable", str(ROOT)]
-    done = subprocess.run([*pip, *quiet, *wanted], check=False, stdin=subprocess.DEVNULL)
+    packages = [f"ipykernel=={oldest()}", "--editable", str(ROOT)]
+    done = subprocess.run([*pip, *quiet, *packages], check=False, stdin=subprocess.DEVNULL)
     if done.returncode == 0:
         (home / "made-for").write_text(made_for())
     return done.returncode == 0

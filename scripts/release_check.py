@@ -63,34 +63,34 @@ def home(root: Path) -> dict[str, Any]:
 
 def missing(root: Path) -> Iterator[str]:
     """Yield what is still a placeholder, what says something else than ``[tool.home]``, and what would be untrue."""
-    said = home(root)
-    for name, value in said.items():
+    home_values = home(root)
+    for name, value in home_values.items():
         if PLACEHOLDER.search(value):
             yield f"pyproject.toml: [tool.home] {name} = {value!r} is a placeholder"
     for path, line, name in PLACES:
-        found = re.search(line, (root / path).read_text("utf-8"), re.MULTILINE)
-        if found is None or found[1] != said[name]:
-            yield f"{path}: {found[1] if found else f'no line {line}'} is not the {name} of [tool.home]: --write puts it there"
-    for path, words, instead in UNTRUE:
-        if words in (root / path).read_text("utf-8"):
-            yield f"{path}: {words!r} is not so after a release: {instead}"
+        match = re.search(line, (root / path).read_text("utf-8"), re.MULTILINE)
+        if match is None or match[1] != home_values[name]:
+            yield f"{path}: {match[1] if match else f'no line {line}'} is not the {name} of [tool.home]: --write puts it there"
+    for path, text, instead in UNTRUE:
+        if text in (root / path).read_text("utf-8"):
+            yield f"{path}: {text!r} is not so after a release: {instead}"
 
 
 def write(root: Path) -> None:
     """Put owner and addresses where they stand."""
-    said = home(root)
+    home_values = home(root)
     for path, line, name in PLACES:
         file = root / path
         text = file.read_text("utf-8")
-        found = re.search(line, text, re.MULTILINE)
-        if found is not None:
-            file.write_text(text[: found.start(1)] + said[name] + text[found.end(1) :], "utf-8")
+        match = re.search(line, text, re.MULTILINE)
+        if match is not None:
+            file.write_text(text[: match.start(1)] + home_values[name] + text[match.end(1) :], "utf-8")
 
 
 def licences(root: Path) -> Iterator[tuple[str, str, str]]:
     """Yield what others made and is shipped along: file or module, licence, and where that stands."""
-    for path, (what, licence, text) in FOREIGN.items():
-        yield f"{path} ({what})", licence, text if (root / text).is_file() else "MISSING"
+    for path, (component, licence, text) in FOREIGN.items():
+        yield f"{path} ({component})", licence, text if (root / text).is_file() else "MISSING"
     for file in sorted((root / "materia_nb").rglob("*")):
         if file.suffix in _MADE_BY_OTHERS:
             yield str(file.relative_to(root)), "MISSING", "name it in FOREIGN"
@@ -109,7 +109,7 @@ def bundled(root: Path) -> list[str]:
         return []
     with tempfile.TemporaryDirectory() as folder:
         meta = Path(folder) / "meta.json"
-        entries = [str(make_front.SOURCES / one) for one in ("index.js", "loader.js")]
+        entries = [str(make_front.SOURCES / source_name) for source_name in ("index.js", "loader.js")]
         options = [
             "--bundle",
             "--format=esm",
@@ -121,7 +121,7 @@ def bundled(root: Path) -> list[str]:
         subprocess.run([esbuild, *entries, *options], check=True, cwd=root)
         inputs = json.loads(meta.read_text("utf-8"))["inputs"]
     packages = (re.match(r".*?(node_modules/(?:@[^/]+/)?[^/]+)/", name) for name in inputs)
-    return sorted({found[1] for found in packages if found})
+    return sorted({match[1] for match in packages if match})
 
 
 def main() -> int:
@@ -130,16 +130,18 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put what [tool.home] says everywhere else")
     if parser.parse_args().write:
         write(ROOT)
-    found = list(missing(ROOT))
+    problems = list(missing(ROOT))
     shipped = list(licences(ROOT))
-    found += [f"{what}: no licence ({where})" for what, licence, where in shipped if "MISSING" in (licence, where)]
+    problems += [
+        f"{component}: no licence ({where})" for component, licence, where in shipped if "MISSING" in (licence, where)
+    ]
     print("Shipped, and made by others:")
-    for what, licence, where in shipped:
-        print(f"  {what}: {licence}, {where}")
-    print(f"Missing before a release: {len(found)}")
-    for one in found:
-        print(f"  {one}")
-    return 1 if found else 0
+    for component, licence, where in shipped:
+        print(f"  {component}: {licence}, {where}")
+    print(f"Missing before a release: {len(problems)}")
+    for problem in problems:
+        print(f"  {problem}")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

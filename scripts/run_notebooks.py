@@ -57,8 +57,8 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
             failed += 1
             continue
         tidy(book)
-        if told := cells_that_tell(book, str(scratch.resolve())):
-            print(f"{path.name}: the outputs of {told} show where it ran", file=sys.stderr)
+        if leaking_cells := cells_that_tell(book, str(scratch.resolve())):
+            print(f"{path.name}: the outputs of {leaking_cells} show where it ran", file=sys.stderr)
             failed += 1
             continue
         keep_what_is_the_same(book, nbformat.reads(stored, as_version=4))
@@ -88,11 +88,11 @@ def execute(path: Path) -> Any:
     from nbclient import NotebookClient
 
     book = nbformat.read(path, as_version=4)
-    place = {"metadata": {"path": str(path.parent)}}
+    resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
         book,
         timeout=CELL_SECONDS,
-        resources=place,
+        resources=resources,
         store_widget_state=False,
         record_timing=False,
         coalesce_streams=True,
@@ -117,10 +117,10 @@ def tidy(book: Any) -> None:
             cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
 
 
-def cells_that_tell(book: Any, place: str) -> str:
+def cells_that_tell(book: Any, folder: str) -> str:
     """Name the code cells whose outputs hold the path ``place``, which no reader has."""
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
-    return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if place in json.dumps(cell.outputs))
+    return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if folder in json.dumps(cell.outputs))
 
 
 def keep_what_is_the_same(book: Any, stored: Any) -> None:
