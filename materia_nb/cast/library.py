@@ -112,7 +112,7 @@ class Loadouts(Mapping[str, str], Shown):
         A cast keeps the loadout that it started with.
 
         Args:
-            path: a .json, .jsonc, .json5, .yaml or .yml file, relative to the project directory or the current
+            path: a .json, .jsonc, .yaml or .yml file, relative to the project directory or the current
                 one, or a config as a mapping; if left out, every layer is read again.
 
         Raises:

@@ -22,8 +22,6 @@ from materia_nb.jsonvalue import JSON
 
 _MAX_YAML: Final = 150_000
 """Maximum characters of a YAML text; its parser needs about 20 microseconds per character."""
-_MAX_JSON5: Final = 50_000
-"""Maximum characters of a text with JSON5 beyond comments and trailing commas."""
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
 """Maximum values of a YAML document with every alias written out: a text of 1 kB can stand for billions."""
@@ -78,29 +76,8 @@ def _parse_json(text: str) -> JSON:
 
 
 def _parse_jsonc(text: str) -> JSON:
-    """Parse JSON that may have comments, trailing commas and the rest of JSON5. Raises ParseError."""
-    try:
-        return _parse_json(_blanked(text))
-    except ParseError as error:
-        strict = error
-    if "twice" in strict.what:
-        raise strict
-    if len(text) > _MAX_JSON5:
-        raise ParseError(
-            strict.what,
-            f"of JSON5, a text of more than {_MAX_JSON5:,} characters may have comments and trailing commas only",
-            strict.line,
-            strict.column,
-        )
-    import json5
-
-    try:
-        document = json5.loads(text, allow_duplicate_keys=False)
-    except RecursionError as error:
-        raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
-    except ValueError as error:
-        raise _json5_error(str(error)) from error
-    return _with_whole_characters(text, _bounded_json(document))
+    """Parse JSON that may have comments and trailing commas. Raises ParseError."""
+    return _parse_json(_blanked(text))
 
 
 def parse_yaml(text: str) -> JSON:
@@ -268,26 +245,11 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     # From Python 3.13 on the place is that of the comma.
     if "trailing comma" in error.msg or (rest[:1] in ("}", "]") and before.endswith(",")):
         return "remove the last comma"
-    if rest[:1] == "'":
+    if rest[:1] == "'" or "property name" in error.msg:
         return "use double quotes"
     if "delimiter" in error.msg:
         return "a comma or a closing bracket is missing before this place"
     return "look at this place and just before it"
-
-
-def _json5_error(text: str) -> ParseError:
-    match = re.match(r"<string>:(\d+) (.*?)(?: at column (\d+))?$", text, re.DOTALL)
-    if match is None:
-        twice = re.search(r'Duplicate key "(.*)" found', text)
-        if twice:
-            return ParseError(
-                f"the key {twice.group(1)!r} is there twice in one object",
-                "keep one of the two: of equal keys, all but the last would be lost",
-            )
-        return ParseError(f"this is not JSON: {text}", "look for what is not closed")
-    line, reason, column = match.groups()
-    reason = f"this is not JSON: {reason[:1].lower()}{reason[1:]}"
-    return ParseError(reason, "look at this place and just before it", int(line), int(column or 1))
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
@@ -361,7 +323,6 @@ _Format: TypeAlias = Literal["json", "jsonc", "yaml"]
 ENDINGS: Final[dict[str, _Format]] = {
     ".json": "json",
     ".jsonc": "jsonc",
-    ".json5": "jsonc",
     ".yaml": "yaml",
     ".yml": "yaml",
 }
@@ -375,7 +336,7 @@ def config_error(message: str, where: str | Path | None, hint: str) -> MateriaEr
 
 
 def read_config(path: str | Path) -> JSON:
-    """Read a config file by its ending: .json strictly, .jsonc and .json5 with comments, .yaml and .yml.
+    """Read a config file by its ending: .json strictly, .jsonc with comments, .yaml and .yml.
 
     Raises:
         MateriaError: the file is missing, not a file, too large, not UTF-8 or not of its format; ``where`` holds

@@ -95,7 +95,7 @@ MateriaMagics.materia.__doc__ = registry.help_text()
 
 IDENTIFIER = "materia_nb"
 _LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
-_CONFIG_SUFFIXES = (".json", ".jsonc", ".json5", ".yaml", ".yml")
+_CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
 
 def make_matcher(bench: Callable[[], Workbench]) -> Any:

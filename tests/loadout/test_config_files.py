@@ -35,7 +35,6 @@ def fault(text, format_=None):
         ("a.json", '{"a": [1, 2.5, null, true, "x"]}'),
         ("a.JSON", '\ufeff{"a": [1, 2.5, null, true, "x"]}'),
         ("a.jsonc", '// note\n{"a": [1, 2.5, null, true, "x",], /* so */}'),
-        ("a.json5", "{a: [1, 2.5, null, true, 'x']}"),
         ("a.yaml", "a: [1, 2.5, null, true, x]\n"),
         ("a.yml", "# note\na:\n- 1\n- 2.5\n-\n- true\n- x\n"),
     ],
@@ -51,7 +50,7 @@ def test_format_follows_from_the_file_suffix(tmp_path, name, text):
     [
         ('{"a": 1}', {"a": 1}),
         ('\n  {"a": 1, // one\n}', {"a": 1}),
-        ("// one\n{a: 1}", {"a": 1}),
+        ('// one\n{"a": 1}', {"a": 1}),
         ("a: 1", {"a": 1}),
         ("- 1", [1]),
         ("", None),
@@ -113,7 +112,9 @@ def test_duplicate_key_error_points_at_the_second_key():
     assert fault('{\n "a": 1,\n "a": 2}', "json").where == "cell:3:2"
 
 
-@pytest.mark.parametrize("text", ["{a: 1, a: 2} // x", "{a: NaN} // x", "{a 1}", "{a: 1", "{a: [1}", "{'a': 'x}"])
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 2} // x', '{"a": NaN} // x', "{a: 1}", '{"a": 1', '{"a": [1}', "{'a': 'x}"]
+)
 def test_errors_in_json_with_comments_have_positions(text):
     fault(text, "jsonc")
 
@@ -321,10 +322,9 @@ def test_yaml_merge_keys_are_refused_before_they_can_double():
         '"' + '\\"' * 500_000,
         "/*" * 500_000,
         "[1" + ", " * 300_000 + "]",
-        "['x', " + "1," * 400_000 + "]",
         "- a\n" * 250_000,
     ],
-    ids=["long-key", "empties", "deep", "open-string", "open-comments", "commas", "json5", "yaml"],
+    ids=["long-key", "empties", "deep", "open-string", "open-comments", "commas", "yaml"],
 )
 @pytest.mark.parametrize("format_", ["json", "jsonc", "yaml"])
 def test_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
@@ -352,7 +352,6 @@ def test_surrogate_pairs_are_joined_as_in_json():
     escaped = r'{"a": "\ud83d\udc69", "\ud83d\udc69": ["\ud83d"]}'
     document = {"a": "\U0001f469", "\U0001f469": ["\ud83d"]}
     assert [read_text(escaped, format_) for format_ in ("json", "yaml")] == [document, document]
-    assert read_text(escaped.replace('"a"', "a"), "jsonc") == document
 
 
 AS_YAML = """\
