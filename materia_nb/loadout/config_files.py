@@ -196,6 +196,7 @@ def _path(keys: list[Any]) -> str:
     return "".join(steps).removeprefix(".") or "the config"
 
 
+_LIKE_JSON: Final = re.compile(r"\s*(?://|/\*|\{\s*(?:[\"}/]|\Z))")
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
@@ -363,8 +364,8 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
 
     Args:
         text: the config.
-        format_: its format; None guesses: JSON (comments allowed) if it starts with a brace or a comment
-            of JSON, else YAML.
+        format_: its format; None guesses: JSON (comments allowed) if it starts with a comment of JSON, or with a brace
+            that no key without double quotes follows; else YAML.
         where: the name of the text in errors.
 
     Raises:
@@ -372,7 +373,7 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
     """
     text = text.removeprefix("\ufeff")
     if format_ is None:
-        format_ = "jsonc" if text.lstrip().startswith(("{", "//", "/*")) else "yaml"
+        format_ = "jsonc" if _LIKE_JSON.match(text) else "yaml"
     parse = {"json": _parse_json, "jsonc": _parse_jsonc, "yaml": parse_yaml}[format_]
     try:
         return parse(text)
