@@ -259,7 +259,7 @@ def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
     if sequence is not None:
         yaml.indent(mapping=2, sequence=sequence, offset=offset or 0)
     document = yaml.load(text)
-    _merge(document, new)
+    _change_in_place(document, new)
     out = io.StringIO()
     yaml.dump(document, out)
     rewritten = out.getvalue()
@@ -288,49 +288,25 @@ def _lost_comments(before: str, after: str) -> list[str]:
     return lost
 
 
-def _merge(old: Any, new: JSON) -> None:
-    """Change the mapping or sequence ``old`` in place to the value ``new``."""
-    if is_object(new):
-        _merge_mapping(old, new)
-    else:
-        _merge_sequence(old, new)
+def _change_in_place(document: Any, new: JSON) -> None:
+    """Change a YAML document to the value ``new`` by small operations, so that the rest remembers how it was written."""
+    import jsonpatch
+
+    operations = jsonpatch.make_patch(document, new).patch
+    fresh = [{**step, "value": _fresh(step["value"])} if "value" in step else step for step in operations]
+    jsonpatch.apply_patch(document, fresh, in_place=True)
+    _set_order(document, new)
 
 
-def _merge_mapping(old: Any, new: dict[str, JSON]) -> None:
-    for key, before in _old_names(dict(old), new).items():
-        if before is not None and before != key:
-            old.insert(list(old).index(before), key, old.pop(before))
-    for key in [key for key in old if key not in new]:
-        del old[key]
-    for position, (key, value) in enumerate(new.items()):
-        if key in old:
-            _put(old, key, value)
-        else:
-            old.insert(position, key, _fresh(value))
-    if list(old) != list(new):
+def _set_order(document: Any, new: JSON) -> None:
+    """Put the keys of all mappings in the order that they have in ``new``."""
+    if is_object(new) and list(document) != list(new):
         for key in new:
-            old.move_to_end(key)
-
-
-def _merge_sequence(old: Any, new: list[JSON]) -> None:
-    # From the end, so that the places before stay what they were.
-    for first, last, start, end in reversed(_alignment(list(old), new)):
-        common = min(last - first, end - start)
-        for position in reversed(range(first + common, last)):
-            del old[position]
-        for position, value in enumerate(new[start + common : end], first + common):
-            old.insert(position, _fresh(value))
-        for position, value in enumerate(new[start : start + common], first):
-            _put(old, position, value)
-
-
-def _put(owner: Any, key: Any, new: JSON) -> None:
-    """Set a value; an equal scalar is kept, since it remembers how it was written."""
-    old = owner[key]
-    if any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
-        _merge(old, new)
-    elif exact(old) != exact(new):
-        owner[key] = _fresh(new)
+            document.move_to_end(key)
+    entries: Any = new.items() if is_object(new) else enumerate(new)
+    for key, entry in entries:
+        if isinstance(entry, dict | list):
+            _set_order(document[key], entry)
 
 
 def _fresh(value: JSON) -> Any:
