@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from materia_nb.jsonvalue import (
     JSON,
@@ -43,6 +43,7 @@ from materia_nb.loadout.topology import (
     SocketFacts,
     loadout_facts,
     materia_group,
+    once_per_config,
     parse_loadout,
     parse_materia,
 )
@@ -52,32 +53,6 @@ if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
 
 _Resolved = TypeVar("_Resolved", Limits, Budget, Price)
-
-
-class _Memo:
-    """The findings of the last few configs that cannot change, by the identity of the config."""
-
-    def __init__(self) -> None:
-        self.entries: dict[tuple[str, int, str | None], tuple[JSON, tuple[Problem, ...]]] = {}
-
-    def find(
-        self, find: Callable[[JSON, str | None], list[Problem]], document: JSON, loadout: str | None
-    ) -> tuple[Problem, ...]:
-        """Return what ``find`` finds in a config; a config that cannot change is checked once."""
-        if type(document) is not FrozenDict:
-            return tuple(find(document, loadout))
-        key = (find.__name__, id(document), loadout)
-        known, findings = self.entries.pop(key, (None, ()))
-        if known is not document:
-            findings = tuple(find(document, loadout))
-        self.entries[key] = document, findings
-        while len(self.entries) > _MAX_CHECKED:
-            self.entries.pop(next(iter(self.entries)), None)
-        return findings
-
-
-_MAX_CHECKED: Final = 16
-_memo: Final = _Memo()
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -91,15 +66,12 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
     """
     from materia_nb.loadout.rules import find_hints
 
-    return Report(find_problems(document, loadout), _memo.find(find_hints, document, loadout))
+    return Report(tuple(find_problems(document, loadout)), tuple(find_hints(document, loadout)))
 
 
-def find_problems(document: JSON, loadout: str | None = None) -> tuple[Problem, ...]:
+@once_per_config
+def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     """Return the problems without the hints; arguments as in :func:`check_config`."""
-    return _memo.find(_find_problems, document, loadout)
-
-
-def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     # Imported here, since pydantic is slow to import and not every caller checks a config.
     from materia_nb.loadout.check_fields import check_fields, check_materia, check_servers
     from materia_nb.loadout.check_graph import check_loops, check_sockets
@@ -164,7 +136,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     name = active_loadout(document) if loadout_name is None else loadout_name
     problems = find_problems(document, name)
     if problems:
-        raise LoadoutError(Report(problems), name)
+        raise LoadoutError(Report(tuple(problems)), name)
     if name is None:
         raise LoadoutError(Report((_NO_LOADOUT,)))
     facts = loadout_facts(document, name)

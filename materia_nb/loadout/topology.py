@@ -7,14 +7,16 @@ form. The algorithms on directed graphs are here too.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from functools import wraps
+from typing import Any, Final, Literal, TypeVar
 
 from materia_nb.jsonvalue import JSON, FrozenDict, Object, as_list, as_object, is_text, text_or
 from materia_nb.loadout.graph import END, Iterator
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, Condition, is_condition
 
+_Result = TypeVar("_Result")
 _SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
 
@@ -213,23 +215,34 @@ def _condition_or_none(value: JSON) -> Condition | None:
     return value if is_condition(value) else None
 
 
-_PARSED: Final[dict[tuple[int, str], tuple[JSON, LoadoutFacts]]] = {}
-"""The last few parsed loadouts, by the identity of their config and their name."""
-_MAX_PARSED: Final = 8
+def once_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _Result]:
+    """Return a function of a config and a loadout that remembers its results for the last configs that cannot change."""
+    entries: dict[tuple[int, str | None], tuple[JSON, _Result]] = {}
+
+    @wraps(function)
+    def remembered(config: JSON, loadout: str | None = None) -> _Result:
+        if type(config) is not FrozenDict:
+            return function(config, loadout)
+        key = id(config), loadout
+        known, result = entries.pop(key, (None, None))
+        if known is not config or result is None:
+            result = function(config, loadout)
+        entries[key] = config, result
+        while len(entries) > _MAX_REMEMBERED:
+            entries.pop(next(iter(entries)), None)
+        return result
+
+    return remembered
 
 
+_MAX_REMEMBERED: Final = 8
+
+
+@once_per_config
 def loadout_facts(config: Object, name: str) -> LoadoutFacts:
     """Return a loadout of a config, parsed; a config that cannot change is parsed once."""
-    raw, materia = as_object(as_object(config.get("loadouts")).get(name)), as_object(config.get("materia"))
-    if type(config) is not FrozenDict:
-        return parse_loadout(name, raw, materia, config)
-    known, facts = _PARSED.pop((id(config), name), (None, None))
-    if known is not config or facts is None:
-        facts = parse_loadout(name, raw, materia, config)
-    _PARSED[id(config), name] = config, facts
-    while len(_PARSED) > _MAX_PARSED:
-        _PARSED.pop(next(iter(_PARSED)), None)
-    return facts
+    raw = as_object(as_object(config.get("loadouts")).get(name))
+    return parse_loadout(name, raw, as_object(config.get("materia")), config)
 
 
 def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | None = None) -> LoadoutFacts:

@@ -11,7 +11,7 @@ from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
 from materia_nb.loadout.rules import edge_rules, socket_rules, state_rules
-from materia_nb.loadout.topology import LoadoutFacts, loadout_facts
+from materia_nb.loadout.topology import LoadoutFacts, loadout_facts, once_per_config
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
@@ -27,7 +27,8 @@ for _rule in RULES:
     HINT_CODES.setdefault(_rule.code, _rule.about)
 
 
-def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
+@once_per_config
+def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
     """Return the hints on a config, or on one loadout of it and the materia it uses; never raises."""
     findings = Findings()
     if not is_object(document):
