@@ -224,7 +224,7 @@ def test_a_recording_with_a_damaged_artifact_is_shown_or_clearly_refused(tmp_pat
         assert is_clear(told(path), cast_entry(path)), artifact.name
 
 
-def with_a_consent(tmp_path, clock):
+def with_an_approval(tmp_path, clock):
     cast, _ = asking(tmp_path)
     cast.agents.set("Check", "person")
     cast.approvals.approve()
@@ -232,7 +232,7 @@ def with_a_consent(tmp_path, clock):
 
 
 @pytest.mark.parametrize(
-    "scene", [in_a_loop, gone_back, with_a_draft, utilities, with_a_consent], ids=lambda scene: scene.__name__
+    "scene", [in_a_loop, gone_back, with_a_draft, utilities, with_an_approval], ids=lambda scene: scene.__name__
 )
 def test_fork_begins_with_copied_events(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
