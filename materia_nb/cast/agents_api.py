@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,7 @@ from materia_nb.loadout.config_files import expanded
 from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.loadout.topology import materia_kind
 from materia_nb.platform import Stop
-from materia_nb.store.catalogue import find_cast, is_file
+from materia_nb.store.catalogue import find_cast
 
 _RECORDED: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -107,7 +108,8 @@ class Agents(AgentTable):
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
         """Return the recording in a file, or None if the reference is not a file."""
         path = self._loadouts.project / expanded(reference)
-        return read_recording(path) if path.suffix == ".json" or is_file(path) else None
+        is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an impossible path
+        return read_recording(path) if path.suffix == ".json" or is_file else None
 
     def _answerer(self, agent: AgentLike) -> AgentLike:
         """Return the recorded agent that a ``recorded:`` text names; anything else is returned as it is."""

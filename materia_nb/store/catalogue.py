@@ -179,7 +179,7 @@ def find_cast(root: Path, reference: str) -> Path:
     reference = reference.strip()
     if reference == "latest" or re.fullmatch(r"-[1-9]\d{0,6}", reference):
         return _nth_latest(root, 1 if reference == "latest" else int(reference[1:]))
-    if is_cast_id(reference) and _is_dir(root / reference):
+    if is_cast_id(reference) and os.path.isdir(root / reference):  # noqa: PTH112 - False for a name that is too long
         return (root / reference).resolve()
     path = _as_path(reference)
     if path is not None:
@@ -312,21 +312,6 @@ def _as_path(reference: str) -> Path | None:
     return None
 
 
-def is_file(path: Path) -> bool:
-    """Return True if a path is a plain file; False also for an impossible path."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_dir(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # too long a name, for one
-        return False
-
-
 def _run_dirs(root: Path) -> list[Path]:
     try:
         with os.scandir(root) as listing:  # which tells what is a folder without asking the disk for each
@@ -345,10 +330,9 @@ def _is_cast(listed: os.DirEntry[str]) -> bool:
 
 
 def _is_run_dir(path: Path) -> bool:
-    try:
-        return path.is_dir() and (_CAST_NAME.match(path.name) is not None or (path / "events.jsonl").exists())
-    except OSError:
+    if not os.path.isdir(path):  # noqa: PTH112 - False also where the disk refuses
         return False
+    return _CAST_NAME.match(path.name) is not None or os.path.exists(path / "events.jsonl")  # noqa: PTH110 - as above
 
 
 def cast_entry(path: Path) -> CastEntry:

@@ -293,17 +293,13 @@ def locked(path: Path, doing: str) -> Iterator[None]:
 def lock_owner(run_dir: Path) -> str | None:
     """Return the owner of a cast's lock in words, or None. The lock is not taken."""
     path = run_dir / _LOCK_NAME
-    with HeldInterrupts():
-        try:
-            handle = open_plain(path, os.O_RDONLY)
-        except OSError:
-            return None
+    with HeldInterrupts(), contextlib.suppress(OSError):
+        handle = open_plain(path, os.O_RDONLY)
         try:
             return _owner(handle) if file_is_locked(handle, path) else None
-        except OSError:
-            return None
         finally:
             os.close(handle)
+    return None
 
 
 def _acquire(handle: int, path: Path, run_dir: Path) -> None:
