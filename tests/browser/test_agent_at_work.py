@@ -43,7 +43,7 @@ wb.agent("Build", Coder())
 """
 
 
-def test_words_come_while_it_works_and_a_command_waits_for_leave(lab: Lab):
+def test_text_is_streamed_and_a_command_waits_for_approval(lab: Lab):
     lab.open(
         lab.notebook(
             "%load_ext materia_nb",

@@ -50,7 +50,7 @@ def choose(lab: Lab, words: str) -> None:
     lab.page.get_by_role("menuitem").filter(has_text=words).first.click()
 
 
-def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab: Lab):
+def test_steps_and_forks_can_be_compared(lab: Lab):
     cell = opened(lab, "cast", "wb.current.agents.set('Build', lambda: 'Wrote three headings, visit 2.')") - 1
     panel = Surface(lab, cell)
     step(panel, 5).click(button="right")
@@ -72,7 +72,7 @@ def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 
 
-def test_casts_are_found_looked_at_compared_and_resumed(lab: Lab):
+def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):
     cell = opened(lab, BROKEN, "wb.casts")
     casts = lab.cell(cell).locator(".mnb-casts")
     rows = casts.get_by_role("grid", name="casts").get_by_role("row")

@@ -194,7 +194,7 @@ def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
     assert hand.at("Socket-9")[0] - hand.at("Socket-9")[2] > hand.at("Socket-8")[0] + hand.at("Socket-8")[2] + 20
 
 
-def test_new_cards_stand_one_after_another_and_all_are_seen(lab: Lab):
+def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
     """In a cell of 848 pixels; lines go round cards at once; what is asked is whole there and in a narrow page."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.page.set_default_timeout(30_000)
@@ -378,7 +378,7 @@ def test_a_loop_and_its_exit_by_keyboard_alone(hand: Hand):
 # -- what is typed -----------------------------------------------------------------------------
 
 
-def test_what_is_typed_is_taken_whole_and_by_the_part_it_was_typed_for(hand: Hand):
+def test_typed_text_is_complete_and_reaches_its_part(hand: Hand):
     page, panel = hand.page, hand.panel
     find = panel.locator(".mnb-d-find")
     find.focus()
@@ -448,7 +448,7 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 """
 
 
-def test_a_person_looks_at_each_step_of_a_coding_agent(lab: Lab):
+def test_steps_of_a_coding_agent_can_be_reviewed(lab: Lab):
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Mine'); panel"
     lab.open(lab.notebook("%load_ext materia_nb", AGENT, show))
@@ -466,7 +466,7 @@ def test_a_person_looks_at_each_step_of_a_coding_agent(lab: Lab):
     hand.there("Socket-1")
 
 
-def test_a_design_outlives_its_kernel_and_enter_casts_it_once(hand: Hand):
+def test_design_survives_its_kernel_and_enter_casts_once(hand: Hand):
     page, panel, lab = hand.page, hand.panel, hand.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
         hand.add(materia, f"Socket-{number}")
@@ -624,7 +624,7 @@ def test_axe_finds_nothing_wrong_while_designing(lab: Lab):
     assert found == [], json.dumps(found, indent=1)
 
 
-def test_what_an_agent_would_be_told_and_what_a_cast_would_take_are_seen_before_anything_ran(lab: Lab):
+def test_prompt_and_estimate_are_shown_before_a_cast(lab: Lab):
     lab.page.set_default_timeout(30_000)
     lab.open(lab.notebook("%load_ext materia_nb", "%materia design Plan-Build-Eval"))
     lab.run_all()

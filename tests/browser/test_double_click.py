@@ -64,7 +64,7 @@ def printed(lab: Lab, cell: int) -> str:
     return lab.cell_text(cell).strip()
 
 
-def test_one_item_is_judged_by_a_double_click_a_key_that_is_held_and_two_views(lab: Lab):
+def test_repeated_input_judges_one_item(lab: Lab):
     lab.open(lab.notebook(JUDGES, "%materia show", JUDGED))
     lab.run_cell(0)
     lab.run_cell(1)
@@ -114,7 +114,7 @@ def test_a_double_click_allows_one_command(lab: Lab):
         assert printed(lab, 1).endswith(str(commands[:number])), f"{gap} ms"
 
 
-def test_quick_steps_make_one_step_each_and_after_going_back_a_press_meets_no_other_question(lab: Lab):
+def test_quick_presses_make_one_step_each(lab: Lab):
     back = "wb.current.back(2); wb.current.run()\n" + JUDGED
     lab.open(lab.notebook(JUDGES, "print(len(wb.current.steps))", back, JUDGED))
     lab.run_cell(0)

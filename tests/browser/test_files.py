@@ -41,7 +41,7 @@ wb.agent("Polish", polish)
 """
 
 
-def test_the_tab_shows_what_steps_changed_and_goes_back_with_their_files(lab: Lab):
+def test_files_tab_shows_changes_and_restores_files(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENTS, "%materia cast a page on rain"))
     lab.run_all()
     panel = Surface(lab, 2)

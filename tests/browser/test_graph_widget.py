@@ -186,7 +186,7 @@ def test_draws_a_loop_in_both_themes_and_for_readers_without_a_kernel(cast: Lab)
     picture.wait_until(f"cy.getElementById('n:Socket-1').data('img') !== {json.dumps(light)}")
 
 
-def test_a_long_chain_can_be_read_found_in_and_shown_whole(lab: Lab):
+def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     lab.open(lab.notebook(SETUP, define("Chain", CHAIN), "GraphPanel(wb.graph())"))
     lab.run_all()
     lab.wait_idle()
@@ -221,7 +221,7 @@ def test_a_long_chain_can_be_read_found_in_and_shown_whole(lab: Lab):
     assert picture.ask("cy.zoom()") >= 0.69, "and so large that its name can be read"
 
 
-def test_another_size_is_filled_anew(cast: Lab):
+def test_resized_canvas_is_filled(cast: Lab):
     picture = Picture(cast)
     assert picture.ask(SEEN)
     for width in (900, 1250):
@@ -250,7 +250,7 @@ def test_another_size_is_filled_anew(cast: Lab):
     picture.wait_until(SEEN)
 
 
-def test_a_click_tells_about_what_is_under_the_mouse_also_after_the_page_has_moved(cast: Lab):
+def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
     cast.run_cell(3)
     picture = Picture(cast)
     picture.click("n:Socket-3")
@@ -348,7 +348,7 @@ def test_the_keyboard_does_what_the_mouse_does(cast: Lab):
     cast.cell(2).get_by_role("option").filter(has_text="Eval").wait_for(state="attached")
 
 
-def test_a_menu_and_words_of_our_own(cast: Lab):
+def test_context_menu_and_labels_can_be_used(cast: Lab):
     cast.set_source(5, "heard = []; end = panel.on_gesture(heard.append)")
     cast.run_cell(5)
     picture = Picture(cast)
@@ -403,7 +403,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
     assert rows.filter(has_text="loop exit").locator("path").first.get_attribute("stroke-dasharray") == "7 4"
 
 
-def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
+def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     lab.open(
         lab.notebook(
             SETUP,
@@ -493,7 +493,7 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
     )
 
 
-def test_a_large_graph_is_a_still_picture_that_follows(lab: Lab):
+def test_large_graph_is_a_picture_that_follows_the_cast(lab: Lab):
     large = {
         "entry": "S1",
         "sockets": {
@@ -530,7 +530,7 @@ def test_a_large_graph_is_a_still_picture_that_follows(lab: Lab):
     lab.screenshot("graph-still", cell=2)
 
 
-def test_two_displays_follow_steps_in_another_cell_and_stay_alike(cast: Lab):
+def test_two_displays_follow_steps_of_another_cell(cast: Lab):
     cast.set_source(5, "panel")
     cast.run_cell(5)
     one, other = Picture(cast, 0), Picture(cast, 1)
@@ -550,7 +550,7 @@ def test_two_displays_follow_steps_in_another_cell_and_stay_alike(cast: Lab):
 
 
 @both_kernels
-def test_follows_a_cell_that_blocks_and_one_that_was_interrupted(cast: Lab):
+def test_graph_follows_blocking_and_interrupted_cells(cast: Lab):
     picture = Picture(cast)
     cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
     cast.start_cell(5)
@@ -568,7 +568,7 @@ def test_follows_a_cell_that_blocks_and_one_that_was_interrupted(cast: Lab):
 
 
 @both_kernels
-def test_is_drawn_again_after_a_reload(cast: Lab):
+def test_graph_is_drawn_again_after_a_reload(cast: Lab):
     cast.run_cell(3)
     Picture(cast).click("n:Socket-2")
     wait_for_text(cast, 2, "Build")

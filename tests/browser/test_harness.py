@@ -45,7 +45,7 @@ def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
 
 
 @both_kernels
-def test_kernel_is_the_one_that_was_asked_for(lab: Lab, kernel: str):
+def test_notebook_runs_in_the_requested_kernel(lab: Lab, kernel: str):
     lab.open(lab.notebook("import sys, ipykernel; print(sys.prefix, ipykernel.__version__)"))
     lab.run_cell(0)
     prefix, version = lab.outputs(0)[0].text.split()

@@ -81,7 +81,7 @@ def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surf
     assert "'Draft', 'Proofread']" in lab.cell_text(5)
 
 
-def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again(lab: Lab, panel: Surface):
+def test_r46_removing_the_current_item_asks_and_done_items_can_be_reopened(lab: Lab, panel: Surface):
     panel.press("Step")
     panel.says("being worked on")
     row = panel.at.locator(".mnb-gridrow", has_text="being worked on")
@@ -107,7 +107,7 @@ def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again
     assert "'Links', 'Outline', 'Index', 'Proofread']" in lab.cell_text(5)
 
 
-def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_and_shown(lab: Lab, panel: Surface):
+def test_pasted_rows_may_have_line_breaks_and_errors_are_shown(lab: Lab, panel: Surface):
     grid = panel.at.get_by_role("grid", name="work items")
     rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
     grid.evaluate(
@@ -131,7 +131,7 @@ def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_a
     assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
 
 
-def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: Lab, panel: Surface):
+def test_long_context_opens_completely_and_survives_other_edits(lab: Lab, panel: Surface):
     lab.set_source(5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])")
     lab.run_cell(5)
     long = panel.at.locator("button[data-field=context]")

@@ -65,7 +65,7 @@ cast.show()
 """
 
 
-def test_leave_is_given_and_refused_in_each_lane(lab: Lab):
+def test_calls_are_approved_and_denied_in_each_lane(lab: Lab):
     lab.open(lab.notebook(AGENTS, APPROVALS))
     lab.run_all()
     panel = Surface(lab, 1)
@@ -85,7 +85,7 @@ def test_leave_is_given_and_refused_in_each_lane(lab: Lab):
     panel.is_("done")
 
 
-def test_a_lane_that_failed_is_answered_and_its_steps_are_looked_at(lab: Lab):
+def test_failed_lane_can_be_answered_and_its_steps_shown(lab: Lab):
     lab.open(lab.notebook(AGENTS, FAILED))
     lab.run_all()
     panel = Surface(lab, 1)

@@ -73,7 +73,7 @@ def test_a_guess_is_corrected_and_its_verdict_stays_in_the_saved_notebook(lab: L
     assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
 
 
-def test_an_answer_is_told_what_was_misread_and_nobody_is_ticked_for_nothing(lab: Lab):
+def test_wrong_answer_is_diagnosed_and_unanswered_questions_have_no_tick(lab: Lab):
     lesson = NOTEBOOKS / "01-edges.ipynb"
     at = places(lesson)
     lab.open(lesson)
@@ -92,7 +92,7 @@ def test_an_answer_is_told_what_was_misread_and_nobody_is_ticked_for_nothing(lab
     lab.screenshot("lesson-check", cell=at["cell-14"], dark=True)
 
 
-def test_buttons_that_are_on_the_screen_break_no_cell_below(lab: Lab):
+def test_visible_buttons_do_not_break_later_cells(lab: Lab):
     """Going back in the timeline of the bakery, before the cells that go back themselves."""
     lesson = NOTEBOOKS / "07-debugging.ipynb"
     at = places(lesson)
@@ -111,7 +111,7 @@ def test_buttons_that_are_on_the_screen_break_no_cell_below(lab: Lab):
     assert "0 of 3 right, 3 not answered yet" in lab.cell_text(at["cell-14"])
 
 
-def test_a_copied_lesson_is_not_changed_by_being_opened(lab: Lab):
+def test_opening_a_copied_lesson_does_not_change_it(lab: Lab):
     copy_bundle(BUNDLES[0], lab.folder)
     lab.open(lab.folder / "01-edges.ipynb")
     changed = """async () => {

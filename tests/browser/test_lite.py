@@ -149,7 +149,7 @@ def test_a_loop_steps_by_magic_and_by_button_and_is_explored_and_simulated(lite:
 
 
 @pytest.mark.timeout(400)
-def test_a_utility_runs_in_place_and_another_command_says_why_not(lite: Lite):
+def test_utility_runs_in_the_browser_and_other_commands_explain_why_not(lite: Lite):
     lite.open("05-utilities.ipynb")
     lite.run_all()
     lite.cell(8).get_by_text("words: 3").wait_for()

@@ -112,7 +112,7 @@ SAYS = """import sys; print('File "{project}/notes/a b.txt", line 3 <img src=x o
 print("see table.csv, ../../../../../../../etc/passwd and {project}/gone.csv", file=sys.stderr); raise SystemExit(3)"""
 
 
-def test_files_that_a_failure_names_are_opened_in_jupyterlab(lab: Lab):
+def test_files_named_by_a_failure_open_in_jupyterlab(lab: Lab):
     project = lab.folder.resolve()
     (project / "notes").mkdir()
     (project / "notes" / "a b.txt").write_text("Three words here")
@@ -135,7 +135,7 @@ def test_files_that_a_failure_names_are_opened_in_jupyterlab(lab: Lab):
     assert len(lab.page.context.pages) == 1
 
 
-def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab: Lab):
+def test_each_kind_of_failure_is_fixed_in_at_most_three_clicks(lab: Lab):
     cells = [f"c{place} = {made}\nc{place}.show()" for place, (made, *_) in enumerate(FAILURES.values())]
     changes = "wb.loadouts.define('A', loadout(python('print({})'))) and None"
     lab.page.set_viewport_size({"width": 1280, "height": 800})

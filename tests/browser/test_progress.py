@@ -39,7 +39,7 @@ with counting("casts") as report:
 """
 
 
-def test_a_long_run_and_many_simulations_show_how_far_they_are(lab: Lab):
+def test_long_runs_and_simulations_show_progress(lab: Lab):
     lab.open(lab.notebook(SETUP, "print('before')\n%materia run", COUNTING))
     gate = lab.folder / "go_on"
     lab.run_cell(0)

@@ -29,7 +29,7 @@ def quickstart(lab: Lab) -> Path:
     return path
 
 
-def test_the_quickstart_runs_and_draws(lab: Lab, quickstart: Path):
+def test_quickstart_runs_and_draws(lab: Lab, quickstart: Path):
     lab.open(quickstart)
     lab.run_all()
     lab.wait_idle()

@@ -57,7 +57,7 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_loadout_can_be_read_at_first_sight(lab: Lab):
+def test_every_loadout_is_readable_at_first_sight(lab: Lab):
     """No text is too small, and nothing is cut or under the buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
@@ -73,7 +73,7 @@ def test_every_loadout_can_be_read_at_first_sight(lab: Lab):
 DESIGNED = ("Plan-Build-Eval", "Parallel-Build", "Full-Auto", "Teach-Exits")
 
 
-def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
+def test_bundled_loadout_fits_the_designer_at_first_sight(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook("%load_ext materia_nb", *(f"%materia design {name}" for name in DESIGNED)))
     lab.run_all()
@@ -87,7 +87,7 @@ def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
     assert said.evaluate_all(cut) == [], "names in the palette and states in the bar are whole"
 
 
-def test_neither_a_theme_nor_a_dock_that_opens_moves_anything_of_the_graph(lab: Lab):
+def test_theme_and_dock_do_not_move_the_graph(lab: Lab):
     """The dock neither with the first step, nor when the inspector takes the whole height for the end."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
@@ -151,7 +151,7 @@ DEFINED = {
 }
 
 
-def test_a_panel_keeps_to_the_sizes_of_the_workbench(lab: Lab):
+def test_panel_uses_the_sizes_of_the_style_table(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     define = f"%%materia define loadout Report\n{json.dumps(DEFINED)}"
     lab.open(lab.notebook("%load_ext materia_nb", define, "%materia cast x"))
@@ -204,7 +204,7 @@ ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, side=False).view], layout=siz
 """
 
 
-def test_what_cannot_be_read_as_a_whole_is_panned_with_a_map(lab: Lab):
+def test_large_graph_is_panned_with_a_map(lab: Lab):
     lab.open(lab.notebook(SMALL))
     lab.run_all()
     all_of_them = settled(lab)

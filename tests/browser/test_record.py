@@ -112,7 +112,7 @@ def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
     assert path.stat().st_size < 150_000
 
 
-def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast: Path):
+def test_record_replaces_the_panel_after_a_restart(lab: Lab, cast: Path):
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     record(lab).wait_for(state="visible")
     assert not lab.cell(2).get_by_role("button", name="Step", exact=True).is_visible()
@@ -128,7 +128,7 @@ def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast:
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]
 
 
-def test_a_panel_says_that_its_kernel_was_shut_down_as_soon_as_it_is_touched(lab: Lab, cast: Path):
+def test_panel_reports_a_shut_down_kernel_when_used(lab: Lab, cast: Path):
     step = lab.cell(2).get_by_role("button", name="Step", exact=True)
     gone = lab.cell(2).get_by_text("This panel's kernel is gone")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")

@@ -45,7 +45,7 @@ wb = """,
 
 
 @both_kernels
-def test_a_cast_is_started_answered_and_finished_by_clicks_alone(lab: Lab):
+def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", f"%materia cast a guide {HOSTILE}"))
     lab.run_all()
     panel = Surface(lab, 2)
@@ -99,7 +99,7 @@ def test_a_cast_is_started_answered_and_finished_by_clicks_alone(lab: Lab):
 
 
 @both_kernels
-def test_an_interrupt_of_the_kernel_pauses_what_a_button_began(lab: Lab):
+def test_kernel_interrupt_pauses_a_run_started_by_button(lab: Lab):
     lab.open(lab.notebook(GATED, "1 + 1"))
     lab.run_cell(0)
     panel = Surface(lab, 0)
@@ -114,7 +114,7 @@ def test_an_interrupt_of_the_kernel_pauses_what_a_button_began(lab: Lab):
 
 
 @both_kernels
-def test_a_run_is_paused_by_its_button_and_a_late_click_does_no_harm(lab: Lab):
+def test_run_is_paused_by_its_button_and_late_clicks_are_harmless(lab: Lab):
     lab.open(lab.notebook(GATED, "%materia run --steps 3"))
     lab.run_cell(0)
     gate = lab.folder / "go on"
@@ -139,7 +139,7 @@ def test_a_run_is_paused_by_its_button_and_a_late_click_does_no_harm(lab: Lab):
     assert [one.text for one in lab.outputs(1) if one.kind == "error"] == []
 
 
-def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab):
+def test_earlier_step_can_be_shown_restored_and_forked(lab: Lab):
     lab.open(
         lab.notebook(
             "%load_ext materia_nb",
@@ -177,7 +177,7 @@ def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab)
     panel.is_("ready · Eval is next")
 
 
-def test_the_keys_of_a_debugger_a_comparison_by_right_click_and_all_casts(lab: Lab):
+def test_debugger_keys_comparison_menu_and_cast_list_work(lab: Lab):
     lab.open(
         lab.notebook(
             AGENTS,
@@ -224,7 +224,7 @@ def test_the_keys_of_a_debugger_a_comparison_by_right_click_and_all_casts(lab: L
     lab.screenshot("casts", cell=2, dark=True)
 
 
-def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cells(lab: Lab):
+def test_keyboard_steps_selects_and_edits_without_changing_cells(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Plan-Build-Eval", "%materia cast a guide"))
     lab.run_all()
     panel = Surface(lab, 3)
@@ -268,7 +268,7 @@ c
 """
 
 
-def test_a_part_that_is_only_a_row_is_a_tab_and_each_can_be_shown_alone(lab: Lab):
+def test_parts_are_tabs_and_can_be_shown_alone(lab: Lab):
     names = {
         "made-up": "dock",
         "items": "dock",

@@ -50,7 +50,7 @@ VALIDATE = read("validate.jsonl")[0]
         (VALIDATE, "problems", [["no-such-code", "nowhere"]]),
     ],
 )
-def test_a_vector_that_expects_something_else_fails_and_says_what_differs(vector, field, value):
+def test_failing_vector_shows_its_difference(vector, field, value):
     broken = {**vector, "expect": {**vector["expect"], field: value}}
     wrong = run_vector(broken)
     assert [difference.split(":")[0] for difference in wrong] == [field]
@@ -69,7 +69,7 @@ def test_every_field_that_a_protocol_vector_expects_is_compared(kind, field, oth
     assert [difference.split(":")[0] for difference in wrong] == [field]
 
 
-def test_codes_are_compared_as_often_as_they_come_and_in_any_order():
+def test_codes_are_compared_as_multisets():
     vector = of("agent-contract.jsonl", "ac-068-open-gaps-twice")
     vector["expect"]["errors"] = ["OPEN_GAPS"]
     assert run_vector(vector)
@@ -84,13 +84,13 @@ def test_true_is_not_one():
     assert run_vector(vector)
 
 
-def test_outcomes_of_configs_that_are_refused():
+def test_refused_configs_have_outcomes():
     refused = next(v for v in read("cast.jsonl") if v["expect"]["outcome"] == "refused")
     assert run_vector({**refused, "expect": {"outcome": "complete"}})
     assert run_vector({**CAST, "expect": {"outcome": "refused"}})
 
 
-def test_the_command_gives_a_total_a_kind(tmp_path, capsys):
+def test_command_prints_a_total_per_kind(tmp_path, capsys):
     path = write(tmp_path, CAST, "", HANDOFF, of("handoff.jsonl", "handoff-textmode"), VALIDATE)
     assert main([path]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -100,7 +100,7 @@ def test_the_command_gives_a_total_a_kind(tmp_path, capsys):
     ]
 
 
-def test_a_failing_vector_is_named_with_what_differed_and_the_rest_still_runs(tmp_path, capsys):
+def test_failing_vector_does_not_stop_the_rest(tmp_path, capsys):
     wrong = {**HANDOFF, "expect": {"accepted": True}}
     first = write(tmp_path, wrong, {**CAST, "kind": "dance"}, name="a.jsonl")
     second = write(tmp_path, HANDOFF, name="b.jsonl")
@@ -112,7 +112,7 @@ def test_a_failing_vector_is_named_with_what_differed_and_the_rest_still_runs(tm
     assert "dance: 0 passed, 1 failed" in out
 
 
-def test_a_vector_that_breaks_the_runner_is_one_failure(tmp_path, capsys):
+def test_vector_that_breaks_the_runner_is_one_failure(tmp_path, capsys):
     assert main([write(tmp_path, {**CAST, "replies": 3}, HANDOFF)]) == 1
     assert "handoff: 1 passed" in capsys.readouterr().out
 
@@ -130,13 +130,13 @@ def test_a_vector_that_breaks_the_runner_is_one_failure(tmp_path, capsys):
         "[" * 100_000,
     ],
 )
-def test_unusable_input_is_told_apart_with_its_place(tmp_path, capsys, line):
+def test_unusable_input_is_reported_with_its_position(tmp_path, capsys, line):
     assert main([write(tmp_path, HANDOFF, line)]) == 2
     error = capsys.readouterr().err
     assert "some.jsonl:2:" in error
 
 
-def test_unreadable_files_and_no_files(tmp_path, capsys):
+def test_unreadable_and_missing_files_are_errors(tmp_path, capsys):
     assert main([str(tmp_path / "none.jsonl")]) == 2
     assert main([str(tmp_path)]) == 2
     binary = tmp_path / "binary.jsonl"
@@ -149,7 +149,7 @@ def test_unreadable_files_and_no_files(tmp_path, capsys):
     assert "usage" in capsys.readouterr().out
 
 
-def test_as_a_program_in_a_terminal_without_unicode(tmp_path):
+def test_runner_works_in_a_terminal_without_unicode(tmp_path):
     vector = {**HANDOFF, "id": "café…", "expect": {"accepted": True}}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("run.py")), write(tmp_path, vector)],

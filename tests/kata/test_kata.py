@@ -40,7 +40,7 @@ def copy(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", KATA)
-def test_what_should_follow_from_a_change_does(copy, name):
+def test_kata_changes_need_only_the_listed_files(copy, name):
     for file, (before, _) in EDITS[name].items():
         source = (Path(materia_nb.__file__).parent / file).read_text("utf-8")
         assert source.count(before) == 1, f"{file} has changed; update this kata's EDITS to match"
@@ -55,7 +55,7 @@ def test_what_should_follow_from_a_change_does(copy, name):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_page_names_each_change_with_the_files_that_it_takes():
+def test_architecture_page_lists_the_files_of_each_kata():
     rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert {name: re.findall(r"`([^`]+)`", files) for name, files in rows} == {
         name: list(edits) for name, edits in EDITS.items()

@@ -17,7 +17,7 @@ def words_of_svg(text):
     return html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", text)))
 
 
-def test_both_forms_say_all_that_the_lists_say():
+def test_both_cheat_sheets_contain_all_entries():
     svg, pdf = cheat.sheet(SOURCE)
     assert pdf.isascii()
     assert "<script" not in svg
@@ -31,7 +31,7 @@ def test_both_forms_say_all_that_the_lists_say():
             assert said in re.sub(r"\s", "", printed)
 
 
-def test_the_places_in_the_pdf_are_right():
+def test_pdf_offsets_are_correct():
     _, pdf = cheat.sheet(SOURCE)
     table = int(re.search(r"startxref\n(\d+)\n", pdf)[1])
     assert pdf[table:].startswith("xref\n")
@@ -41,7 +41,7 @@ def test_the_places_in_the_pdf_are_right():
     assert int(stream[1]) == len(stream[2])
 
 
-def test_all_is_on_the_page_and_too_much_is_told():
+def test_cheat_sheet_fits_its_page_and_overflow_is_an_error():
     found = cheat.sections(SOURCE)
     for one in cheat.layout(found):
         if isinstance(one, cheat.Said):

@@ -19,7 +19,7 @@ def body(document, card):
 
 
 @each
-def test_a_patient_is_diagnosed_and_mended_as_its_card_says_and_not_as_it_is(card):
+def test_clinic_accepts_the_diagnosis_and_fix_of_its_card(card):
     patient = clinic(card.name)
     right = {"socket": card.diagnosis.socket, "step": card.diagnosis.step}
     told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
@@ -31,7 +31,7 @@ def test_a_patient_is_diagnosed_and_mended_as_its_card_says_and_not_as_it_is(car
     assert len(raised.value.what.splitlines()) > 1, "and why"
 
 
-def test_a_wrong_diagnosis_tells_no_more_than_that():
+def test_wrong_diagnosis_reveals_nothing():
     with pytest.raises(MateriaError) as raised:
         clinic("raw-bread").diagnose(socket="Socket-2", step=4)
     assert "late-retry" not in str(raised.value)
@@ -43,7 +43,7 @@ def test_a_wrong_diagnosis_tells_no_more_than_that():
         clinic("critic-loop")
 
 
-def test_a_mend_of_ones_own_counts_and_half_a_mend_does_not():
+def test_own_fix_counts_and_half_a_fix_does_not():
     card = gallery()["raw-bread"]
     own = copy.deepcopy(body(card.document, card))
     own["loops"]["items"] = own["loops"].pop("orders")

@@ -46,7 +46,7 @@ def points(lesson, learner, answers):
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_only_right_answers_of_the_learner_who_submits_earn_points(lesson):
+def test_only_right_answers_of_the_submitting_learner_earn_points(lesson):
     right, maximum = right_answers(lesson, "ada"), len(marked_questions(lesson))
     assert points(lesson, "ada", right) == maximum > 0
     assert points(lesson, " Ada ".strip().upper(), right) == maximum
@@ -74,7 +74,7 @@ def test_code_of_a_submission_never_runs(tmp_path):
     assert not written.exists()
 
 
-def test_answers_are_the_latest_plain_values_at_the_top_of_cells():
+def test_answers_are_the_latest_literal_assignments():
     sources = ["a = 1\nb = c = [True, 'x']", "a = -2", "def f():\n    d = 1", "e += 1", "(", "g = [f(), 1]"]
     answers = answers_in({"cells": [{"cell_type": "code", "source": source} for source in sources]})
     assert (answers["a"], answers["b"], answers["c"]) == (-2, [True, "x"], [True, "x"])
@@ -97,7 +97,7 @@ def test_the_command_marks_a_folder_of_submissions(tmp_path, capsys):
     assert "no notebook of a lesson" in capsys.readouterr().err
 
 
-def test_an_unknown_lesson_and_an_unreadable_notebook_are_named(tmp_path):
+def test_unknown_lesson_and_unreadable_notebook_are_errors(tmp_path):
     with pytest.raises(MateriaError, match="There is no lesson '03-loop'"):
         answer_key("03-loop", "ada")
     (tmp_path / "ada").mkdir()
@@ -106,7 +106,7 @@ def test_an_unknown_lesson_and_an_unreadable_notebook_are_named(tmp_path):
         mark_all([tmp_path])
 
 
-def test_a_learner_has_no_method_that_gives_answers():
+def test_learner_api_has_no_method_that_returns_answers():
     from materia_nb.lessons import exercise
 
     names = [name for value in (exercise("edges", "ada"), Numbers("x", "", {})) for name in dir(value)]

@@ -14,7 +14,7 @@ topics = pytest.mark.parametrize("topic", list(TOPICS))
 
 
 @topics
-def test_the_rules_walk_as_a_cast_goes(topic):
+def test_correct_rules_take_the_route_of_a_cast(topic):
     for number in range(25):
         variant = exercise(topic, f"name {number}")
         with cast_once(variant.document, "an exercise", scripted_agents(variant)) as (cast, ends):
@@ -36,7 +36,7 @@ def test_every_variant_separates_the_misreadings_of_its_topic_from_the_rules(top
 
 
 @topics
-def test_answers_by_a_misreading_are_told_that_misreading_or_one_with_the_same_answers(topic):
+def test_answers_by_a_misreading_are_diagnosed_as_it(topic):
     for number in range(80):
         variant = exercise(topic, f"name {number}")
         rows = route_answers(variant)
@@ -49,7 +49,7 @@ def test_answers_by_a_misreading_are_told_that_misreading_or_one_with_the_same_a
             assert {name: answer.by(named) for name, answer in rows.items()} == answers
 
 
-def test_a_misreading_is_named_with_the_step_where_it_leads_elsewhere():
+def test_diagnosis_names_misreading_and_step():
     variant = exercise("edges", "Ada")
     (answer,) = route_answers(variant).values()
     wrong = answer.by(MISREADINGS["last-match"])
@@ -62,7 +62,7 @@ def test_a_misreading_is_named_with_the_step_where_it_leads_elsewhere():
     )
 
 
-def test_an_answer_that_no_misreading_gives_gets_the_hint_alone():
+def test_undiagnosed_answer_gets_only_the_hint():
     with pytest.raises(MateriaError) as raised:
         exercise("rework", "Ada").check(drafts=77, ends="failed")
     assert "How often may it be taken?" in raised.value.what

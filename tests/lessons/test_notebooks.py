@@ -57,7 +57,7 @@ def stem(name):
 # -- their form -----------------------------------------------------------------------------
 
 
-def test_there_are_lessons_from_edges_to_streams():
+def test_lessons_are_numbered_from_01_to_17():
     assert [name[:2] for name in LESSONS] == [f"{number:02}" for number in range(1, 18)]
 
 
@@ -90,7 +90,7 @@ def test_a_lesson_has_a_picture_an_exercise_a_check_and_folded_solutions(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_the_cell_for_the_answers_says_what_each_looks_like_and_holds_none(name):
+def test_answer_cell_shows_forms_and_no_answers(name):
     lines = answers_cell(name).source.splitlines()
     for question in QUESTIONS[stem(name)]:
         (line,) = [line for line in lines if line.startswith(f"{question} = ...")]
@@ -101,7 +101,7 @@ def test_the_cell_for_the_answers_says_what_each_looks_like_and_holds_none(name)
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_stored_outputs_are_whole_and_need_no_kernel(name):
+def test_stored_outputs_are_complete_and_need_no_kernel(name):
     assert "widgets" not in book(name).metadata
     for cell in code_cells(name):
         assert cell.execution_count
@@ -117,7 +117,7 @@ def test_stored_outputs_are_whole_and_need_no_kernel(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_the_question_of_a_prediction_does_not_tell_the_answer(name):
+def test_prediction_question_does_not_reveal_the_answer(name):
     """The buttons are shown with what can be chosen; nothing was run for them."""
     shown = [
         out["data"]["text/plain"]
@@ -170,7 +170,7 @@ def check_cell(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_learner_who_is_always_right_has_a_record_without_a_wrong_guess(name, shell):
+def test_correct_learner_has_no_recorded_wrong_guess(name, shell):
     """Every prediction and every answer is right at the first try; the record names the lesson."""
     for cell in code_cells(name):
         if cell is answers_cell(name):
@@ -192,7 +192,7 @@ def test_a_learner_who_is_always_right_has_a_record_without_a_wrong_guess(name, 
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_the_numbers_of_a_lesson_are_the_learners_own(name):
+def test_numbers_of_a_lesson_depend_on_the_learner(name):
     """What varies does so by the name; what does not is not marked. Names are told apart whatever their case."""
     asks, learners = QUESTIONS[stem(name)], ("", "ada", "ben")
     keys = [right_answers(name, learner) for learner in learners]
@@ -214,7 +214,7 @@ def test_a_hint_never_reveals_the_right_answer(name, learner):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_that_nobody_answers_gets_no_mark(name):
+def test_unanswered_lesson_gets_no_mark(name):
     """The stored run is one of those: every cell ran, and the check says that nothing is answered."""
     (told,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
     assert told.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
@@ -223,7 +223,7 @@ def test_a_lesson_that_nobody_answers_gets_no_mark(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_goes_on_after_clicks_and_its_check_cell_passes_for_right_answers_only(name, shell):
+def test_check_cell_passes_only_for_right_answers(name, shell):
     """They click twice and correct a guess; their answers are right, wrong and missing, in the cells of the lesson itself."""
     clicked, check = 0, check_cell(name)
     for cell in code_cells(name):
@@ -258,7 +258,7 @@ def test_a_lesson_goes_on_after_clicks_and_its_check_cell_passes_for_right_answe
 
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
-def test_cells_may_be_run_twice_and_out_of_order_and_their_casts_used(name, shell):
+def test_cells_can_be_run_twice_and_out_of_order(name, shell):
     """Every cell, then the one above it again, then itself again; casts that can be run are run in between."""
     above = None
     for cell in code_cells(name):
@@ -280,7 +280,7 @@ def test_code_fits_the_width_of_a_laptop(name):
 
 
 @pytest.mark.parametrize("name", ["00-quickstart.ipynb", "20-critic-loop.ipynb", "21-approval.ipynb"])
-def test_a_cast_with_buttons_is_the_last_cell_so_that_no_click_breaks_another(name):
+def test_panel_cast_is_not_used_by_later_cells(name):
     cells = code_cells(name)
     panels = [
         place
@@ -294,7 +294,7 @@ def test_a_cast_with_buttons_is_the_last_cell_so_that_no_click_breaks_another(na
 # -- check itself ----------------------------------------------------------------------------
 
 
-def test_a_right_answer_passes_in_any_form_that_means_it():
+def test_right_answer_passes_in_any_equivalent_form():
     assert str(check(a=("Socket-2", "Socket-2"), b=(3, 3))) == "✓ a is right\n✓ b is right"
     assert str(check(a=(" socket-2", "Socket-2"))) == "✓ a is right"
     assert str(check(a=(("END",), ["end"]), b=(3.0, 3))) == "✓ a is right\n✓ b is right"
@@ -302,7 +302,7 @@ def test_a_right_answer_passes_in_any_form_that_means_it():
         check(a=(None, ["x"]))
 
 
-def test_a_materia_may_be_named_in_place_of_its_socket_where_there_is_one(bench):
+def test_materia_may_be_named_instead_of_its_only_socket(bench):
     graph = bench.graph("Teach-Rework")
     drawn = Numbers("x", "", {})
     assert "is right" in str(
@@ -342,7 +342,7 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
     ]
 
 
-def test_the_shortest_verdicts_are_looked_for_by_casting(bench):
+def test_shortest_verdicts_are_found_by_casting(bench):
     def play(*verdicts):
         left = list(verdicts)
         answers = {"Draft": lambda: "x", "Critique": lambda: {"satisfied": left.pop(0)}}
@@ -369,7 +369,7 @@ def test_the_shortest_verdicts_are_looked_for_by_casting(bench):
         (["a", "end"], ["a"], "end is not a socket"),
     ],
 )
-def test_a_wrong_answer_is_told_without_giving_it_away(answer, truth, told):
+def test_wrong_answer_is_explained_without_revealing_the_right_one(answer, truth, told):
     with pytest.raises(MateriaError) as raised:
         check(mine=(answer, truth))
     assert raised.value.kind == "wrong_answer"
@@ -377,14 +377,14 @@ def test_a_wrong_answer_is_told_without_giving_it_away(answer, truth, told):
     assert "Socket-2" not in str(raised.value)
 
 
-def test_what_a_cast_gives_out_is_compared_with_what_a_learner_types():
+def test_frozen_values_are_compared_with_typed_answers():
     truth = frozen({"oven": 160, "pans": ["big"]})
     assert check(mine=({"oven": 160, "pans": ["big"]}, truth), theirs=(truth, truth))
     with pytest.raises(MateriaError, match=r"161.* is not right"):
         check(mine=({"oven": 161}, truth))
 
 
-def test_a_missing_answer_says_what_to_write():
+def test_missing_answer_states_its_form():
     with pytest.raises(MateriaError, match="mine: not answered yet; the answer is a whole number"):
         check(mine=(..., 3))
 

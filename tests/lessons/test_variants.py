@@ -35,7 +35,7 @@ topics = pytest.mark.parametrize("topic", list(TOPICS))
 
 
 @topics
-def test_a_seed_gives_always_the_same_and_others_give_others(topic):
+def test_seed_determines_the_exercise(topic):
     made = {str(seed): exercise(topic, str(seed)) for seed in range(10)}
     assert len({repr((one.script_lines, one.document)) for one in made.values()}) > 3
     assert len({repr(right_answers(one)) for one in made.values()}) > 2
@@ -45,7 +45,7 @@ def test_a_seed_gives_always_the_same_and_others_give_others(topic):
 
 
 @topics
-def test_right_answers_pass_and_nothing_shown_tells_them(topic):
+def test_right_answers_pass_and_are_not_shown(topic):
     one = exercise(topic, "Ada")
     answers = right_answers(one)
     assert "is right" in str(one.check(**answers))
@@ -58,7 +58,7 @@ def test_right_answers_pass_and_nothing_shown_tells_them(topic):
     assert raised.value.kind == "no_answer"
 
 
-def test_the_steps_are_shown_after_two_wrong_tries_with_what_was_misread():
+def test_steps_are_shown_after_two_wrong_checks():
     one = exercise("rework", "Ada")
     with pytest.raises(MateriaError, match="after 2 tries"):
         one.steps()
@@ -69,7 +69,7 @@ def test_the_steps_are_shown_after_two_wrong_tries_with_what_was_misread():
     assert len(one.steps()) > 2
 
 
-def test_another_topic_and_another_question_are_told():
+def test_unknown_topic_and_question_are_errors():
     with pytest.raises(MateriaError, match="no topic 'loop'") as raised:
         exercise("loop")
     assert "loops" in raised.value.hint
@@ -80,7 +80,7 @@ def test_another_topic_and_another_question_are_told():
 # -- the file of guesses -------------------------------------------------------------------
 
 
-def test_answers_and_predictions_are_kept_and_counted(cast, shell):
+def test_answers_and_predictions_are_recorded_and_counted(cast, shell):
     check("03-loops", visits=(3, 3))
     for answer in (1, 1, 2, 3):
         with pytest.raises(MateriaError):
@@ -101,7 +101,7 @@ def test_answers_and_predictions_are_kept_and_counted(cast, shell):
     assert {one.who for one in kept} == {""}, "no name that was not given"
 
 
-def test_nothing_answered_and_a_disk_that_refuses_are_no_errors(shell, tmp_path, monkeypatch):
+def test_empty_record_and_disk_errors_do_not_raise(shell, tmp_path, monkeypatch):
     assert "No answers yet. Answer a question in a lesson first." in repr(line(shell, "predict --progress"))
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path / "file" / "guesses.jsonl"))
@@ -134,7 +134,7 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
     assert "no file of guesses" in capsys.readouterr().err
 
 
-def test_a_learner_without_a_name_is_called_after_the_folder_also_their_own(tmp_path):
+def test_unnamed_learner_is_called_after_the_folder(tmp_path):
     own = tmp_path / "ada" / ".pi" / "pi-materia" / "guesses.jsonl"
     own.parent.mkdir(parents=True)
     own.write_text('{"lesson": "03-loops", "question": "visits", "guess": 3, "right": true}\n')
@@ -142,7 +142,7 @@ def test_a_learner_without_a_name_is_called_after_the_folder_also_their_own(tmp_
     assert [one.who for one in merge_classes([tmp_path])] == ["ada"]
 
 
-def test_who_was_sure_of_something_wrong_is_told_to_the_teacher(cast):
+def test_table_for_teachers_counts_confident_wrong_answers(cast):
     asked = Question(cast, tries=2, name="08-x/the-way")
     for place, sure in (("end", True), ("Socket-2", False), ("Socket-3", True)):
         asked.guess(place, sure=sure)
@@ -154,7 +154,7 @@ def test_who_was_sure_of_something_wrong_is_told_to_the_teacher(cast):
     assert not any(one.misled for said in (False, None) for one in scores([kept[0]._replace(sure=said)]))
 
 
-def test_a_guess_is_kept_as_text_and_bounded():
+def test_guess_is_stored_as_bounded_text():
     with pytest.raises(MateriaError):
         check("x", a=("<b>" * 500, "y"))
     kept = json.loads(guesses_file().read_text())

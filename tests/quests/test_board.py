@@ -47,7 +47,7 @@ def statuses(board):
 # -- the board ----------------------------------------------------------------------------------
 
 
-def test_quests_are_kept_in_order_in_the_file(board, project):
+def test_quests_keep_their_order_in_the_file(board, project):
     assert board.quests == ()
     assert not board.path.exists()
     assert add(board, "a", " b ", "c") == ["Q-1", "Q-2", "Q-3"]
@@ -68,13 +68,13 @@ def test_quests_are_kept_in_order_in_the_file(board, project):
         (1, "99", "bcda"),
     ],
 )
-def test_moving(board, which, to, order):
+def test_quests_can_be_moved(board, which, to, order):
     add(board, *"abcd")
     board.move(which, to)
     assert "".join(requests(board)) == order
 
 
-def test_numbers_are_not_used_again(board):
+def test_quest_numbers_are_not_reused(board):
     add(board, "a", "b")
     board.remove(2)
     assert add(board, "c") == ["Q-3"]
@@ -95,7 +95,7 @@ def test_numbers_are_not_used_again(board):
         (lambda b: b.requeue(""), "unknown_quest"),
     ],
 )
-def test_what_makes_no_sense_is_one_clear_error_and_changes_nothing(board, act, kind):
+def test_invalid_quest_action_is_one_clear_error(board, act, kind):
     add(board, "a")
     before = board.path.read_bytes()
     with pytest.raises(MateriaError) as caught:
@@ -127,7 +127,7 @@ QUEST = {"id": "Q-1", "request": "a"}
         (b"[" * 100_000, "not JSON"),
     ],
 )
-def test_a_damaged_file_is_one_clear_error_and_is_not_written_over(board, content, told):
+def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, told):
     board.path.parent.mkdir(parents=True)
     content = content if isinstance(content, bytes) else content.encode()
     board.path.write_bytes(content)
@@ -145,7 +145,7 @@ def test_a_damaged_file_is_one_clear_error_and_is_not_written_over(board, conten
     assert board.path.read_bytes() == content
 
 
-def test_fields_of_others_are_kept(board):
+def test_unknown_fields_are_kept(board):
     board.path.parent.mkdir(parents=True)
     other = {"id": "Q-5", "request": "old", "labels": ["x"], "owner": {"name": "é"}}
     board.path.write_text(json.dumps({"quests": [other], "theme": "dark"}))
@@ -159,7 +159,7 @@ def test_fields_of_others_are_kept(board):
     assert kept["quests"][1]["status"] == "done"
 
 
-def test_a_disk_that_refuses_leaves_the_old_board(board, monkeypatch):
+def test_failed_write_keeps_the_old_board(board, monkeypatch):
     add(board, "a")
 
     def full(*_, **__):
@@ -192,7 +192,7 @@ def process(code, *words, project):
     )
 
 
-def test_two_processes_that_add_at_once_lose_nothing(board, project):
+def test_parallel_additions_lose_nothing(board, project):
     both = [process(ADD, name, project=project) for name in ("one", "two")]
     for one in both:
         assert one.stdout.readline() == "ready\n"
@@ -226,13 +226,13 @@ def test_quests_are_cast_one_after_another(wb, board):
     assert board.run() == "empty"
 
 
-def test_as_many_as_are_asked_for(board):
+def test_run_casts_the_given_number_of_quests(board):
     add(board, "a", "b")
     assert board.run(1) == "count"
     assert statuses(board) == ["done", "pending"]
 
 
-def test_a_person_is_waited_for_and_then_it_goes_on(wb, board):
+def test_run_waits_for_a_person_and_continues(wb, board):
     add(board, "a", "b")
     wb.agent("Answer", "person")
     assert board.run() == "person"
@@ -249,7 +249,7 @@ def test_a_person_is_waited_for_and_then_it_goes_on(wb, board):
     assert board.quests[0].cast == first
 
 
-def test_a_failure_stops_the_run_and_running_again_goes_on_with_the_next(wb, board):
+def test_failed_quest_stops_the_run_and_the_next_run_continues(wb, board):
     wb.agent("Answer", lambda turn: 1 / 0 if turn.request == "a" else "fine")
     add(board, "a", "b")
     assert board.run() == "failed"
@@ -264,7 +264,7 @@ def test_a_failure_stops_the_run_and_running_again_goes_on_with_the_next(wb, boa
     assert statuses(board) == ["done", "done"], "what was mended by hand is found"
 
 
-def test_a_quest_is_queued_again(wb, board):
+def test_quest_can_be_queued_again(wb, board):
     wb.agent("Answer", lambda: 1 / 0)
     add(board, "a")
     board.run()
@@ -288,7 +288,7 @@ def test_a_cast_that_cannot_be_started_leaves_the_quest_pending(wb, board):
     assert statuses(board) == ["pending"]
 
 
-def test_one_run_at_a_time_and_what_runs_is_left_alone(wb, board):
+def test_only_one_run_at_a_time(wb, board):
     seen = []
 
     def nosy():
@@ -306,7 +306,7 @@ def test_one_run_at_a_time_and_what_runs_is_left_alone(wb, board):
     assert seen == ["busy", "quest_running", "quest_running", ["pending", "running"]]
 
 
-def test_stopping(wb, board):
+def test_run_can_be_stopped(wb, board):
     add(board, "a", "b")
 
     def stop():
@@ -324,7 +324,7 @@ def test_stopping(wb, board):
     ]
 
 
-def test_a_cast_that_is_gone_fails_its_quest(board):
+def test_missing_cast_fails_its_quest(board):
     add(board, "a")
     kept = json.loads(board.path.read_text())
     kept["quests"][0] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
@@ -348,7 +348,7 @@ bench.quests.run()
 """
 
 
-def test_a_run_whose_kernel_was_killed_is_found_again_and_goes_on(wb, board, project):
+def test_run_of_a_killed_kernel_is_recovered(wb, board, project):
     add(board, "a", "b")
     other = process(RUN, project=project)
     assert other.stdout.readline() == "critique\n"
@@ -381,7 +381,7 @@ def line(shell, text):
     return shell.run_line_magic("materia", text)
 
 
-def test_the_verb(shell, board):
+def test_quest_verb_shows_and_changes_the_board(shell, board):
     assert "no quests yet" in repr(line(shell, "quest list"))
     line(shell, "quest add first things -- first")
     shell.run_cell_magic("materia", "quest add --loadout Hello-Utility", "say\nhello")
@@ -410,14 +410,14 @@ def test_the_verb(shell, board):
         ("quest add", "request is missing"),
     ],
 )
-def test_a_line_that_cannot_be_understood(shell, board, text, told):
+def test_invalid_line_shows_the_usage(shell, board, text, told):
     add(board, "a")
     with pytest.raises(MateriaError) as caught:
         line(shell, text)
     assert told in str(caught.value)
 
 
-def test_completion_of_actions(wb):
+def test_completion_offers_quest_actions(wb):
     assert candidates(lambda: wb, ["quest"]) == ["list", "add", "run", "move", "remove", "requeue"]
     assert "Ask" in candidates(lambda: wb, ["quest", "add", "--loadout"])
 

@@ -82,7 +82,7 @@ def ran(panel):
     panel.refresh()
 
 
-def test_quests_are_put_in_order_by_buttons(panel, press):
+def test_buttons_reorder_quests(panel, press):
     assert panel.quest.value == "Q-1"
     assert panel.up_button.disabled
     press(panel.down_button)
@@ -132,7 +132,7 @@ def test_a_double_click_on_a_quest_button_acts_once(panel, press, wb, name, afte
 
 
 @pytest.mark.parametrize("after_ms", DOUBLE_CLICKS)
-def test_the_second_click_does_not_run_the_quest_that_took_the_place_of_the_first(panel, press, after_ms):
+def test_second_click_does_not_run_the_next_quest(panel, press, after_ms):
     press(panel.next_button)
     ran(panel)
     press(panel.next_button, after_ms)
@@ -197,7 +197,7 @@ def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb, pr
     assert "has changed since this was shown" in panel.notice.value
 
 
-def test_adding(panel, press):
+def test_panel_adds_quests(panel, press):
     assert panel.add_button.disabled
     panel.request.value = "four"
     panel.loadout.value = "Hello-Utility"
@@ -209,7 +209,7 @@ def test_adding(panel, press):
     assert "four" in shown_html(panel)
 
 
-def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb, press):
+def test_panel_follows_a_background_run(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -244,7 +244,7 @@ def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb, pres
     assert not panel.all_button.disabled
 
 
-def test_a_person_is_waited_for_and_the_cast_is_the_current_one(panel, wb, press):
+def test_waiting_cast_becomes_the_current_one(panel, wb, press):
     wb.agent("Answer", "person")
     press(panel.all_button)
     ran(panel)
@@ -258,7 +258,7 @@ def test_a_person_is_waited_for_and_the_cast_is_the_current_one(panel, wb, press
     assert statuses(panel) == ["done"] * 3
 
 
-def test_stop(panel, wb, press):
+def test_panel_stops_a_run(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -277,7 +277,7 @@ def test_stop(panel, wb, press):
     assert "Stopped" in shown_html(panel)
 
 
-def test_what_fails_is_told_in_the_panel(panel, press):
+def test_panel_shows_failures(panel, press):
     panel.board.path.write_text("{")
     panel.refresh()
     assert "not a quest board" in panel.notice.value
@@ -290,7 +290,7 @@ def test_what_fails_is_told_in_the_panel(panel, press):
     assert "No quests yet" in shown_html(panel)
 
 
-def test_an_error_of_a_run_is_told(panel, wb, press):
+def test_panel_shows_an_error_of_a_run(panel, wb, press):
     wb.loadouts.define("Bad", {"entry": "X", "sockets": {}})
     wb.use("Bad")
     press(panel.all_button)
@@ -310,7 +310,7 @@ def test_hostile_text_is_escaped(panel, wb, press):
     assert "<img" not in shown_html(panel)
 
 
-def test_nothing_is_left_behind_when_it_is_closed(wb):
+def test_closed_panel_leaves_nothing_behind(wb):
     wb.quests.add("one")
     before = set(live)
     made = QuestPanel(wb.quests)
@@ -327,7 +327,7 @@ def test_nothing_is_left_behind_when_it_is_closed(wb):
     assert kept() is None, "the board watches it no more"
 
 
-def test_the_verb_alone_shows_it_and_again_replaces_it(wb):
+def test_verb_shows_and_replaces_the_panel(wb):
     shell = new_shell(wb)
     wb.quests.add("one")
     first = shell.run_line_magic("materia", "quest")

@@ -34,18 +34,18 @@ def python_of_binder() -> str:
 # -- the files ------------------------------------------------------------------------
 
 
-def test_only_files_that_are_read_are_there():
+def test_binder_folder_has_only_known_files():
     """An environment.yml, a Pipfile or a Dockerfile would be read in place of requirements.txt; .binder is an error."""
     assert {path.name for path in BINDER.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
     assert not (ROOT / ".binder").exists()
 
 
-def test_the_python_is_one_that_both_sides_know():
+def test_binder_python_is_supported():
     assert python_of_binder() in KNOWN_PYTHONS
     assert f"{python_of_binder()}.0" in SpecifierSet(PROJECT["requires-python"])
 
 
-def test_post_build_is_a_program_that_stops_at_the_first_failure():
+def test_post_build_stops_at_the_first_failure():
     path = BINDER / "postBuild"
     lines = path.read_text().splitlines()
     assert os.access(path, os.X_OK)

@@ -106,7 +106,7 @@ def test_check_names_the_file_and_the_command_and_writes_nothing(copy_of_docs, c
     assert page.read_text() == "old"
 
 
-def test_writing_mends_what_check_found(copy_of_docs):
+def test_writing_fixes_stale_documentation(copy_of_docs):
     page = copy_of_docs / make_docs.FORMAT
     page.write_text(page.read_text().replace("| `entry` |", "| `entrance` |"))
     (copy_of_docs / make_docs.PICTURE).unlink()
@@ -116,13 +116,13 @@ def test_writing_mends_what_check_found(copy_of_docs):
     assert "| `entry` |" in page.read_text()
 
 
-def test_a_model_without_a_place_is_an_error():
+def test_model_without_documentation_is_an_error():
     rows = make_docs.config_fields()
     with pytest.raises(SystemExit, match="no place for"):
         make_docs.with_tables("<!-- generated: Config -->\n<!-- end -->\n", rows)
 
 
-def test_the_picture_is_one_svg_that_needs_nothing_else():
+def test_readme_picture_is_a_self_contained_svg():
     svg = (ROOT / make_docs.PICTURE).read_text()
     assert svg.startswith("<svg ")
     assert svg.rstrip().endswith("</svg>")
@@ -133,7 +133,7 @@ def test_the_picture_is_one_svg_that_needs_nothing_else():
 # -- blocks ---------------------------------------------------------------------------
 
 
-def test_every_block_says_its_language():
+def test_every_code_block_has_a_language():
     fences = [(page, match[1]) for page in PAGES for match in FENCE.finditer(text_of(page))]
     assert fences
     assert [fence for fence in fences if fence[1] not in LANGUAGES] == []
@@ -145,7 +145,7 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def test_every_example_that_casts_says_how_the_cast_ended():
+def test_every_casting_example_shows_the_end():
     """A cast that failed shows what an example does not mean, without a word."""
     silent = []
     for one in blocks("python"):
@@ -185,7 +185,7 @@ def close(names: dict[str, Any]) -> None:
             value.close()
 
 
-def test_the_tour_of_the_readme_ends_as_it_says(shell):
+def test_readme_tour_ends_as_described(shell):
     for block in blocks("ipython", page=Path("README.md")):
         shell.run_cell(block.text)
     cast = shell.user_ns["wb"].current
@@ -202,7 +202,7 @@ def test_the_tour_of_the_readme_ends_as_it_says(shell):
 
 # Those of docs/hints.md are faulty by intent, and held to what it says by tests/loadout/test_fixes.py.
 @each([one for one in blocks("json", "yaml") if one.page.name != "hints.md"])
-def test_data_blocks_can_be_read_and_configs_and_vectors_hold(one):
+def test_data_blocks_are_valid(one):
     value = json.loads(one.text) if one.language == "json" else read_text(one.text, "yaml")
     assert isinstance(value, dict)
     if "kind" in value:
@@ -213,13 +213,13 @@ def test_data_blocks_can_be_read_and_configs_and_vectors_hold(one):
         assert not found.hints, str(found)
 
 
-def test_the_yaml_of_the_smallest_loadout_is_the_same_as_its_json():
+def test_smallest_loadout_is_equal_in_yaml_and_json():
     page = Path("docs/loadout-format.md")
     assert read_text(blocks("yaml", page=page)[0].text, "yaml") == json.loads(blocks("json", page=page)[0].text)
 
 
 @each(blocks("sh"))
-def test_shell_blocks_hold_known_commands_only(one):
+def test_shell_blocks_contain_only_known_commands(one):
     """What cannot be run here is at least there: make targets, extras, modules."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -250,7 +250,7 @@ def parsed_by(command, arguments, line):
         parsed_by(inner, rest, line)
 
 
-def test_the_conformance_command_of_its_page_works():
+def test_documented_conformance_command_works():
     line = blocks("sh", page=Path("docs/conformance.md"))[0].text.split()
     done = subprocess.run([sys.executable, *line[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -273,7 +273,7 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 @each(PAGES)
-def test_links_and_anchors_lead_somewhere(one):
+def test_links_and_anchors_resolve(one):
     for target in LINK.findall(prose(one)):
         if re.match(r"[a-z]+:", target):
             continue
@@ -289,7 +289,7 @@ def test_every_page_is_linked_from_the_readme():
     assert {str(page) for page in PAGES} - linked <= {"README.md"}
 
 
-def test_rules_that_are_cited_are_explained():
+def test_cited_rules_exist():
     cited = set()
     for path in [*ROOT.glob("materia_nb/**/*.py"), *(ROOT / page for page in PAGES)]:
         cited |= set(re.findall(r"\bR(\d{1,2})\b", path.read_text(encoding="utf-8")))
@@ -300,14 +300,14 @@ def test_rules_that_are_cited_are_explained():
 # -- names ----------------------------------------------------------------------------
 
 
-def test_every_verb_that_is_named_exists_and_every_verb_is_explained():
+def test_documented_verbs_exist_and_every_verb_is_documented():
     named = {(page, verb) for page in PAGES for verb in MAGIC.findall(text_of(page))}
     words = {name.partition(" ")[0] for name in VERBS}
     assert {one for one in named if one[1] not in words} == set()
     assert {name.replace(" ", "-") for name in VERBS} <= anchors(make_docs.MAGICS)
 
 
-def test_every_member_that_is_named_exists(project):
+def test_documented_members_exist(project):
     wb = Workbench(project)
     holders = {"wb": wb, "cast": wb.cast("hi", loadout="Hello-Utility")}
     named = {(page, *member) for page in PAGES for member in MEMBER.findall(text_of(page))}
@@ -320,7 +320,7 @@ def test_every_member_that_is_named_exists(project):
 
 
 @pytest.mark.parametrize("holder, name", [(Workbench, "wb"), (materia_nb.cast.Cast, "cast")])
-def test_every_public_member_is_explained(holder, name):
+def test_every_public_member_is_documented(holder, name):
     page = text_of(Path("docs/python-api.md"))
     # Called by the workbench or by views; the last one is explained on the page of the run directory.
     inner = {"start", "open", "resume", "ended_by", "write_derived", "put_pin", "stops_as"} if name == "cast" else set()
@@ -328,7 +328,7 @@ def test_every_public_member_is_explained(holder, name):
     assert {member for member in public if f"`{name}.{member}" not in page} == set()
 
 
-def test_every_protocol_of_ours_is_explained():
+def test_every_bundled_protocol_is_documented():
     _, *explained = re.findall(r"^\| `([a-z-]+)` \|", text_of(Path("docs/handoff-protocols.md")), re.MULTILINE)
     assert list(OWN_PROTOCOLS) == explained[: len(OWN_PROTOCOLS)]
     assigned = re.search(r"^\| `assignment` \|.*", text_of(make_docs.FORMAT), re.MULTILINE)[0]
@@ -557,7 +557,7 @@ def held_casts(wb: Workbench) -> list[Any]:
     return [approved, answered, asked]
 
 
-def test_events_and_files_of_real_casts_are_those_of_the_page(project):
+def test_documented_events_and_files_match_real_casts(project):
     """R29: what the page says of events, fields and files is what casts leave."""
     wb = Workbench(project)
     documented, seen = events_of_the_page(), set()
@@ -578,7 +578,7 @@ def test_events_and_files_of_real_casts_are_those_of_the_page(project):
     assert set(documented) == seen
 
 
-def test_every_module_that_the_architecture_names_exists():
+def test_modules_named_by_the_architecture_exist():
     modules = {path.name for folder in ("materia_nb", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")}
     named = re.findall(r"`(?:[a-z_]+/)*([a-z_]+\.py)`", (ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
     assert named

@@ -29,11 +29,11 @@ def words_of(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_words_of_a_lessons_first_page_are_explained(notebook):
+def test_words_on_the_first_page_of_a_lesson_are_in_the_glossary(notebook):
     assert words_of(first_page(notebook)) - set(ENTRIES) == set()
 
 
-def test_there_are_such_words():
+def test_first_pages_of_lessons_use_glossary_words():
     words = set().union(*(words_of(first_page(path)) for path in NOTEBOOKS))
     assert {
         "socket",
@@ -48,14 +48,14 @@ def test_there_are_such_words():
     } <= words
 
 
-def test_an_entry_is_short_and_leads_on_to_others():
+def test_glossary_entries_are_short_and_linked():
     for word, text in ENTRIES.items():
         assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= 45, word
         assert re.search(r"\[more\]\([a-z-]+\.md", text), word
         assert f"(#{word.replace(' ', '-')})" not in text, word
 
 
-def test_entries_are_in_order_and_each_there_once():
+def test_glossary_entries_are_sorted_and_unique():
     heads = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
     assert heads == sorted(heads, key=str.lower)
     assert len(heads) == len(ENTRIES) > 30

@@ -64,7 +64,7 @@ def public_names(tree: ast.Module) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_the_package_does_not_grow_unnoticed():
+def test_package_size_stays_within_its_limits():
     texts = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))]
     trees = [ast.parse(text) for text in texts]
     lines = [code_lines(text, tree) for text, tree in zip(texts, trees, strict=True)]
@@ -81,7 +81,7 @@ def test_stored_records_stay_small_enough_to_be_reviewed():
     assert sum(path.stat().st_size for path in (ROOT / "tests/data/shown").iterdir()) <= STORED_RECORDS
 
 
-def test_docstrings_and_comments_are_no_code():
+def test_docstrings_and_comments_are_not_counted():
     text = '"""Say."""\n\n# why\ndef f():\n    """Do."""\n    return """a\nb"""\n'
     assert code_lines(text, ast.parse(text)) == 3
 
@@ -98,7 +98,7 @@ def imported(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_no_modules_import_each_other_in_a_circle():
+def test_modules_have_no_import_cycles():
     modules = {
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for path in PACKAGE.rglob("*.py")

@@ -19,7 +19,7 @@ def check(tmp_path, monkeypatch):
     return module
 
 
-def test_vague_names_are_counted_wherever_they_are_bound(check, tmp_path):
+def test_vague_names_are_counted_in_every_binding(check, tmp_path):
     path = tmp_path / "module.py"
     path.write_text("found = 1\nedge = 2\ndef run(what, graph):\n    for one in graph:\n        print(one, told)\n")
     names = [name.text for name in check.python_names(path)]
@@ -27,7 +27,7 @@ def test_vague_names_are_counted_wherever_they_are_bound(check, tmp_path):
     assert len(names) == 5
 
 
-def test_translated_phrases_are_told_from_plain_ones(check, tmp_path):
+def test_translated_phrases_are_detected(check, tmp_path):
     path = tmp_path / "module.py"
     path.write_text('"""Say what came of a cast."""\nLIMIT = 3\n"""Maximum note length, in characters."""\n')
     assert [check._is_translated(sample.text) for sample in check.docstrings(path)] == [True, False]

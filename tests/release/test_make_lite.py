@@ -42,13 +42,13 @@ def test_the_lock_file_names_each_wheel_beside_it_with_its_digest_and_needs(whee
     assert entry["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
-def test_the_page_asks_for_nothing_from_elsewhere():
+def test_lite_page_loads_nothing_from_other_hosts():
     told = json.dumps(make_lite.settings({}))
     assert "http" not in told
     assert '"disablePyPIFallback": true' in told
 
 
-def test_every_notebook_asks_for_the_kernel_of_the_site_and_has_its_loadouts(tmp_path):
+def test_lite_notebooks_use_the_site_kernel_and_have_their_loadouts(tmp_path):
     make_lite.contents(tmp_path)
     books = sorted(tmp_path.glob("*.ipynb"))
     assert [book.name for book in books] == sorted(p.name for p in make_lite.ROOT.glob("notebooks/*.ipynb"))

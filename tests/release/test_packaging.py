@@ -30,13 +30,13 @@ def build(monkeypatch):
     return made
 
 
-def test_the_version_stands_in_one_place():
+def test_version_is_defined_once():
     assert "version" in PYPROJECT["project"]["dynamic"]
     assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "materia_nb/__init__.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", materia_nb.__version__)
 
 
-def test_links_and_pictures_of_the_readme_are_absolute_on_an_index(build):
+def test_readme_links_are_absolute_on_a_package_index(build):
     text = "[a](docs/a.md#b) ![c](docs/c.svg) [d](https://e.f) [g](#h)"
     made = build.absolute(text, "https://p/", "https://r/")
     assert made == "[a](https://p/docs/a.md#b) ![c](https://r/docs/c.svg) [d](https://e.f) [g](#h)"
@@ -44,7 +44,7 @@ def test_links_and_pictures_of_the_readme_are_absolute_on_an_index(build):
     assert not re.findall(r"\]\((?!https?:)", readme)
 
 
-def test_the_source_distribution_has_what_the_readme_leads_to():
+def test_source_distribution_contains_files_linked_by_the_readme():
     included = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert {f"/{link.split('/')[0]}" for link in links} <= set(included)

@@ -58,13 +58,13 @@ def by_name(lines: list[str]) -> dict[str, SpecifierSet]:
     return {canonicalize_name(name): SpecifierSet(versions) for name, _, versions in asked}
 
 
-def test_the_recipe_asks_for_what_the_package_asks_for(recipe):
+def test_recipe_has_the_dependencies_of_the_package(recipe):
     run = by_name(recipe["requirements"]["run"])
     assert run.pop("python") == SpecifierSet(PROJECT["requires-python"])
     assert run == {canonicalize_name(one.name): one.specifier for one in map(Requirement, PROJECT["dependencies"])}
 
 
-def test_the_recipe_builds_as_the_package_is_built(recipe):
+def test_recipe_uses_the_build_backend_of_the_package(recipe):
     host = recipe["requirements"]["host"]
     backend = [Requirement(line) for line in PYPROJECT["build-system"]["requires"]]
     wanted = {
@@ -76,7 +76,7 @@ def test_the_recipe_builds_as_the_package_is_built(recipe):
     assert recipe["build"]["noarch"] == "python"
 
 
-def test_the_recipe_says_of_the_package_what_it_says_of_itself(recipe):
+def test_recipe_has_the_metadata_of_the_package(recipe):
     assert recipe["package"] == {"name": PROJECT["name"], "version": materia_nb.__version__}
     about, urls = recipe["about"], PROJECT["urls"]
     assert about["summary"] == PROJECT["description"]
@@ -114,12 +114,12 @@ def copy(tmp_path):
     return tmp_path
 
 
-def test_owner_and_addresses_stand_everywhere_as_in_one_table():
+def test_owner_and_addresses_come_from_one_table():
     found = [one for one in release_check.missing(ROOT) if "--write" in one]
     assert found == []
 
 
-def test_what_is_written_into_the_table_is_put_everywhere(copy):
+def test_table_of_addresses_is_applied_everywhere(copy):
     before = list(release_check.missing(copy))
     assert len([one for one in before if "is a placeholder" in one]) == len(release_check.home(copy)) - 1
     project = copy / "pyproject.toml"
@@ -137,7 +137,7 @@ def test_what_is_written_into_the_table_is_put_everywhere(copy):
     assert tomllib.loads(project.read_text())["project"]["authors"] == [{"name": "Ada & Co"}]
 
 
-def test_what_others_made_and_is_shipped_has_a_licence(tmp_path, monkeypatch):
+def test_bundled_third_party_files_have_a_licence(tmp_path, monkeypatch):
     assert [one for one in release_check.licences(ROOT) if "MISSING" in one] == []
     assert {one[2] for one in release_check.FOREIGN.values()} <= set(PROJECT["license-files"])
     monkeypatch.setattr(release_check, "bundled", lambda _: ["node_modules/somebodys"])
@@ -156,7 +156,7 @@ def steps(workflow: str) -> list[dict[str, Any]]:
     return [step for job in read(f".github/workflows/{workflow}")["jobs"].values() for step in job.get("steps", [])]
 
 
-def test_every_python_that_is_named_is_tested():
+def test_every_supported_python_is_tested():
     jobs = read(".github/workflows/ci.yml")["jobs"]
     assert PYTHONS == ["3.11", "3.12", "3.13", "3.14"]
     assert jobs["wheel"]["strategy"]["matrix"]["python"] == PYTHONS
@@ -165,7 +165,7 @@ def test_every_python_that_is_named_is_tested():
     assert all(f"{one}.0" in SpecifierSet(PROJECT["requires-python"]) for one in PYTHONS)
 
 
-def test_what_the_workflows_run_is_there():
+def test_commands_of_the_workflows_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     commands = [step["run"] for name in ("ci.yml", "release.yml") for step in steps(name) if "run" in step]
     made = {match for command in commands for match in re.findall(r"make ([a-z-]+)", command)}
@@ -175,7 +175,7 @@ def test_what_the_workflows_run_is_there():
     assert (ROOT / ".ci" / "run").exists()
 
 
-def test_only_the_job_that_publishes_may_ask_for_the_trust_of_the_index():
+def test_only_the_publishing_job_has_publishing_permission():
     release = read(".github/workflows/release.yml")
     assert release["on"] == {"push": {"tags": ["v*"]}}
     asking = {name for name, job in release["jobs"].items() if "write" in (job.get("permissions") or {}).values()}

@@ -50,7 +50,7 @@ def run(folder):
     return run_notebooks.main(folder, folder.parent / "scratch")
 
 
-def test_what_is_stored_is_for_readers_and_the_same_each_time(folder, capsys):
+def test_stored_notebook_outputs_are_reproducible(folder, capsys):
     path = store(folder, PICTURE, RANDOM, CASTS)
     assert run(folder) == 0
     text = path.read_text()
@@ -73,7 +73,7 @@ def test_what_is_stored_is_for_readers_and_the_same_each_time(folder, capsys):
     assert "it needed" in "".join(json.loads(path.read_text())["cells"][1]["outputs"][0]["text"])
 
 
-def test_a_notebook_that_fails_or_tells_of_this_machine_stays_as_it_was(folder, capsys):
+def test_failing_or_machine_dependent_notebook_is_not_stored(folder, capsys):
     bad = store(folder, "1 / 0", name="bad.ipynb").read_bytes()
     path = store(folder, "1", "import pathlib; pathlib.Path.cwd()", name="tells.ipynb").read_bytes()
     good = store(folder, "'fine'", name="unhurt.ipynb")

@@ -23,17 +23,17 @@ PROJECT = {
 }
 
 
-def test_an_extra_brings_those_that_it_names():
+def test_extra_includes_the_extras_it_names():
     assert bootstrap.with_implied(["a"], PROJECT) == {"a", "b", "c", "d"}
     assert bootstrap.with_implied(["e"], PROJECT) == {"e"}
 
 
-def test_an_unknown_extra_is_named():
+def test_unknown_extra_is_an_error():
     with pytest.raises(SystemExit, match="no such extra: x, y"):
         bootstrap.with_implied(["y", "a", "x"], PROJECT)
 
 
-def test_the_stamp_counts_for_its_project_file_only(tmp_path, monkeypatch):
+def test_environment_stamp_belongs_to_its_project_file(tmp_path, monkeypatch):
     stamp = tmp_path / "stamp.json"
     monkeypatch.setattr(bootstrap, "STAMP", stamp)
     assert bootstrap.installed("k") == set(), "no stamp"
@@ -45,7 +45,7 @@ def test_the_stamp_counts_for_its_project_file_only(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ci, code", [("", 0), ("true", 1)])
-def test_without_a_browser_only_ci_fails(ci, code, monkeypatch, capsys):
+def test_missing_browser_fails_only_in_ci(ci, code, monkeypatch, capsys):
     monkeypatch.setattr(chromium, "find_chromium", lambda: None)
     monkeypatch.setattr(chromium, "install", lambda: None)
     monkeypatch.setattr(chromium, "driver_starts", lambda: True)
@@ -54,18 +54,18 @@ def test_without_a_browser_only_ci_fails(ci, code, monkeypatch, capsys):
     assert "NO BROWSER" in capsys.readouterr().err
 
 
-def test_the_browser_that_was_asked_for_comes_first(monkeypatch):
+def test_requested_browser_comes_first(monkeypatch):
     monkeypatch.setenv("MATERIA_CHROMIUM", "/opt/mine")
     assert chromium.find_chromium() == "/opt/mine"
 
 
-def test_the_oldest_kernel_is_the_one_that_the_project_names():
+def test_oldest_kernel_is_the_one_of_the_project():
     lab = ["jupyterlab>=4,<5", "ipykernel>=6.29,<8"]
     assert oldest_kernel.oldest({"optional-dependencies": {"lab": lab}}) == "6.29"
     assert oldest_kernel.oldest()[0].isdigit()
 
 
-def test_an_environment_made_for_another_project_file_does_not_count(tmp_path):
+def test_environment_of_another_project_file_is_ignored(tmp_path):
     assert oldest_kernel.python(tmp_path) is None, "nothing there"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to("/bin/sh")
@@ -77,7 +77,7 @@ def test_an_environment_made_for_another_project_file_does_not_count(tmp_path):
 
 
 @pytest.mark.parametrize("ci, code", [("", 0), ("true", 1)])
-def test_without_the_oldest_kernel_only_ci_fails(ci, code, monkeypatch, capsys):
+def test_missing_oldest_kernel_fails_only_in_ci(ci, code, monkeypatch, capsys):
     monkeypatch.setattr(oldest_kernel, "python", lambda: None)
     monkeypatch.setattr(oldest_kernel, "make", lambda: False)
     monkeypatch.setenv("CI", ci)
@@ -104,7 +104,7 @@ def test_without_the_oldest_kernel_only_ci_fails(ci, code, monkeypatch, capsys):
         ("if TYPE_CHECKING:\n    x = 1", set()),
     ],
 )
-def test_a_break_changes_one_part_of_what_runs(source, broken, tmp_path):
+def test_mutation_changes_one_executed_part(source, broken, tmp_path):
     assert {one.applied(source) for one in mutate.breaks_in(tmp_path, source)} == broken
 
 
@@ -124,7 +124,7 @@ def stations(*places):
     return [make_walk.Station(file, name, "does it.") for file, name in places]
 
 
-def test_a_station_stands_under_the_one_that_called_it_also_by_others():
+def test_walk_indents_a_station_under_its_caller():
     walked = make_walk.walk(
         CALLS,
         stations(("a.py", "first"), ("b.py", "inner"), ("c.py", "deep"), ("b.py", "inner"), ("d.py", "last")),
@@ -141,12 +141,12 @@ def test_a_station_stands_under_the_one_that_called_it_also_by_others():
 @pytest.mark.parametrize(
     "second", [("b.py", "first"), ("a.py", "gone"), ("a.py", "first")], ids=["moved", "gone", "before"]
 )
-def test_a_station_that_is_not_come_by_is_named(second):
+def test_walk_names_a_station_that_was_not_reached(second):
     with pytest.raises(SystemExit, match=f"no call of {second[1]} in {second[0]} behind station 1"):
         list(make_walk.walk(CALLS, stations(("a.py", "first"), second)))
 
 
-def test_of_a_run_only_calls_of_the_package_are_noted_and_how_deep_they_are():
+def test_walk_records_package_calls_with_their_depth():
     before = sys.getprofile()
     calls = make_walk.calls_of(lambda: did_you_mean("alpah", ["alpha"]))
     assert calls[0][1:] == ("errors.py", "did_you_mean")

@@ -88,7 +88,7 @@ def pages_of(site: Path) -> dict[Path, Page]:
 
 
 @pytest.mark.timeout(240)
-def test_every_page_and_notebook_is_there(site):
+def test_site_has_every_page_and_notebook(site):
     sources = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.ipynb")]
     wanted = {site / path.relative_to(ROOT).with_suffix(".html") for path in sources}
     assert len(wanted) > 10
@@ -96,7 +96,7 @@ def test_every_page_and_notebook_is_there(site):
     assert 'content="0; url=README.html"' in (site / "index.html").read_text()
 
 
-def test_the_contents_go_by_task_and_lead_to_every_guide(site):
+def test_contents_are_grouped_by_task_and_list_every_guide(site):
     front = (site / "README.html").read_text()
     captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
     contents = dict(zip(captions[::2], captions[1::2], strict=True))
@@ -109,7 +109,7 @@ def test_the_contents_go_by_task_and_lead_to_every_guide(site):
     assert len(list(chain(*placed))) == len(set(chain(*placed)))
 
 
-def test_every_page_has_a_search_and_a_dark_side(site):
+def test_every_page_has_search_and_a_dark_theme(site):
     for path in [site / "README.html", site / "docs/magics.html", *site.glob("notebooks/01-*.html")]:
         body = path.read_text()
         assert 'role="search"' in body
@@ -136,7 +136,7 @@ def test_every_public_name_is_in_the_reference(site):
     assert wanted - anchors == set()
 
 
-def test_notebooks_are_shown_with_their_outputs_and_can_be_had(site):
+def test_notebooks_are_shown_with_outputs_and_can_be_downloaded(site):
     [body] = [path.read_text() for path in site.glob("notebooks/00-*.html")]
     assert "A cast in four lines" in body
     assert 'src="data:image/svg+xml;base64,' in body
@@ -188,7 +188,7 @@ ASKED = {
 
 
 @pytest.mark.skipif(which("node") is None, reason="the search of the site is JavaScript")
-def test_the_search_finds_the_page_that_answers_first(site):
+def test_search_ranks_the_answering_page_first(site):
     asked = [(query, page) for page, queries in ASKED.items() for query in queries]
     assert len(asked) > 30
     script = Path(__file__).with_name("site_search.cjs")
@@ -198,14 +198,14 @@ def test_the_search_finds_the_page_that_answers_first(site):
     assert dict(zip(asked, first, strict=True)) == {one: one[1] for one in asked}
 
 
-def test_nothing_is_loaded_from_elsewhere(site):
+def test_site_loads_nothing_from_other_hosts(site):
     loads = {str(path.relative_to(site)): page.loads for path, page in pages_of(site).items()}
     loads |= {str(path.relative_to(site)): IN_STYLES.findall(path.read_text()) for path in site.rglob("*.css")}
     assert sum(map(len, loads.values())) > len(loads), "styles and scripts are loaded by every page"
     assert {name: far for name, all_ in loads.items() if (far := [one for one in all_ if is_elsewhere(one)])} == {}
 
 
-def test_no_script_names_another_place(site):
+def test_no_script_names_another_host(site):
     """What a script would load is not seen in a page; a script that holds no address loads nothing far away."""
     named = {}
     for path in site.rglob("*.js"):
@@ -217,7 +217,7 @@ def test_no_script_names_another_place(site):
     assert {name: found for name, found in named.items() if found} == {}
 
 
-def test_every_link_and_picture_leads_somewhere(site):
+def test_every_link_and_picture_of_the_site_resolves(site):
     pages, wrong = pages_of(site), []
     for path, page in pages.items():
         for target in [*page.links, *page.loads]:
@@ -241,6 +241,6 @@ def test_every_link_and_picture_leads_somewhere(site):
         '<p style="background: url(https://example.org/x.png)">',
     ],
 )
-def test_what_a_browser_would_load_is_seen(text):
+def test_external_loads_are_detected(text):
     assert [is_elsewhere(one) for one in Page(text).loads] == [True]
     assert not Page('<a href="https://example.org">x</a>').loads

@@ -17,7 +17,7 @@ USER_CODE = ROOT / "tests" / "helpers" / "user_code.py"
 
 
 @pytest.mark.skipif(not PYRIGHT.exists() or shutil.which("node") is None, reason="npm ci installs pyright")
-def test_pyright_passes_what_is_right_and_finds_every_slip(tmp_path):
+def test_pyright_accepts_correct_code_and_finds_every_error(tmp_path):
     lines = USER_CODE.read_text("utf-8").splitlines()
     bare = tmp_path / "bare.py"
     bare.write_text("\n".join(re.sub(r"\s*# type: ignore.*", "", line) for line in lines), "utf-8")

@@ -41,14 +41,14 @@ def sources(folder: str) -> set[str]:
     return {path for path in paths if not NEVER.search(path)}
 
 
-def test_the_wheel_holds_the_package_and_the_notebooks_once(built):
+def test_wheel_contains_package_and_notebooks_once(built):
     package = {name for name in in_wheel(built) if ".dist-info/" not in name}
     notebooks = {f"materia_nb/{path}" for path in sources("notebooks")}
     assert "materia_nb/notebooks/01-edges.ipynb" in notebooks
     assert package == sources("materia_nb") - sources("materia_nb/widgets/front") | notebooks
 
 
-def test_the_source_distribution_can_be_tested_and_built_again(built):
+def test_source_distribution_can_be_tested_and_rebuilt(built):
     names = in_sdist(built)
     for folder in ("materia_nb", "tests", "docs", "notebooks", "scripts", "binder", "recipe"):
         assert sources(folder) - names == set()
@@ -63,7 +63,7 @@ def test_the_source_distribution_can_be_tested_and_built_again(built):
     assert [name for name in names if NEVER.search(name)] == []
 
 
-def test_an_index_takes_both(built):
+def test_package_index_accepts_both_distributions(built):
     run([sys.executable, "-m", "twine", "check", "--strict", *map(str, built)])
     run(
         [
@@ -77,7 +77,7 @@ def test_an_index_takes_both(built):
     )
 
 
-def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(built, tmp_path):
+def test_builds_are_reproducible(built, tmp_path):
     copy = tmp_path / "elsewhere"
     with tarfile.open(built.sdist) as file:
         file.extractall(tmp_path, filter="data")

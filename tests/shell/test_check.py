@@ -38,7 +38,7 @@ def test_all_loadouts_of_all_files_are_checked(broken, capsys):
     assert ("unreadable", "torn.json", 2) in spots
 
 
-def test_what_github_shows_at_a_line_is_escaped(broken, capsys):
+def test_github_annotations_are_escaped(broken, capsys):
     (broken / "odd.json").write_text(BROKEN.replace("Sockt-2", "a%b::\\u0007,\\n::error::x"))
     code, out = check(capsys, "odd.json", "--format", "github")
     assert code == 1
@@ -47,7 +47,7 @@ def test_what_github_shows_at_a_line_is_escaped(broken, capsys):
     assert any("a%25b" in one for one in lines)
 
 
-def test_sarif_and_junit_name_the_place(broken, capsys):
+def test_sarif_and_junit_name_file_and_line(broken, capsys):
     run = json.loads(check(capsys, "broken.json", "--format", "sarif")[1])["runs"][0]
     places = [one["locations"][0]["physicalLocation"] for one in run["results"] if one["level"] == "error"]
     assert {"uri": "broken.json"} in [one["artifactLocation"] for one in places]
@@ -58,7 +58,7 @@ def test_sarif_and_junit_name_the_place(broken, capsys):
     assert "broken.json:10" in "".join(suite.itertext())
 
 
-def test_a_project_with_a_faulty_file_is_no_project_without_problems(broken, capsys):
+def test_project_with_an_invalid_file_has_problems(broken, capsys):
     (broken / ".pi").mkdir()
     (broken / ".pi" / "pi-materia.json").write_text("{")
     code, out = check(capsys, "--format", "github")
@@ -66,7 +66,7 @@ def test_a_project_with_a_faulty_file_is_no_project_without_problems(broken, cap
     assert "file=.pi/pi-materia.json" in out
 
 
-def test_hints_are_no_problems(broken, capsys):
+def test_hints_are_not_problems(broken, capsys):
     (broken / "hint.json").write_text(
         '{"loadouts": {"Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say", "lops": 1}}}},'
         '"materia": {"Say": {"tools": "none", "prompt": "x"}}}'
@@ -100,7 +100,7 @@ def test_a_name_cannot_forge_a_workflow_command_in_the_text_form(project, capsys
         assert not [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error::forged")]
 
 
-def test_a_typing_error_comes_before_what_follows_from_it(project, capsys):
+def test_typo_is_listed_before_its_consequences(project, capsys):
     sockets = {"Socket-1": {"materia": "Say", "edgs": []}, "Socket-2": {"materia": "Nobody"}}
     config = {
         "loadouts": {"A": {"entry": "Socket-1", "sockets": sockets}},

@@ -57,7 +57,7 @@ def materia(capsys, *arguments):
     return code, said.out, said.err
 
 
-def test_every_verb_is_said_to_be_in_the_shell_or_not():
+def test_every_verb_is_listed_as_in_the_shell_or_not():
     listed = [name for names in SHELL.values() for name in names]
     assert sorted(listed) == sorted(VERBS), "words.toml [shell] lists every verb once"
 
@@ -69,7 +69,7 @@ def commands(group=program, before=""):
 
 
 @pytest.mark.parametrize("name", [name for given, names in SHELL.items() if given != "notebook" for name in names])
-def test_a_command_has_the_options_of_its_verb_and_says_what_it_does(name):
+def test_command_has_options_and_help_of_its_verb(name):
     verb, command = VERBS[name], dict(commands())[name]
     options = {spelt for one in command.params for spelt in one.opts}
     assert set(verb.options) <= options
@@ -77,7 +77,7 @@ def test_a_command_has_the_options_of_its_verb_and_says_what_it_does(name):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
-def test_without_a_command_it_says_what_there_is_and_where_to_begin(arguments, capsys):
+def test_missing_command_shows_an_overview(arguments, capsys):
     code, out, _ = materia(capsys, *arguments)
     assert code == 0
     for words in ("00-quickstart", "materia list loadouts", "check ", "explore", "lessons", "schema"):
@@ -97,13 +97,13 @@ def test_without_a_command_it_says_what_there_is_and_where_to_begin(arguments, c
         (["compare"], "Missing argument"),
     ],
 )
-def test_misuse_is_told_and_ends_with_2(arguments, told, bench, capsys):
+def test_misuse_exits_with_2(arguments, told, bench, capsys):
     code, _, err = materia(capsys, *arguments)
     assert code == 2
     assert told in err
 
 
-def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
+def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     code, out, _ = materia(capsys, "run", "a", "page", "--loadout", "Asks")
     assert code == 1, "it waits for somebody, and nobody is there"
     assert "needs an answer" in out
@@ -126,12 +126,12 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
     assert (project / "here.html").is_file()
 
 
-def test_a_word_that_is_not_a_command_says_what_to_type(bench, capsys):
+def test_unknown_command_gets_a_suggestion(bench, capsys):
     code, _, problem = materia(capsys, "autofix", "Asks")
     assert (code, "check --fix" in problem) == (2, True)
 
 
-def test_json_says_how_the_cast_stands_and_whether_all_is_fine(bench, capsys):
+def test_json_contains_the_status_of_the_cast(bench, capsys):
     code, out, _ = materia(capsys, "run", "a page", "--loadout", "Asks", "--json")
     said = json.loads(out)
     assert (code, said["ok"], said["cast"]["status"], said["cast"]["next"]) == (
@@ -146,26 +146,26 @@ def test_json_says_how_the_cast_stands_and_whether_all_is_fine(bench, capsys):
     assert (code, json.loads(out)["error"]["kind"]) == (1, "no_step")
 
 
-def test_a_cast_that_fails_ends_with_1(bench, capsys):
+def test_failed_cast_exits_with_1(bench, capsys):
     code, out, _ = materia(capsys, "run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here")
     assert code == 1
     assert "failed" in out
 
 
-def test_what_a_cell_would_hold_comes_from_a_file(bench, capsys, project):
+def test_cell_body_is_read_from_a_file(bench, capsys, project):
     materia(capsys, "cast", "a page", "--loadout", "Asks")
     (project / "items.yaml").write_text("- {title: One, context: first}\n")
     assert materia(capsys, "edit", "items", "--body", "items.yaml")[0] == 0
     assert "One" in materia(capsys, "state", "workItems")[1]
 
 
-def test_two_casts_that_differ_end_with_1_as_diff_does(bench, capsys):
+def test_different_casts_exit_with_1_like_diff(bench, capsys):
     materia(capsys, "cast", "one", "--loadout", "Asks")
     assert materia(capsys, "compare", "-1", "-1")[0] == 0
     assert materia(capsys, "compare", "Asks", "Full-Auto")[0] == 1
 
 
-def test_an_estimate_above_a_limit_ends_with_1_and_an_unknown_cost_is_not_nothing(bench, capsys):
+def test_estimate_above_a_limit_or_unknown_exits_with_1(bench, capsys):
     assert materia(capsys, "estimate", "Asks", "--most", "100000")[0] == 0
     code, _, err = materia(capsys, "estimate", "Asks", "--most", "10")
     assert (code, "more than 10" in err) == (1, True)
@@ -173,7 +173,7 @@ def test_an_estimate_above_a_limit_ends_with_1_and_an_unknown_cost_is_not_nothin
     assert (code, "is not known" in err) == (1, True)
 
 
-def test_a_loadout_of_the_project_is_taken_where_none_is_named(bench, capsys, project):
+def test_project_loadout_is_the_default(bench, capsys, project):
     assert materia(capsys, "estimate")[1].startswith("Asks: ")
     assert materia(capsys, "estimate", "--most", "1 turns")[0] == 1
     config = project / ".pi" / "pi-materia.json"
@@ -182,7 +182,7 @@ def test_a_loadout_of_the_project_is_taken_where_none_is_named(bench, capsys, pr
     assert materia(capsys, "estimate")[1].startswith("Ask: ")
 
 
-def test_a_person_at_the_terminal_answers_until_it_is_right(bench, capsys, monkeypatch):
+def test_terminal_asks_until_the_answer_is_valid(bench, capsys, monkeypatch):
     typed = iter(['{"satisfied": 3}', ".", '{"satisfied": true}', ".", "two", "lines", "."])
     monkeypatch.setattr("builtins.input", lambda _: next(typed))
     monkeypatch.setattr(terminal, "can_ask", lambda *, as_json: True)
@@ -218,7 +218,7 @@ print(codes)
 """
 
 
-def test_verbs_that_test_start_no_process_and_reach_nobody(project):
+def test_checking_verbs_start_no_process_and_no_agent(project):
     (project / "both.json").write_text(json.dumps(WITH_PROCESS))
     lines = [f"{name} both.json" for name in SHELL["tests"]]
     assert len(lines) >= 6
@@ -226,7 +226,7 @@ def test_verbs_that_test_start_no_process_and_reach_nobody(project):
     assert told.stdout.splitlines()[-1] == str([0] * len(lines)), told.stderr
 
 
-def test_the_same_watch_notices_what_runs(project):
+def test_process_watch_detects_processes(project):
     config = {
         **WITH_PROCESS,
         "loadouts": {"Both": {"entry": "Socket-2", "sockets": {"Socket-2": {"materia": "Run"}}}},
@@ -249,7 +249,7 @@ def run_watched(project, lines):
 
 
 @pytest.mark.parametrize("door", ["agent", "agents", "casts", "cast", "run", "quests", "sweep", "pin"])
-def test_the_bench_of_a_test_has_no_door_to_agents_and_casts(door, project):
+def test_dry_workbench_has_no_agents_or_casts(door, project):
     from materia_nb.cast.workbench import DryBench
 
     assert not hasattr(DryBench(project), door)
@@ -282,7 +282,7 @@ REFUSED = {
     "name",
     [name for given, names in SHELL.items() if given != "notebook" for name in names],
 )
-def test_every_verb_gives_json_that_agrees_with_its_exit_code(name, bench, capsys, project, monkeypatch):
+def test_json_of_every_verb_agrees_with_its_exit_code(name, bench, capsys, project, monkeypatch):
     # The tests have loaded the modules of a kernel, with which tqdm would draw widgets.
     monkeypatch.setitem(sys.modules, "tqdm.auto", tqdm)
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
@@ -295,7 +295,7 @@ def test_every_verb_gives_json_that_agrees_with_its_exit_code(name, bench, capsy
     assert ("error" in said) == (name in REFUSED), said
 
 
-def test_what_a_script_wants_of_a_cast_is_data(bench, capsys):
+def test_json_contains_the_data_of_a_cast(bench, capsys):
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
     bench.close()
 
@@ -313,7 +313,7 @@ def test_what_a_script_wants_of_a_cast_is_data(bench, capsys):
 
 
 @pytest.mark.parametrize("line", ["steps ask", "why --nope", "nosuch", "list", "sweep"])
-def test_misuse_is_json_too(line, bench, capsys):
+def test_misuse_is_reported_as_json(line, bench, capsys):
     code, out, _ = materia(capsys, *line.split(), "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "usage")
 
@@ -332,7 +332,7 @@ def test_an_output_that_is_not_utf8_has_replacements(encoding, bench):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
-def test_json_escapes_what_the_output_cannot_encode(encoding, bench):
+def test_json_escapes_unencodable_characters(encoding, bench):
     name = b"\xff\xe2\x94\x80"  # half a surrogate, and a line
     ran = run_program("grid", name, "--json", env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"})
     assert ran.returncode == 1
@@ -343,7 +343,7 @@ def test_json_escapes_what_the_output_cannot_encode(encoding, bench):
     "words",
     [["grid", "Asks"], ["grid", "Asks", "--json"], ["grid", "None", "--json"], ["check"], ["--help"], ["-V"]],
 )
-def test_a_full_disk_is_one_line(words, bench):
+def test_full_disk_is_reported_in_one_line(words, bench):
     with Path("/dev/full").open("wb") as full:
         ran = run_program(*words, stdout=full)
     assert (ran.returncode, ran.stderr) == (1, b"The output could not be written: No space left on device.\n")

@@ -36,7 +36,7 @@ def names(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_command_without_files_is_not_offered(package, capsys):
+def test_command_without_its_files_is_hidden(package, capsys):
     assert [one.command for one in commands.available_bundles()] == ["gallery"]
     (package / "cheatsheet.svg").write_text("<svg/>")
     (package / "cheatsheet.py").write_text("")
@@ -53,7 +53,7 @@ def test_a_command_without_files_is_not_offered(package, capsys):
         (["doctor"], "materia-nb"),
     ],
 )
-def test_programs_of_their_own_are_called_with_their_arguments(arguments, told, project):
+def test_external_programs_receive_their_arguments(arguments, told, project):
     environment = {**os.environ, "PATH": ""}  # the doctor asks no program for its version
     program = [sys.executable, "-m", "materia_nb", *arguments]
     done = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)
@@ -68,7 +68,7 @@ def test_the_exit_code_is_that_of_the_program(project):
     assert "no-such-folder" in done.stderr
 
 
-def test_it_ends_quietly_where_nobody_reads_on():
+def test_closed_output_ends_the_program_quietly():
     pipe = subprocess.PIPE
     program = subprocess.Popen([sys.executable, "-m", "materia_nb"], stdout=pipe, stderr=pipe)
     program.stdout.close()
@@ -96,7 +96,7 @@ def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
     assert f"jupyter lab '{folder}/00-quickstart.ipynb'" in capsys.readouterr().out
 
 
-def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
+def test_changed_files_are_overwritten_only_with_force(tmp_path, capsys):
     assert main(["lessons", str(tmp_path)]) == 0
     mine = tmp_path / "01-edges.ipynb"
     mine.write_text("my answers")
@@ -118,13 +118,13 @@ def test_copying_twice_changes_nothing(tmp_path, capsys):
     assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} were there already)" in (capsys.readouterr().out)
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path, capsys):
+def test_unwritable_folder_is_reported(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["lessons", str(tmp_path / "file")]) == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_data_is_copied_and_programs_casts_and_caches_are_not(package, tmp_path, capsys):
+def test_only_data_is_copied(package, tmp_path, capsys):
     assert main(["gallery", str(tmp_path / "to")]) == 0
     assert names(tmp_path / "to") == {"critic/loadout.json", "01-critic.ipynb"}
     assert "01-critic.ipynb" in capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_copied_notebooks_are_trusted_so_that_their_tables_are_shown(tmp_path):
     assert not notary.check_signature(book)
 
 
-def test_where_notebooks_cannot_be_trusted_it_says_how(tmp_path, monkeypatch, capsys):
+def test_untrusted_copies_explain_how_to_trust_them(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "nbformat.sign", None)
     assert main(["lessons", str(tmp_path)]) == 0
     assert f"jupyter trust {tmp_path}/*.ipynb" in capsys.readouterr().out

@@ -53,7 +53,7 @@ def built(server):
     return does(server, "add_edge", source="Socket-2", to="Socket-1", when="not_satisfied", max_traversals=2)
 
 
-def test_operations_change_a_draft_and_say_how_it_stands(server, project):
+def test_operations_change_a_draft_and_report_its_status(server, project):
     before = (project / ".pi" / "pi-materia.json").read_text()
     said = built(server)
     assert said.splitlines()[1].startswith("0 problems")
@@ -67,7 +67,7 @@ def test_operations_change_a_draft_and_say_how_it_stands(server, project):
     assert (project / ".pi" / "pi-materia.json").read_text() == before, "it cannot save"
 
 
-def test_before_a_loadout_is_open_each_tool_says_so(server):
+def test_each_tool_needs_an_open_loadout(server):
     assert "Mine" in does(server, "loadouts")
     for name in ("show", "check", "undo", "explore", "odds", "require", "hand_over"):
         result = server.call(name, {})
@@ -75,7 +75,7 @@ def test_before_a_loadout_is_open_each_tool_says_so(server):
     assert not server.call("save", {}).ok
 
 
-def test_a_property_that_does_not_hold_comes_back_with_a_cast_that_shows_it(server, project):
+def test_violated_property_has_a_counterexample(server, project):
     built(server)
     said = does(
         server,
@@ -97,7 +97,7 @@ def test_a_property_that_does_not_hold_comes_back_with_a_cast_that_shows_it(serv
     assert [one[0] for one in cast.route][:3] == ["Socket-1", "Socket-2", "Socket-1"]
 
 
-def test_the_drafts_of_a_counterexample_are_accepted(server, project):
+def test_counterexample_accepts_drafts(server, project):
     built(server)
     does(server, "set_materia", id="Check", field="multiTurn", value=True)
     said = does(server, "require", never=["Socket-3"], items=[1]).splitlines()[0]
@@ -106,7 +106,7 @@ def test_the_drafts_of_a_counterexample_are_accepted(server, project):
     assert open_cast(run_dir).status == "complete"
 
 
-def test_what_is_explored_must_have_no_problems(server):
+def test_loadout_with_problems_cannot_be_explored(server):
     does(server, "open_loadout", loadout="Mine")
     does(server, "add_socket", materia="Check")
     does(server, "set_socket", id="Socket-2", field="materia", value="Nobody")
@@ -141,7 +141,7 @@ def session(server, project):
         yield made
 
 
-def test_a_person_sees_each_step_and_keeps_or_refuses_it(session):
+def test_person_accepts_or_refuses_each_step(session):
     assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.words
     choose(session, "Look at each step")
     assert session.question.words.startswith("Step 1 of 6 by robot")
@@ -165,7 +165,7 @@ def test_a_person_sees_each_step_and_keeps_or_refuses_it(session):
 
 
 @pytest.mark.parametrize("label, sockets, steps", [("Keep all", 3, 6), ("Refuse all", 1, 0)])
-def test_all_that_follow_are_decided_alike(session, label, sockets, steps):
+def test_later_steps_can_be_decided_together(session, label, sockets, steps):
     choose(session, "Look at each step")
     choose(session, label)
     assert session.question is None
@@ -173,7 +173,7 @@ def test_all_that_follow_are_decided_alike(session, label, sockets, steps):
     assert len(session.design.steps) == steps
 
 
-def test_an_open_design_asks_once_about_what_is_handed_over_meanwhile(server, project):
+def test_open_design_asks_once_about_pending_steps(server, project):
     with Workbench(project) as wb:
         made = DesignSession(wb, wb.design("Mine"))
         made.on_message("news", {})
@@ -189,7 +189,7 @@ def test_an_open_design_asks_once_about_what_is_handed_over_meanwhile(server, pr
         assert made.question is None, "what was offered once is not offered again"
 
 
-def test_a_step_that_the_person_built_on_is_not_taken_back(session):
+def test_step_with_later_edits_is_not_undone(session):
     choose(session, "Look at each step")
     session.on_message("add", {"materia": "Ship"})
     assert session.reviewing, "the question stays"
@@ -200,7 +200,7 @@ def test_a_step_that_the_person_built_on_is_not_taken_back(session):
     assert len(session.design.document["sockets"]) == 3
 
 
-def test_what_the_person_changed_meanwhile_is_not_written_over(session):
+def test_edits_of_the_person_are_not_overwritten(session):
     session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()
@@ -214,7 +214,7 @@ def test_what_the_person_changed_meanwhile_is_not_written_over(session):
 # -- over stdio ----------------------------------------------------------------------------
 
 
-def test_a_scripted_client_builds_over_stdio_and_what_it_left_is_offered(project):
+def test_client_builds_over_stdio_and_its_draft_is_offered(project):
     from mcp import Client, StdioServerParameters
     from mcp.types import Implementation
 
@@ -249,7 +249,7 @@ def test_a_scripted_client_builds_over_stdio_and_what_it_left_is_offered(project
         assert len(wb.casts()) == 1
 
 
-def test_a_message_that_is_too_long_is_skipped_and_never_kept_whole():
+def test_overlong_message_is_skipped():
     given = io.BytesIO(b'{"a": 1}\n' + b"x" * 100 + b'\n{"b": 2}\n' + b"last")
     asked = []
 

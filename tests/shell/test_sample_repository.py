@@ -72,11 +72,11 @@ def change(project, edit):
     write_config(project / PROJECT_FILE, config)
 
 
-def test_it_passes_as_it_is(repository):
+def test_sample_repository_passes(repository):
     assert codes(repository) == [0, 0, 0]
 
 
-def test_the_line_for_cases_takes_any_file_name(repository):
+def test_case_command_accepts_any_file_name(repository):
     case = repository / "tests" / "once-back.materia-case.json"
     for name in ("Prüfung", "two words", "it's (x)"):
         case.with_name(f"{name}.materia-case.json").write_bytes(case.read_bytes())
@@ -90,25 +90,25 @@ def test_the_line_for_cases_takes_any_file_name(repository):
     assert "::error" not in ran.stdout
 
 
-def test_it_fails_on_an_edge_that_leads_nowhere(repository, capsys):
+def test_sample_repository_fails_on_a_broken_edge(repository, capsys):
     change(repository, lambda sockets, _: sockets["Socket-1"]["edges"][0].update(to="Sockt-2"))
     assert codes(repository)[0] == 1
     assert re.search(r"::error file=.pi/pi-materia.json,line=\d+,title=unknown-endpoint", capsys.readouterr().out)
 
 
-def test_it_fails_on_a_changed_route(repository, capsys):
+def test_sample_repository_fails_on_a_changed_route(repository, capsys):
     change(repository, lambda sockets, _: sockets["Socket-2"]["edges"][1].update(to="Socket-2"))
     assert codes(repository) == [0, 1, 0]
     assert "::error file=tests/once-back.materia-case.json,line=1,title=failed-case" in capsys.readouterr().out
 
 
-def test_it_fails_on_a_cost_above_the_limit(repository, capsys):
+def test_sample_repository_fails_on_a_cost_above_the_limit(repository, capsys):
     change(repository, lambda _, materia: materia["Draft"].update(prompt="Write it. " * 300_000))
     assert codes(repository) == [0, 0, 1]
     assert "more than 2" in capsys.readouterr().err
 
 
-def test_the_hook_of_pre_commit_takes_the_files_that_the_docs_name():
+def test_pre_commit_hook_checks_the_documented_files():
     hook = read_text((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"), "yaml")[0]
     taken = [".pi/pi-materia.json", "a/b.loadout.yaml", "c.loadout.jsonc", "tests/x.materia-case.json"]
     assert all(re.search(hook["files"], one) for one in taken)

@@ -157,7 +157,7 @@ def test_casts_of_an_opaque_agent_are_never_reused(wb):
     assert told in sweeps[0]._repr_mimebundle_()["text/html"]
 
 
-def test_a_judge_that_changed_is_asked_again(wb):
+def test_changed_judge_is_asked_again(wb):
     asked = []
 
     def judged(judge):
@@ -218,7 +218,7 @@ def test_an_agent_that_counts_its_calls_stays_the_same_until_a_setting_changes(w
     assert fresh[:4] == [1, 0, 1, 0]
 
 
-def test_an_agent_that_looks_like_what_another_became_is_not_that_agent(wb):
+def test_equal_looking_agents_have_different_fingerprints(wb):
     class Lowers:
         def __init__(self, retries):
             self.retries = retries
@@ -233,7 +233,7 @@ def test_an_agent_that_looks_like_what_another_became_is_not_that_agent(wb):
     assert wb.sweep(requests="rain", agents={"a": second}).fresh == 0
 
 
-def test_getstate_decides_what_counts(wb):
+def test_getstate_defines_the_fingerprint(wb):
     class Says(Connected):
         def __getstate__(self):
             return {"version": 1}
@@ -242,7 +242,7 @@ def test_getstate_decides_what_counts(wb):
     assert fingerprint_of(Says(), "a").opaque == ()
 
 
-def test_own_modules_count_by_the_attributes_that_are_read(tmp_path, monkeypatch):
+def test_modules_are_fingerprinted_by_used_attributes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_own_settings.py").write_text("TEMPERATURE = 0.1\nOTHER = 1\n")
     import my_own_settings

@@ -44,7 +44,7 @@ def html(result):
 # -- programs --------------------------------------------------------------------------------
 
 
-def test_programs_are_told_with_their_versions(programs, wb):
+def test_programs_are_listed_with_their_versions(programs, wb):
     programs("git", "print('git version 9.8.7')")
     programs("claude", "assert sys.argv[1:] == ['--version']; print('1.2.3 (Claude Code)')")
     result = checkup(wb)
@@ -55,12 +55,12 @@ def test_programs_are_told_with_their_versions(programs, wb):
     assert "OpenAI" in missing.advice
 
 
-def test_the_line_with_the_version_is_told_not_the_warnings_before_it(programs, wb):
+def test_version_line_is_shown_without_warnings(programs, wb):
     programs("ollama", "print('Warning: no server here'); print('Warning: client version is 0.9.1')")
     assert finding_of(checkup(wb), "command:ollama").details == "Warning: client version is 0.9.1"
 
 
-def test_a_program_that_fails_is_there_but(programs, wb):
+def test_failing_program_is_listed_with_its_error(programs, wb):
     programs("pi", "sys.exit(3)")
     programs("llm", "os.kill(os.getpid(), 9)")
     (wb.project.parent / "bin" / "goose").write_text("#!/no/such/interpreter\n")
@@ -73,14 +73,14 @@ def test_a_program_that_fails_is_there_but(programs, wb):
         assert f"bin/{name}" in finding.advice
 
 
-def test_a_program_that_hangs_is_ended(programs, wb, monkeypatch):
+def test_hanging_program_is_stopped(programs, wb, monkeypatch):
     monkeypatch.setattr(doctor, "VERSION_TIMEOUT_S", 0.3)
     programs("codex", "time.sleep(60)")
     finding = finding_of(checkup(wb), "command:codex")
     assert (finding.status, "within 0.3 s" in finding.details) == ("hint", True)
 
 
-def test_they_are_asked_at_the_same_time(monkeypatch, wb):
+def test_programs_are_queried_in_parallel(monkeypatch, wb):
     """Each waits for all others, so that one after another would never end."""
     together = threading.Barrier(len(doctor.PRESETS) + 2, timeout=30)
 
@@ -91,7 +91,7 @@ def test_they_are_asked_at_the_same_time(monkeypatch, wb):
     assert len(doctor.programs(wb.project)) == together.parties
 
 
-def test_what_a_program_says_is_escaped_and_short(programs, wb):
+def test_program_output_is_escaped_and_shortened(programs, wb):
     programs("pi", f"print('9.9 {HOSTILE}' + 'x' * 5000 + '\\x1b[31m')")
     result = checkup(wb)
     assert HOSTILE not in html(result)
@@ -103,7 +103,7 @@ def test_what_a_program_says_is_escaped_and_short(programs, wb):
 # -- keys ------------------------------------------------------------------------------------
 
 
-def test_keys_are_told_by_name_never_by_value(programs, wb, monkeypatch):
+def test_keys_are_listed_by_name_never_by_value(programs, wb, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     monkeypatch.setenv("SOME_OTHER_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", " ")
@@ -117,7 +117,7 @@ def test_keys_are_told_by_name_never_by_value(programs, wb, monkeypatch):
         assert SECRET not in shown
 
 
-def test_without_a_key_it_says_which_there_are():
+def test_missing_key_lists_the_possible_variables():
     finding = doctor.keys({})
     assert finding.status == "hint"
     assert "OPENAI_API_KEY" in finding.advice
@@ -126,7 +126,7 @@ def test_without_a_key_it_says_which_there_are():
 # -- software and folders --------------------------------------------------------------------
 
 
-def test_packages_are_told_with_their_versions_or_how_to_get_them(monkeypatch):
+def test_packages_are_listed_with_version_or_install_command(monkeypatch):
     real = importlib.metadata.version
 
     def version(name):
@@ -141,7 +141,7 @@ def test_packages_are_told_with_their_versions_or_how_to_get_them(monkeypatch):
     assert 'pip install "materia-nb[models]"' in result["pydantic-ai-slim"].advice
 
 
-def test_folders_are_tried_and_nothing_is_left_in_them(tmp_path):
+def test_folders_are_probed_without_leftovers(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     named = [("there", tmp_path / "there"), ("new", tmp_path / "a" / "b"), ("file", tmp_path / "file" / "c")]
@@ -176,7 +176,7 @@ LOADOUT = {
 }
 
 
-def test_who_answers_and_who_cannot(programs, wb):
+def test_agents_are_listed_with_their_problems(programs, wb):
     wb.loadouts.define("L", LOADOUT)
     result = checkup(wb)
     assert finding_of(result, "loadout L").status == "ok"
@@ -202,7 +202,7 @@ def test_who_answers_and_who_cannot(programs, wb):
     assert (finding_of(result, "Socket-1 (Asks)").status, finding_of(result, "Socket-2 (Plain)").status) == ("ok", "ok")
 
 
-def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
+def test_model_without_key_or_name_is_reported(programs, wb, monkeypatch):
     pytest.importorskip("pydantic_ai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     wb.loadouts.define("L", LOADOUT)
@@ -218,7 +218,7 @@ def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
     assert "names no model" in finding_of(checkup(wb), "Socket-2 (Plain)").details
 
 
-def test_tools_that_do_not_exist_are_told(programs, wb):
+def test_unknown_tools_are_reported(programs, wb):
     wb.loadouts.define("L", LOADOUT)
     wb.loadouts.define_materia("Plain", {"tools": ["read", "teleport"], "prompt": "p"})
     finding = finding_of(checkup(wb), "Socket-2 (Plain)")
@@ -226,7 +226,7 @@ def test_tools_that_do_not_exist_are_told(programs, wb):
     assert "unknown tools: teleport" in finding.details
 
 
-def test_a_command_relative_to_the_project_is_found_there(programs, wb):
+def test_relative_command_is_found_in_the_project(programs, wb):
     wb.loadouts.define("L", LOADOUT)
     wb.agent("Plain", ["./answer.sh"])
     assert finding_of(checkup(wb), "Socket-2 (Plain)").status == "missing"
@@ -235,7 +235,7 @@ def test_a_command_relative_to_the_project_is_found_there(programs, wb):
     assert finding_of(checkup(wb), "Socket-2 (Plain)").status == "ok"
 
 
-def test_a_faulty_layer_is_told(programs, wb):
+def test_invalid_layer_is_reported(programs, wb):
     (wb.project / ".pi").mkdir()
     (wb.project / ".pi" / "pi-materia.json").write_text("{ no json")
     (finding,) = [finding for finding in checkup(wb).findings if finding.details.startswith("ignored:")]
@@ -243,20 +243,20 @@ def test_a_faulty_layer_is_told(programs, wb):
     assert "pi-materia.json" in finding.name
 
 
-def test_a_config_that_cannot_be_read_stops_nothing_else(programs, wb, monkeypatch):
+def test_unreadable_config_does_not_stop_other_checks(programs, wb, monkeypatch):
     monkeypatch.setenv("MATERIA_CONFIG", "gone.json")
     result = checkup(Workbench(wb.project))
     assert finding_of(result, "the layers").status == "missing"
     assert finding_of(result, "git").status == "optional"
 
 
-def test_a_loadout_with_problems_is_told(programs, wb):
+def test_loadout_with_problems_is_reported(programs, wb):
     wb.loadouts.define("L", {"entry": "Socket-9", "sockets": {}})
     wb.use("L")
     assert finding_of(checkup(wb), "loadout L").status == "missing"
 
 
-def test_the_verb_shows_it_as_text_and_as_a_table(programs, project, monkeypatch):
+def test_doctor_verb_shows_text_and_a_table(programs, project, monkeypatch):
     monkeypatch.chdir(project)
     shell = new_shell()
     shown = shell.run_line_magic("materia", "doctor")
@@ -269,7 +269,7 @@ def test_the_verb_shows_it_as_text_and_as_a_table(programs, project, monkeypatch
     shell.user_ns["wb"].close()
 
 
-def test_the_copies_of_shipped_scripts_are_told(programs, wb, tmp_path, monkeypatch):
+def test_copies_of_shipped_scripts_are_listed(programs, wb, tmp_path, monkeypatch):
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "mine"))
     pi = tmp_path / "pi" / "utilities"
     pi.mkdir(parents=True)

@@ -33,24 +33,24 @@ VERBS = ["cast", "page", "quest", "reply", "resume", "run", "state", "step", "un
         ("resumption", "resume"),
     ],
 )
-def test_a_slip_of_the_hand_is_understood(typed, meant):
+def test_typo_gets_a_suggestion(typed, meant):
     assert close_match(typed, VERBS) == meant
 
 
 @pytest.mark.parametrize("typed", ["pause", "quit", "play", "start", "see", ""])
-def test_another_short_word_is_not_taken_for_a_slip(typed):
+def test_different_short_word_gets_no_suggestion(typed):
     assert close_match(typed, VERBS) is None
     assert did_you_mean(typed, VERBS).startswith("choose one of: ")
 
 
-def test_a_longer_name_is_found_by_a_part_of_it():
+def test_part_of_a_name_gets_a_suggestion():
     assert close_match("Plan-Build", ["Plan-Build-Eval", "Full-Auto"]) == "Plan-Build-Eval"
 
 
 HOSTILE = "\x1b[31m\u202eab\nFAKE LINE\u2028FAKE"
 
 
-def test_the_text_of_an_error_has_no_line_and_no_control_of_a_name_in_it(monkeypatch):
+def test_names_in_errors_have_no_line_breaks_or_controls(monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
     error = MateriaError(
         f"There is no {HOSTILE} sk-canary-0123456789.",
@@ -66,7 +66,7 @@ def test_the_text_of_an_error_has_no_line_and_no_control_of_a_name_in_it(monkeyp
     assert "sk-canary" not in repr(error)
 
 
-def test_problems_of_a_loadout_are_one_line_each():
+def test_each_problem_of_a_loadout_is_one_line():
     config = {"loadouts": {"L": {"entry": "S", "sockets": {HOSTILE: {"materia": HOSTILE}, "S": {"materia": "m"}}}}}
     report = check_config(config, "L")
     assert len(report.problems) > 1
@@ -90,7 +90,7 @@ def test_problems_of_a_loadout_are_one_line_each():
         ("a\U000e0041b", "a[U+E0041]b"),
     ],
 )
-def test_signs_that_deceive_are_made_visible(text, shown):
+def test_deceptive_characters_are_made_visible(text, shown):
     assert with_visible_signs(text) == shown
     assert [f"U+{ord(sign):04X}" in signs_warning(text) for sign in deceptive_signs(text)]
     assert deceptive_signs(with_visible_signs(text)) == frozenset()
@@ -108,12 +108,12 @@ def test_signs_that_deceive_are_made_visible(text, shown):
         "",
     ],
 )
-def test_words_of_any_language_stay_as_they_are(text):
+def test_words_of_any_language_are_unchanged(text):
     assert with_visible_signs(text) == text
     assert signs_warning(text) == ""
 
 
 @pytest.mark.parametrize("name, known", [("Pru\u0308fer", "Pr\u00fcfer"), ("\u0410gent", "\u0430gent")])
-def test_names_that_look_alike_are_told_apart(name, known):
+def test_lookalike_names_are_distinguished(name, known):
     assert did_you_mean(name, [known]) == f"did you mean {known!r}? The two differ: {name!a} and {known!a}"
     assert did_you_mean("Prufer", ["Pruefer"]) == "did you mean 'Pruefer'?"

@@ -41,7 +41,7 @@ def test_an_interrupt_is_delivered_at_the_end_of_the_block():
     assert done
 
 
-def test_an_inner_block_knows_what_came_before_it():
+def test_inner_block_sees_an_earlier_interrupt():
     """Else a command would run to its end although a person has interrupted the tool that began it."""
     counts = []
 
@@ -79,7 +79,7 @@ def test_a_stop_is_set_waited_for_and_cleared():
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_casts_that_are_interrupted_at_random_moments_can_be_gone_on_with(tmp_path):
+def test_randomly_interrupted_casts_can_continue(tmp_path):
     """Functions, coroutines and processes; the one who interrupts is a process of its own."""
     materia = {"Say": h.agent("Say"), "Wait": h.agent("Wait"), "Run": h.python("print(1)")}
     sockets = {f"Socket-{n}": h.at(("Say", "Wait", "Run")[n % 3], ("always", f"Socket-{n + 1}")) for n in range(1, 9)}

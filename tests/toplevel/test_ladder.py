@@ -25,7 +25,7 @@ def test_acceptance_repairs_copies_and_overflows_are_counted(tmp_path):
     assert row.startswith("| sparse | md | 3 | 2 | 1 | 2 |")
 
 
-def test_each_protocol_is_told_in_both_ways_of_writing(tmp_path):
+def test_ladder_measures_both_prompt_forms(tmp_path):
     with serving(*[says("x")] * 200) as server:
         rungs = list(ladder.climb(Served(server.url, "tiny"), tmp_path, ("bread",)))
         texts = [body["messages"][0]["content"] for body in server.asked]

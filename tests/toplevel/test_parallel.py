@@ -26,7 +26,7 @@ def test_several_workers_run_jobs_at_the_same_time():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_no_job_starts_once_the_results_are_enough(workers):
+def test_no_job_starts_after_enough_results(workers):
     started, counted = [], []
     for number, _ in run_jobs(started.append, range(9), workers, lambda: bool(counted)):
         counted.append(number)
@@ -45,7 +45,7 @@ def test_an_error_of_a_job_is_raised_and_no_more_jobs_start():
     assert len(started) <= 2
 
 
-def test_a_bar_shows_how_much_is_done_and_leaves_an_empty_line(monkeypatch, capsys):
+def test_progress_bar_shows_counts_and_leaves_no_text(monkeypatch, capsys):
     # With the modules of a kernel loaded tqdm would draw widgets.
     monkeypatch.setitem(sys.modules, "tqdm.auto", tqdm)
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)

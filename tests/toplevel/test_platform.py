@@ -74,7 +74,7 @@ def run(code, cwd, *, stdin=b"", name="script.py", options=()):
     return run_process(["python3", *options, name, "one"], stdin=stdin, cwd=cwd, timeout_s=1)
 
 
-def test_nothing_else_starts_a_thread_or_a_timer():
+def test_only_platform_starts_threads_and_timers():
     """The tests above can block what the package goes round only by its own way."""
     package = Path(platform.__file__).parent
     starts = re.compile(r"threading\.(Thread|Timer)\(")
@@ -96,7 +96,7 @@ def test_a_cast_runs_resumes_and_is_listed_and_has_one_writer(tmp_path, blocked)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_event_loop_does_what_is_put_off_and_what_is_in_the_background(bare):
+def test_event_loop_runs_deferred_and_background_work(bare):
     done = []
 
     async def page():
@@ -116,7 +116,7 @@ def test_the_event_loop_does_what_is_put_off_and_what_is_in_the_background(bare)
     assert done[0] == "joined"
 
 
-def test_an_agent_that_awaits_nothing_answers_and_one_that_waits_is_told_why_not(bare):
+def test_agents_that_really_wait_are_refused_without_threads(bare):
     async def quick():
         await asyncio.sleep(0)
         return "answer"
@@ -165,7 +165,7 @@ def test_code_on_the_command_line_runs_in_place(bare, tmp_path):
     assert result.stdout == b"['-c', 'a'] __main__\n"
 
 
-def test_what_is_kept_in_place_is_as_long_as_of_a_process(bare, tmp_path):
+def test_output_in_place_has_the_limits_of_a_process(bare, tmp_path):
     (tmp_path / "long.py").write_text("print('a' * 10 + 'b' * 10, end='')")
     result = run_process(["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, keep_bytes=5, keep_end=3)
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"aaaaa", b"bbb", 20)
@@ -173,7 +173,7 @@ def test_what_is_kept_in_place_is_as_long_as_of_a_process(bare, tmp_path):
 
 
 @pytest.mark.parametrize("argv", [["git", "status"], ["python3"], ["python3", "-m", "pip"], ["sh", "x.py"]])
-def test_another_command_is_refused_in_one_sentence(bare, tmp_path, argv):
+def test_other_commands_are_refused_in_one_sentence(bare, tmp_path, argv):
     result = run_process(argv, stdin=b"", cwd=tmp_path, timeout_s=1)
     assert not result.started
     assert "cannot start programs" in result.start_error
@@ -186,7 +186,7 @@ def test_a_missing_script_is_named(bare, tmp_path):
 
 
 @pytest.mark.parametrize("collects", [True, False])
-def test_cycles_are_looked_for_again_behind_what_makes_many_values_as_they_were_before(collects):
+def test_garbage_collection_setting_is_restored(collects):
     looked = gc.isenabled()
     try:
         (gc.enable if collects else gc.disable)()

@@ -34,7 +34,7 @@ def pieces(text):
     return [part for part in parts if part in text]
 
 
-def test_the_key_of_key_env_is_cut_out_whatever_the_variable_is_called(tmp_path, monkeypatch):
+def test_key_of_key_env_is_redacted_under_any_name(tmp_path, monkeypatch):
     monkeypatch.setenv("GATEWAY_AUTH", "gateway-word")
     with serving(refuses(401, "No such user: gateway-word.")) as server:
         made = ModelAgent("openai:tiny", base_url=server.url, key_env="GATEWAY_AUTH")
@@ -58,12 +58,12 @@ def test_the_key_of_key_env_is_cut_out_whatever_the_variable_is_called(tmp_path,
         ("EDITOR", "sk-0123456789abcdef", False),
     ],
 )
-def test_what_is_taken_for_a_key(monkeypatch, name, value, is_key):
+def test_key_like_values_are_recognized(monkeypatch, name, value, is_key):
     monkeypatch.setenv(name, value)
     assert scrubbed(f"image: {value}:16") == ("image: ***:16" if is_key else f"image: {value}:16")
 
 
-def test_only_a_piece_at_a_cut_is_cut_out():
+def test_only_partial_keys_at_a_cut_are_redacted():
     text = f"{KEY[-9:]} {KEY[:9]} {KEY} {KEY[:-1]}"
     assert scrubbed_part(text) == f"{KEY[-9:]} {KEY[:9]} *** {KEY[:-1]}"
     assert scrubbed_part(text, start=True, end=True) == f"*** {KEY[:9]} *** ***"
@@ -75,7 +75,7 @@ def test_only_a_piece_at_a_cut_is_cut_out():
 
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
-def test_a_command_whose_output_is_cut_within_a_key(project, shown, end):
+def test_key_at_the_cut_of_a_command_output_is_redacted(project, shown, end):
     before = file_tools.SHELL_KEPT - shown if end == "beginning" else 3 * file_tools.SHELL_KEPT
     after = 3 * file_tools.SHELL_KEPT if end == "beginning" else file_tools.SHELL_KEPT - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
@@ -85,7 +85,7 @@ def test_a_command_whose_output_is_cut_within_a_key(project, shown, end):
     assert pieces(text) == []
 
 
-def test_a_long_line_that_is_cut_within_a_key(project):
+def test_key_at_the_cut_of_a_long_line_is_redacted(project):
     (project / "a.txt").write_text("x" * 1980 + KEY + "y" * 100)
     text = Toolbox(project).call("read", {"path": "a.txt"}).text
     assert text.startswith("x" * 1980 + "***")
@@ -93,7 +93,7 @@ def test_a_long_line_that_is_cut_within_a_key(project):
 
 
 @pytest.mark.parametrize("before, after", [(0, 170), (70, 0)])
-def test_a_match_shown_with_a_part_of_a_key(project, before, after):
+def test_partial_key_in_a_match_is_redacted(project, before, after):
     """The window begins 100 characters before the match, and has 300."""
     line = "x" * 50 + KEY + "." * before + "needle" + "." * after + KEY + "y" * 400
     (project / "a.txt").write_text(line)
@@ -103,7 +103,7 @@ def test_a_match_shown_with_a_part_of_a_key(project, before, after):
     assert pieces(text) == []
 
 
-def test_a_result_that_is_too_long_is_searched_before_it_is_cut(project):
+def test_long_result_is_redacted_before_it_is_cut(project):
     (project / "a.txt").write_text("old")
     new = f"{KEY} " * 2_000
     text = Toolbox(project).call("edit", {"path": "a.txt", "old": "old", "new": new}).text
@@ -114,7 +114,7 @@ def test_a_result_that_is_too_long_is_searched_before_it_is_cut(project):
 # -- programs -------------------------------------------------------------------------
 
 
-def test_the_arguments_of_a_program_are_not_kept(tmp_path):
+def test_arguments_of_a_program_are_not_stored(tmp_path):
     argv = [sys.executable, "-S", "-c", "print('hi')", "--api-key", KEY]
     reply = CommandAgent(argv).answer(turn(project=tmp_path))
     assert reply.meta["arguments"] == 5
@@ -122,7 +122,7 @@ def test_the_arguments_of_a_program_are_not_kept(tmp_path):
 
 
 @pytest.mark.parametrize("fill", [0, 750])
-def test_stderr_of_a_program_is_told_without_keys(tmp_path, fill):
+def test_stderr_of_a_program_is_redacted(tmp_path, fill):
     code = f"import os, sys; sys.exit('x' * {fill} + ' refused: ' + os.environ['OPENAI_API_KEY'] + ' ' + sys.argv[2])"
     argv = [sys.executable, "-S", "-c", code, "--token", "typed-in-by-hand"]
     with pytest.raises(AgentError) as caught:
@@ -131,7 +131,7 @@ def test_stderr_of_a_program_is_told_without_keys(tmp_path, fill):
     assert pieces(caught.value.what) == []
 
 
-def test_arguments_that_are_keys_by_their_option():
+def test_arguments_of_key_options_are_redacted():
     argv = ["pi", "--api-key", "one", "--token=two", "--model", "three", "--secret"]
     assert secret_arguments(argv) == ("one", "two", "")
 
@@ -149,7 +149,7 @@ LEAK = "import os, sys; key = os.environ['OPENAI_API_KEY']; print(key); sys.stde
 
 
 @pytest.mark.parametrize("end", ["", "; sys.exit(3)"], ids=["done", "failed"])
-def test_nothing_of_a_utility_tells_a_key(tmp_path, end):
+def test_no_output_of_a_utility_contains_a_key(tmp_path, end):
     command = [sys.executable, "-I", "-S", "-c", LEAK + end, KEY, "--token", "typed-in-by-hand"]
     cast = h.start(tmp_path, h.one_config({"type": "utility", "command": command}))
     cast.run()
@@ -159,7 +159,7 @@ def test_nothing_of_a_utility_tells_a_key(tmp_path, end):
     assert "typed-in-by-hand" not in left_by(cast)
 
 
-def test_what_a_utility_wrote_that_is_no_text_stays_byte_for_byte(tmp_path):
+def test_binary_output_of_a_utility_is_unchanged(tmp_path):
     code = "import os, sys; sys.stdout.buffer.write(bytes(range(256)) + os.environb[b'OPENAI_API_KEY'])"
     cast = h.start(tmp_path, h.one_config(h.python(code)))
     cast.run()
@@ -167,7 +167,7 @@ def test_what_a_utility_wrote_that_is_no_text_stays_byte_for_byte(tmp_path):
     assert kept.read_bytes() == bytes(range(256)) + b"***"
 
 
-def test_nothing_of_a_function_tells_a_key(tmp_path):
+def test_no_output_of_a_function_contains_a_key(tmp_path):
     def fails():
         raise ConnectionError(f"401 for https://host/?key={KEY}")
 
@@ -184,12 +184,12 @@ def test_nothing_of_a_function_tells_a_key(tmp_path):
 
 
 @pytest.mark.parametrize("written", ['"quo\\"ted-abcdefgh"', "quo%22ted-abcdefgh"])
-def test_a_key_escaped_in_json_or_in_an_address(monkeypatch, written):
+def test_escaped_key_is_redacted(monkeypatch, written):
     monkeypatch.setenv("GH_TOKEN", 'quo"ted-abcdefgh')
     assert "ted-abcdefgh" not in scrubbed(f"at {written}")
 
 
-def test_a_key_of_several_lines_read_in_part(monkeypatch):
+def test_partially_read_multiline_key_is_redacted(monkeypatch):
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----"
     monkeypatch.setenv("DEPLOY_KEY", key)
     assert scrubbed("2: AQEFAASCBKcwggSjAgEAAoIB\n3: -----END KEY-----") == "2: ***\n3: -----END KEY-----"

@@ -46,7 +46,7 @@ def with_grandchild(before_ready: str) -> list[str]:
     """)
 
 
-def test_output_code_and_time(tmp_path):
+def test_process_returns_output_code_and_time(tmp_path):
     result = run(python("import sys; print(sys.stdin.read().upper()); sys.stderr.write('e')"), tmp_path, b"abc")
     assert (result.stdout, result.stderr, result.code, result.signal) == (b"ABC\n", b"e", 0, None)
     assert result.started
@@ -54,12 +54,12 @@ def test_output_code_and_time(tmp_path):
     assert 0 < result.seconds < 20
 
 
-def test_cwd_and_no_shell(tmp_path):
+def test_process_runs_in_its_directory_without_a_shell(tmp_path):
     result = run([*python("import os, sys; print(os.getcwd(), sys.argv[1:])"), "$HOME; echo *"], tmp_path)
     assert result.stdout.decode() == f"{tmp_path.resolve()} ['$HOME; echo *']\n"
 
 
-def test_environment_is_inherited(tmp_path, monkeypatch):
+def test_process_inherits_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("MATERIA_TEST", "inherited")
     code = python("import os; print(os.environ.get('MATERIA_TEST'))")
     assert run(code, tmp_path).stdout == b"inherited\n"
@@ -82,7 +82,7 @@ def test_the_end_is_not_kept_unless_asked_for(tmp_path):
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"012345", b"", 11)
 
 
-def test_100_mb_on_both_pipes_while_5_mb_are_not_read(tmp_path):
+def test_full_pipes_in_both_directions_do_not_block(tmp_path):
     """R23: what is over the limit is read and dropped, so nobody waits for anybody."""
     code = f"""
         import sys, threading
@@ -108,7 +108,7 @@ def test_exactly_the_limit_is_not_truncated(tmp_path):
         assert (len(result.stdout), result.stdout_truncated) == (1000, truncated)
 
 
-def test_100_mb_of_stdin_reach_a_reader(tmp_path):
+def test_large_stdin_reaches_a_reader(tmp_path):
     code = "import sys; n = 0\nwhile d := sys.stdin.buffer.read(65536): n += len(d); sys.stderr.write('.')\nprint(n)"
     result = run(python(code), tmp_path, bytes(HUNDRED_MB))
     assert result.stdout == b"%d\n" % HUNDRED_MB
@@ -185,7 +185,7 @@ def test_timeout_sends_sigkill_one_second_later(tmp_path):
     assert_gone(*pids_in(tmp_path / "pids", 2))
 
 
-def test_the_group_has_its_second_after_the_command_itself_has_ended(tmp_path):
+def test_process_group_has_its_second_after_the_command_ended(tmp_path):
     code = """
         import os, signal, time
         if os.fork() == 0:
@@ -220,19 +220,19 @@ def test_own_signal_is_named(tmp_path):
     assert (result.code, result.signal, result.ending) == (None, "SIGSEGV", "signal SIGSEGV")
 
 
-def test_missing_command(tmp_path):
+def test_missing_command_is_reported(tmp_path):
     result = run(["no-such-command-xyz", "a"], tmp_path)
     assert not result.started
     assert not result.ok
     assert result.start_error == "no-such-command-xyz was not found"
 
 
-def test_file_that_is_not_executable(tmp_path):
+def test_non_executable_file_is_reported(tmp_path):
     (tmp_path / "script").write_text("#!/bin/sh\n")
     assert "executable" in str(run(["./script"], tmp_path).start_error)
 
 
-def test_script_with_a_missing_interpreter(tmp_path):
+def test_script_with_a_missing_interpreter_is_reported(tmp_path):
     script = tmp_path / "script"
     script.write_text("#!/no/such/program\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -240,18 +240,18 @@ def test_script_with_a_missing_interpreter(tmp_path):
 
 
 @pytest.mark.parametrize("argv", [[], ["a\0b"], ["\ud800"], ["x" * 5000], [str(Path("/"))]])
-def test_commands_that_cannot_be(tmp_path, argv):
+def test_impossible_commands_are_refused(tmp_path, argv):
     result = run(argv, tmp_path)
     assert not result.started
     assert result.start_error
 
 
-def test_missing_directory(tmp_path):
+def test_missing_directory_is_reported(tmp_path):
     result = run(PYTHON, tmp_path / "gone")
     assert "gone" in str(result.start_error)
 
 
-def test_stop_event_from_another_thread(tmp_path):
+def test_stop_event_from_another_thread_ends_the_process(tmp_path):
     stop = threading.Event()
     found = []
     worker = threading.Thread(target=lambda: found.append(run(python(SLEEPER), tmp_path, stop=stop)))
@@ -265,13 +265,13 @@ def test_stop_event_from_another_thread(tmp_path):
     assert_gone(*pids)
 
 
-def test_stop_event_set_before(tmp_path):
+def test_stop_event_set_in_advance_ends_the_process(tmp_path):
     stop = threading.Event()
     stop.set()
     assert run(python("import time; time.sleep(60)"), tmp_path, stop=stop).stopped
 
 
-def test_many_threads_at_once(tmp_path):
+def test_many_threads_can_run_processes(tmp_path):
     found = []
     code = python("import sys; sys.stdout.write(sys.stdin.read())")
     threads = [
@@ -284,7 +284,7 @@ def test_many_threads_at_once(tmp_path):
     assert sorted(found) == [(n, b"%d" % n) for n in range(8)]
 
 
-def test_nothing_stays_open(tmp_path):
+def test_process_leaves_no_open_files(tmp_path):
     run(python("pass"), tmp_path)  # whatever a first run opens for good
     before = len(list(Path("/dev/fd").iterdir()))
     run(python("pass"), tmp_path)

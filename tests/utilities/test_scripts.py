@@ -27,7 +27,7 @@ def config(tmp_path):
 
 
 @pytest.mark.parametrize("interpreter", [*sorted(INTERPRETERS), "/usr/bin/python3"])
-def test_script_beside_the_config_after_an_interpreter(config, interpreter):
+def test_script_next_to_the_config_is_found_after_an_interpreter(config, interpreter):
     """R24."""
     assert resolve_command(utility([interpreter, "scripts/x.py", "scripts/x.py"], config)) == [
         interpreter,
@@ -39,7 +39,7 @@ def test_script_beside_the_config_after_an_interpreter(config, interpreter):
 @pytest.mark.parametrize(
     "before", [["python3", "-u"], ["python3", "-I", "-B"], ["deno", "run", "--allow-read"], ["bun", "run"]]
 )
-def test_options_before_the_script_are_skipped_sockets(config, before):
+def test_options_before_the_script_are_skipped(config, before):
     assert resolve_command(utility([*before, "scripts/x.py"], config)) == [
         *before,
         str(config / "scripts/x.py"),
@@ -47,7 +47,7 @@ def test_options_before_the_script_are_skipped_sockets(config, before):
 
 
 @pytest.mark.parametrize("name", ["tool", "./tool", "scripts/../tool"])
-def test_program_beside_the_config(config, name):
+def test_program_next_to_the_config_is_found(config, name):
     """R24."""
     found, argument = resolve_command(utility([name, "a"], config))
     assert Path(found).is_absolute()
@@ -72,12 +72,12 @@ def test_program_beside_the_config(config, name):
         ["missing", "scripts/x.py"],
     ],
 )
-def test_everything_else_is_left_as_written(config, command):
+def test_other_commands_are_unchanged(config, command):
     """R24."""
     assert resolve_command(utility(command, config)) == command
 
 
-def test_absolute_paths_and_configs_without_a_file_are_left_as_written(config):
+def test_absolute_paths_and_fileless_configs_are_unchanged(config):
     absolute = ["python3", str(config / "scripts/x.py")]
     assert resolve_command(utility(absolute, config)) == absolute
     assert resolve_command(utility(["python3", "scripts/x.py"])) == ["python3", "scripts/x.py"]
@@ -103,7 +103,7 @@ def test_command_wins_over_script(tmp_path):
     assert resolve_command(utility(["x"], script={"kind": "shippedUtility", "name": "y.py"})) == ["x"]
 
 
-def test_missing_shipped_script_says_what_is_near(tmp_path):
+def test_missing_shipped_script_suggests_a_similar_one(tmp_path):
     (tmp_path / "detect-vcs.py").write_text("")
     with pytest.raises(MateriaError, match=r"detect-vsc\.py.*\n.*\n.*did you mean 'detect-vcs\.py'") as caught:
         resolve_command(utility(script={"kind": "shippedUtility", "name": "detect-vsc.mjs"}), utilities=[tmp_path])
@@ -122,7 +122,7 @@ def test_missing_shipped_script_says_what_is_near(tmp_path):
         None,
     ],
 )
-def test_scripts_that_are_refused(tmp_path, script):
+def test_invalid_scripts_are_refused(tmp_path, script):
     directory = tmp_path / "inside"
     directory.mkdir()
     (tmp_path / "a.py").write_text("")

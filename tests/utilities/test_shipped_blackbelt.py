@@ -71,13 +71,13 @@ def test_an_empty_directory_becomes_a_repository(project, jj):
     assert jj.calls() == [ROOT, ["git", "init", "--no-colocate"], ROOT, DIFF]
 
 
-def test_a_jj_that_does_not_know_colocation_makes_a_repository_too(project, jj):
+def test_jj_without_colocation_makes_a_repository(project, jj):
     code, found, _ = bootstrap(project, jj, env={"JJ_OLD": "1"})
     assert (code, found["initialized"]) == (0, True)
     assert jj.calls()[2] == ["git", "init"]
 
 
-def test_content_is_left_in_a_commit_of_its_own(project, jj):
+def test_existing_content_stays_in_its_own_commit(project, jj):
     (project / "before").write_text("x")
     _, found, _ = bootstrap(project, jj)
     assert (found["initialized"], found["emptyHead"], found["newWorkingCommit"]) == (True, False, True)
@@ -88,7 +88,7 @@ def test_content_is_left_in_a_commit_of_its_own(project, jj):
 
 
 @pytest.mark.parametrize("env", [{}, {"JJ_OLD": "1"}])
-def test_r57_beside_git_nothing_is_run_and_a_person_chooses(project, jj, env):
+def test_r57_existing_git_repository_needs_a_choice(project, jj, env):
     repository(project)
     code, found, stderr = bootstrap(project, jj, env=env)
     assert (code, found["ok"], found["initialized"]) == (1, False, False)
@@ -99,7 +99,7 @@ def test_r57_beside_git_nothing_is_run_and_a_person_chooses(project, jj, env):
     assert found["error"] in stderr
 
 
-def test_r57_where_jj_is_beside_git_already_it_goes_on(project, jj):
+def test_r57_colocated_jj_repository_is_used(project, jj):
     bootstrap(project, jj)
     repository(project)
     jj.calls()
@@ -114,7 +114,7 @@ def test_a_project_inside_a_jj_repository_uses_that_one(project, jj):
     assert (found["root"], found["initialized"]) == (str(project), False)
 
 
-def test_without_jj_it_fails_and_the_payload_says_so(project, jj):
+def test_bootstrap_without_jj_fails_with_a_payload(project, jj):
     code, found, stderr = bootstrap(project, jj, env={"PATH": str(project)})
     assert code == 1
     assert (found["ok"], found["available"]) == (False, {"jj": False})
@@ -126,7 +126,7 @@ def test_without_jj_it_fails_and_the_payload_says_so(project, jj):
 @pytest.mark.parametrize(
     "broken, initialized, new", [("git init", False, False), ("diff", True, False), ("new", True, False)]
 )
-def test_a_failing_command_fails_it_and_the_payload_says_how_far_it_came(project, jj, broken, initialized, new):
+def test_failing_command_fails_with_progress_in_the_payload(project, jj, broken, initialized, new):
     (project / "a").write_text("a")
     code, found, stderr = bootstrap(project, jj, env={"JJ_FAIL": broken})
     assert code == 1
@@ -173,13 +173,13 @@ def test_the_name_follows_from_the_cast_alone(project, tmp_path, jj):
         ("x" * 300, "blackbelt/" + "x" * 60),
     ],
 )
-def test_a_name_that_is_asked_for_is_made_safe(project, jj, asked, name):
+def test_requested_name_is_sanitized(project, jj, asked, name):
     assert name_of(project, jj, params={"bookmarkName": asked}) == name
     subprocess.run(["git", "check-ref-format", f"refs/heads/{name}"], check=True)
 
 
 @pytest.mark.parametrize("asked", [None, "", "...", 5])
-def test_a_name_that_is_none_is_generated(project, jj, asked):
+def test_invalid_name_is_replaced_by_a_generated_one(project, jj, asked):
     assert name_of(project, jj, params={"bookmarkName": asked}) == name_of(project, jj)
 
 
@@ -220,7 +220,7 @@ def test_each_checkpoint_moves_the_bookmark(prepared, jj):
     assert repo["commits"][1]["description"] == "fix: b"
 
 
-def test_a_clean_commit_is_left_alone(prepared, jj):
+def test_clean_commit_is_not_changed(prepared, jj):
     maintain(prepared, jj)
     jj.calls()
     satisfied, context = maintain(prepared, jj)
@@ -230,13 +230,13 @@ def test_a_clean_commit_is_left_alone(prepared, jj):
     assert len(jj.repo(prepared)["commits"]) == 1
 
 
-def test_a_title_that_begins_with_a_dash_is_no_option(prepared, jj):
+def test_title_with_a_leading_dash_is_not_an_option(prepared, jj):
     assert maintain(prepared, jj, "--help me")[0] is True
     assert jj.repo(prepared)["commits"][0]["description"] == "--help me"
 
 
 @pytest.mark.parametrize("title", [None, "", "  "])
-def test_without_a_title_nothing_is_done(prepared, jj, title):
+def test_missing_title_changes_nothing(prepared, jj, title):
     satisfied, context = maintain(prepared, jj, title)
     assert satisfied is False
     assert "title" in context
@@ -245,7 +245,7 @@ def test_without_a_title_nothing_is_done(prepared, jj, title):
 
 
 @pytest.mark.parametrize("name", [None, "", 5])
-def test_without_the_name_from_bootstrap_nothing_is_done_and_none_is_made_up(prepared, jj, name):
+def test_missing_bootstrap_name_changes_nothing(prepared, jj, name):
     satisfied, context = maintain(prepared, jj, name=name)
     assert satisfied is False
     assert "Blackbelt-Bootstrap" in context
@@ -253,7 +253,7 @@ def test_without_the_name_from_bootstrap_nothing_is_done_and_none_is_made_up(pre
     assert jj.calls() == []
 
 
-def test_without_jj_or_a_repository_bootstrap_is_named(project, jj):
+def test_missing_jj_or_repository_names_bootstrap(project, jj):
     for env in ({"PATH": str(project)}, {}):
         satisfied, context = maintain(project, jj, env=env)
         assert satisfied is False
@@ -277,14 +277,14 @@ def test_after_a_failing_command_the_item_can_be_maintained_again(prepared, jj, 
 
 
 @pytest.mark.parametrize("title", ["a\0b", "\udfff\ud800"])
-def test_a_title_that_no_program_can_be_given(prepared, jj, title):
+def test_invalid_title_is_refused(prepared, jj, title):
     satisfied, context = maintain(prepared, jj, title)
     assert satisfied is ("\0" in title)
     assert context.endswith(f"[bookmark: {NAME}]")
 
 
 @pytest.mark.skipif(shutil.which("jj") is None, reason="jj is not installed")
-def test_with_a_real_jj(project, tmp_path):
+def test_scripts_work_with_a_real_jj(project, tmp_path):
     config = tmp_path / "jj.toml"
     config.write_text('[user]\nname = "Test"\nemail = "test@example.org"\n')
     env = {"JJ_CONFIG": str(config)}

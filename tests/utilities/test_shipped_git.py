@@ -68,7 +68,7 @@ def test_an_item_becomes_a_commit_on_the_branch_of_the_cast(project):
     assert git(project, "log", "--format=%s", "main") == "begin"
 
 
-def test_nothing_changed_is_fine_and_no_commit(project):
+def test_unchanged_files_make_no_commit(project):
     state = bootstrap(project)
     assert maintain(project, "x", state) == {
         "ok": True,
@@ -78,7 +78,7 @@ def test_nothing_changed_is_fine_and_no_commit(project):
     assert subjects(project) == ["begin"]
 
 
-def test_what_was_uncommitted_before_is_left_out_until_the_cast_changes_it(project):
+def test_uncommitted_files_are_excluded_until_changed_by_the_cast(project):
     for name in ("mine", "staged", "both"):
         (project / name).write_text("of the person\n")
     git(project, "add", "staged")
@@ -105,7 +105,7 @@ def test_the_directory_of_casts_is_never_committed(project):
 
 
 @pytest.mark.parametrize("asked", ["my/branch", " mime/my branch ~^:?*[\\ ", "../..", "-x", "a.lock", "@{"])
-def test_a_branch_can_be_named_and_a_cast_goes_back_to_its_own(project, asked):
+def test_branch_can_be_named_and_a_cast_returns_to_it(project, asked):
     name = bootstrap(project, params={"branchName": asked})["mimeBootstrap"]["branchName"]
     assert name.startswith("mime/")
     git(project, "switch", "--quiet", "main")
@@ -113,7 +113,7 @@ def test_a_branch_can_be_named_and_a_cast_goes_back_to_its_own(project, asked):
     assert git(project, "branch", "--show-current") == name
 
 
-def test_without_a_repository_a_commit_or_a_title_it_says_what_is_missing(tmp_path, project):
+def test_missing_repository_commit_or_title_is_reported(tmp_path, project):
     env = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -125,7 +125,7 @@ def test_without_a_repository_a_commit_or_a_title_it_says_what_is_missing(tmp_pa
     assert "git" in bootstrap(project, env={"PATH": ""})["mimeBootstrap"]["error"]
 
 
-def test_a_hook_that_refuses_is_told_and_the_item_can_be_maintained_again(project):
+def test_refusing_hook_is_reported_and_the_item_can_be_retried(project):
     hook = project / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho no such style >&2; exit 1\n")
@@ -139,7 +139,7 @@ def test_a_hook_that_refuses_is_told_and_the_item_can_be_maintained_again(projec
 # -- worktrees ---------------------------------------------------------------------------
 
 
-def test_without_a_repository_or_a_commit_no_worktree_is_made_and_it_says_what_to_do(tmp_path):
+def test_worktree_needs_a_repository_and_a_commit(tmp_path):
     env = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -165,7 +165,7 @@ def lanes(project, *changes):
     return {"parallelResults": results}
 
 
-def test_lanes_that_touch_different_files_are_joined_in_their_order_and_nothing_stays(project):
+def test_lanes_with_different_files_are_joined_in_order(project):
     state = lanes(project, {"b": "1\n"}, {"a": "2\n"}, {"README": "3\n"})
     assert not (project / "a").exists()
     answer = worktrees("integrate", project, state)
@@ -184,7 +184,7 @@ def test_lanes_that_touch_different_files_are_joined_in_their_order_and_nothing_
     assert not (project / ".pi" / "casts" / "C1" / "worktrees").exists()
 
 
-def test_lanes_that_touch_the_same_lines_leave_a_conflict_to_resolve(project):
+def test_lanes_with_the_same_lines_leave_a_conflict(project):
     state = lanes(project, {"README": "one\n"}, {"README": "two\n"}, {"c": "3\n"})
     answer = worktrees("integrate", project, state)
     told = answer["state"]["gitIntegration"]
@@ -206,7 +206,7 @@ def test_lanes_that_touch_the_same_lines_leave_a_conflict_to_resolve(project):
     assert worktrees("finalize", project, state)["satisfied"]
 
 
-def test_a_file_that_one_lane_takes_away_and_another_changes_is_kept_by_adding_it(project):
+def test_file_removed_and_changed_in_two_lanes_is_kept(project):
     state = lanes(project, {"README": "one\n"}, {})
     place = state["parallelResults"][1]["exports"]["gitWorktree"]["value"]["path"]
     Path(place, "README").unlink()
@@ -217,7 +217,7 @@ def test_a_file_that_one_lane_takes_away_and_another_changes_is_kept_by_adding_i
     assert (project / "README").read_text() == "one\n"
 
 
-def test_what_is_not_joined_stays_and_is_told(project):
+def test_unjoined_worktrees_stay_and_are_reported(project):
     state = lanes(project, {"a": "1\n"}, {"b": "2\n"})
     branch = state["parallelResults"][0]["exports"]["gitWorktree"]["value"]["branch"]
     answer = worktrees("finalize", project, state)
@@ -225,7 +225,7 @@ def test_what_is_not_joined_stays_and_is_told(project):
     assert git(project, "show", f"{branch}:a") == "1"
 
 
-def test_what_a_person_left_uncommitted_is_not_lost_and_is_told(project):
+def test_uncommitted_changes_are_kept_and_reported(project):
     (project / "README").write_text("of the person\n")
     spawned = worktrees("spawn", project)
     assert "files with such changes: 1" in spawned["context"]
@@ -247,12 +247,12 @@ def test_a_project_in_a_folder_of_its_repository_works_in_that_folder(project):
     assert [path.name for path in Path(scope["cwd"]).iterdir()] == ["a"]
 
 
-def test_a_lane_without_a_worktree_is_told(project):
+def test_lane_without_a_worktree_is_reported(project):
     answer = worktrees("integrate", project, {"parallelResults": [{"name": "x", "exports": {}}]})
     assert "Git-Spawn" in answer["context"]
 
 
-def test_mime_aside_builds_in_a_worktree_and_joins_what_a_person_resolves(project, monkeypatch):
+def test_mime_aside_builds_in_a_worktree_and_joins_the_resolution(project, monkeypatch):
     for name, value in GIT.items():
         monkeypatch.setenv(name, value)
     (project / "README").write_text("here\n" * 9)

@@ -14,7 +14,7 @@ ARTIFACT = ".pi/pi-materia/2026/manifest.json"
 PATTERN = ".pi/pi-materia/"
 
 
-def test_every_script_that_is_named_is_there_and_no_other():
+def test_shipped_scripts_match_their_list():
     assert sorted(path.name for path in PACKAGED.glob("*.py")) == sorted(SHIPPED_SCRIPTS)
 
 
@@ -39,7 +39,7 @@ def ensure(folder, **params):
     return run_script("ensure-ignored.py", folder, params=params)
 
 
-def test_git_ignores_the_artifacts_afterwards(tmp_path):
+def test_git_ignores_artifacts_afterwards(tmp_path):
     repo = repository(tmp_path / "a project, größer")
     told = ensure(repo)
     assert told.code == 0
@@ -74,7 +74,7 @@ def test_git_ignores_the_artifacts_afterwards(tmp_path):
         (b"# .pi/pi-materia/\n", b"# .pi/pi-materia/\n.pi/pi-materia/\n"),
     ],
 )
-def test_what_is_there_stays_byte_for_byte_and_line_ends_are_kept(tmp_path, before, after):
+def test_existing_content_and_line_ends_are_kept(tmp_path, before, after):
     repo = repository(tmp_path / "r")
     (repo / ".gitignore").write_bytes(before)
     assert ensure(repo).code == 0
@@ -91,7 +91,7 @@ def test_what_is_there_stays_byte_for_byte_and_line_ends_are_kept(tmp_path, befo
         b".pi/pi-materia/",
     ],
 )
-def test_a_pattern_that_git_reads_already_is_not_added_again(tmp_path, before):
+def test_existing_pattern_is_not_added_again(tmp_path, before):
     repo = repository(tmp_path / "r")
     (repo / ".gitignore").write_bytes(before)
     assert ensure(repo).answer["state"]["artifactIgnore"]["added"] == []
@@ -99,7 +99,7 @@ def test_a_pattern_that_git_reads_already_is_not_added_again(tmp_path, before):
     assert ignored(repo, ARTIFACT)
 
 
-def test_a_project_inside_a_bigger_repository_has_a_file_of_its_own(tmp_path):
+def test_project_inside_a_repository_has_its_own_file(tmp_path):
     repo = repository(tmp_path / "big")
     (repo / ".gitignore").write_bytes(b"*.o\n")
     nested = repo / "apps" / "mine"
@@ -113,7 +113,7 @@ def test_a_project_inside_a_bigger_repository_has_a_file_of_its_own(tmp_path):
     assert (repo / ".gitignore").read_bytes() == b"*.o\n*.log\n"
 
 
-def test_a_read_only_file_is_left_alone_and_the_utility_says_so(tmp_path):
+def test_read_only_file_is_not_changed_and_reported(tmp_path):
     repo = repository(tmp_path / "r")
     file = repo / ".gitignore"
     file.write_bytes(b"a\n")
@@ -128,7 +128,7 @@ def test_a_read_only_file_is_left_alone_and_the_utility_says_so(tmp_path):
     assert ensure(repo, patterns=["a"]).code == 0, "nothing to add, so nothing is written"
 
 
-def test_permissions_stay_and_nothing_is_left_beside(tmp_path):
+def test_permissions_are_kept_without_leftovers(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / ".gitignore").write_bytes(b"a\n")
     (repo / ".gitignore").chmod(0o640)
@@ -173,7 +173,7 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
         {"file": "a\0b"},
     ],
 )
-def test_what_cannot_be_done_is_told_and_changes_nothing(tmp_path, params):
+def test_impossible_change_is_reported_and_changes_nothing(tmp_path, params):
     repo = repository(tmp_path / "r")
     before = names(tmp_path), names(repo)
     told = ensure(repo, **params)
@@ -183,7 +183,7 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(tmp_path, params):
     assert (names(tmp_path), names(repo)) == before
 
 
-def test_without_any_repository_the_project_bounds_it(tmp_path):
+def test_project_is_the_limit_without_a_repository(tmp_path):
     project = tmp_path / "plain"
     project.mkdir()
     assert ensure(project, file="deep/down/.ignore").code == 0
@@ -202,7 +202,7 @@ def detect(folder, **env):
     return vcs
 
 
-def test_a_repository_on_a_branch(tmp_path):
+def test_branch_of_a_repository_is_detected(tmp_path):
     repo = repository(tmp_path / "with space ü")
     (repo / "sub").mkdir()
     for place in (repo, repo / "sub", repo / ".git"):
@@ -212,46 +212,46 @@ def test_a_repository_on_a_branch(tmp_path):
         assert vcs["available"]["git"] is True
 
 
-def test_a_repository_before_its_first_commit_and_a_branch_with_slashes(tmp_path):
+def test_unborn_branch_with_slashes_is_detected(tmp_path):
     git(tmp_path, "init", "--quiet", "--initial-branch=feat/größe")
     assert detect(tmp_path)["branch"] == "feat/größe"
 
 
-def test_a_detached_head(tmp_path):
+def test_detached_head_is_detected(tmp_path):
     repo = repository(tmp_path / "r")
     git(repo, "checkout", "--quiet", "--detach")
     vcs = detect(repo)
     assert (vcs["branch"], vcs["detached"]) == (None, True)
 
 
-def test_a_bare_repository(tmp_path):
+def test_bare_repository_is_detected(tmp_path):
     bare = repository(tmp_path / "r.git", "--bare")
     vcs = detect(bare)
     assert (vcs["kind"], vcs["root"], vcs["bare"], vcs["branch"]) == ("git", str(bare), True, "main")
 
 
-def test_a_linked_worktree(tmp_path):
+def test_linked_worktree_is_detected(tmp_path):
     repo = repository(tmp_path / "r")
     git(repo, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "w"))
     vcs = detect(tmp_path / "w", GIT_DIR=str(repo / ".git"))
     assert (vcs["root"], vcs["branch"]) == (str(tmp_path / "w"), "other")
 
 
-def test_no_git_on_the_path(tmp_path):
+def test_missing_git_is_reported(tmp_path):
     repo = repository(tmp_path / "r")
     vcs = detect(repo, PATH=str(tmp_path))
     assert (vcs["kind"], vcs["root"], vcs["branch"], vcs["detached"]) == ("git", str(repo), None, None)
     assert vcs["available"] == {"git": False, "jj": False}
 
 
-def test_a_repository_that_git_refuses_to_read(tmp_path):
+def test_refused_repository_is_reported(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / ".git" / "HEAD").write_text("nonsense")
     vcs = detect(repo)
     assert (vcs["kind"], vcs["branch"], vcs["detached"]) == ("git", None, None)
 
 
-def test_the_nearest_repository_counts_and_jj_comes_before_git(tmp_path):
+def test_nearest_repository_counts_and_jj_precedes_git(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / ".jj").mkdir()
     nested = repository(repo / "vendor" / "lib")
@@ -260,7 +260,7 @@ def test_the_nearest_repository_counts_and_jj_comes_before_git(tmp_path):
     assert detect(nested)["kind"] == "git"
 
 
-def test_no_repository_at_all(tmp_path):
+def test_missing_repository_is_reported(tmp_path):
     vcs = detect(tmp_path)
     assert (vcs["kind"], vcs["root"], vcs["bare"], vcs["colocated"]) == ("none", None, False, False)
 
@@ -288,7 +288,7 @@ def sigil(*titles, params=None, **given):
         "test: ünïcode 🦊",
     ],
 )
-def test_good_titles(title):
+def test_good_titles_pass(title):
     assert sigil(title)["satisfied"] is True
 
 
@@ -312,7 +312,7 @@ def test_good_titles(title):
         (5, "no title"),
     ],
 )
-def test_bad_titles_are_named_with_what_to_do(title, hint):
+def test_bad_titles_are_reported_with_a_fix(title, hint):
     answer = sigil("feat: fine", title)
     assert answer["satisfied"] is False
     assert answer["context"].startswith("Work item 1: ")
@@ -320,25 +320,25 @@ def test_bad_titles_are_named_with_what_to_do(title, hint):
     assert "Work item 0" not in answer["context"]
 
 
-def test_every_bad_item_is_told_and_other_fields_are_echoed():
+def test_every_bad_item_is_reported_and_other_fields_are_echoed():
     items = [{"title": "x", "context": "", "extra": [1]}, "no object", {"title": "feat: y"}]
     told = run_script("commit-sigil.py", PACKAGED, state={"workItems": items})
     assert told.answer["workItems"] == items
     assert [line[:12] for line in told.answer["context"].splitlines()] == ["Work item 0:", "Work item 1:"]
 
 
-def test_the_types_can_be_chosen():
+def test_allowed_types_can_be_configured():
     assert sigil("wip: a", params={"types": ["wip"]})["satisfied"] is True
     assert sigil("feat: a", params={"types": ["wip"]})["satisfied"] is False
 
 
 @pytest.mark.parametrize("given", [{}, {"state": {"workItems": []}}, {"state": {}, "workItems": []}])
-def test_nothing_to_check_is_fine(given):
+def test_empty_input_passes(given):
     told = run_script("commit-sigil.py", PACKAGED, **given)
     assert (told.answer["workItems"], told.answer["satisfied"]) == ([], True)
 
 
-def test_the_list_may_stand_at_the_top_and_the_state_comes_first():
+def test_list_may_be_at_the_top_level():
     top = [{"title": "bad", "context": "c"}]
     assert run_script("commit-sigil.py", PACKAGED, workItems=top).answer["satisfied"] is False
     assert run_script("commit-sigil.py", PACKAGED, workItems=top, state={"workItems": []}).answer["satisfied"] is True

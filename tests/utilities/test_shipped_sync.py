@@ -70,7 +70,7 @@ def test_an_unchanged_copy_is_updated(folder, package):
     assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
 
 
-def test_a_changed_copy_runs_until_an_update_which_preserves_it(folder, package):
+def test_changed_copy_runs_until_an_update_and_is_preserved(folder, package):
     synchronize(folder)
     (folder / NAME).write_text("mine\n")
     synchronize(folder)
@@ -88,7 +88,7 @@ def test_a_changed_copy_runs_until_an_update_which_preserves_it(folder, package)
     assert find_script(NAME, [folder]).read_text() == "new = 2\n"
 
 
-def test_a_changed_copy_beside_is_preserved_too(folder, package):
+def test_changed_neighbouring_copy_is_preserved(folder, package):
     synchronize(folder)
     (folder / NAME).write_text("mine\n")
     (package / NAME).write_text("new = 1\n")
@@ -101,7 +101,7 @@ def test_a_changed_copy_beside_is_preserved_too(folder, package):
     assert (folder / NAME).read_text() == "mine\n"
 
 
-def test_a_file_that_was_there_before_is_nobody_elses(folder, package):
+def test_existing_file_is_not_taken_over(folder, package):
     folder.mkdir(parents=True)
     (folder / NAME).write_text("mine\n")
     synchronize(folder)
@@ -109,7 +109,7 @@ def test_a_file_that_was_there_before_is_nobody_elses(folder, package):
     assert find_script(NAME, [folder]).read_bytes() == (package / NAME).read_bytes()
 
 
-def test_a_copy_that_was_removed_comes_back(folder, package):
+def test_removed_copy_is_restored(folder, package):
     synchronize(folder)
     (folder / NAME).unlink()
     assert find_script(NAME, [folder]) == package / NAME, "until then the packaged one runs"
@@ -118,7 +118,7 @@ def test_a_copy_that_was_removed_comes_back(folder, package):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"detect-vcs.py": {"file": "../x"}}}'])
-def test_a_damaged_manifest_is_made_anew(folder, package, text):
+def test_damaged_manifest_is_rebuilt(folder, package, text):
     synchronize(folder)
     whole = (folder / MANIFEST).read_text()
     (folder / MANIFEST).write_text(text)
@@ -127,7 +127,7 @@ def test_a_damaged_manifest_is_made_anew(folder, package, text):
     assert json.loads((folder / MANIFEST).read_text()) == json.loads(whole)
 
 
-def test_a_profile_that_cannot_be_written_leaves_the_packaged_scripts(tmp_path, package):
+def test_unwritable_profile_uses_the_packaged_scripts(tmp_path, package):
     (tmp_path / "file").write_text("")  # no directory can be made below a file, whoever tries
     folder = tmp_path / "file" / "utilities"
     assert not synchronize(folder)
@@ -198,7 +198,7 @@ def profile(tmp_path, monkeypatch):
     return tmp_path / "mine" / "utilities"
 
 
-def test_without_a_profile_the_packaged_script_runs():
+def test_packaged_script_runs_without_a_profile():
     script = {"kind": "shippedUtility", "name": "commit-sigil.mjs"}
     assert resolve_command(resolved_materia(script=script)) == [
         sys.executable,
@@ -224,7 +224,7 @@ def test_a_cast_runs_the_copy_in_the_profile(project, profile):
     fork.close()
 
 
-def test_a_resumed_cast_runs_it_too(project, profile):
+def test_resumed_cast_runs_the_copy(project, profile):
     wb = Workbench(project)
     wb.load(DETECT)
     wb.cast("x").close()
@@ -247,7 +247,7 @@ def test_loading_or_choosing_a_loadout_copies_its_scripts_r25(project, profile):
     assert (profile / NAME).exists()
 
 
-def test_how_the_copies_stand(folder):
+def test_status_of_copies_is_reported(folder):
     assert {one.status for one in copies(folder)} == {"not there"}
     synchronize(folder)
     assert {one.status for one in copies(folder)} == {"as shipped"}
@@ -256,7 +256,7 @@ def test_how_the_copies_stand(folder):
 
 
 @pytest.mark.parametrize("way", ["use", "cast"])
-def test_a_changed_copy_that_an_update_sets_aside_is_told_once_and_by_doctor(project, profile, package, way):
+def test_replaced_changed_copy_is_reported_once_and_by_doctor(project, profile, package, way):
     wb = Workbench(project)
     wb.use("Full-Auto")
     (profile / NAME).write_text("mine\n")
@@ -281,7 +281,7 @@ def test_a_changed_copy_that_an_update_sets_aside_is_told_once_and_by_doctor(pro
     assert found.status == "ok"
 
 
-def test_a_profile_is_not_made_for_casts_that_need_none(project, profile):
+def test_profile_is_created_only_when_needed(project, profile):
     wb = Workbench(project)
     wb.cast("x", loadout="Ask").close()
     assert not profile.exists()
@@ -303,7 +303,7 @@ def test_an_unknown_script_is_a_hint_in_check_and_a_clear_failure_of_the_cast(pr
     wb.close()
 
 
-def test_a_script_of_ones_own_in_the_profile_runs_by_its_name(folder):
+def test_user_script_in_the_profile_runs_by_name(folder):
     synchronize(folder)
     (folder / "mine.py").write_text("")
     script = {"kind": "shippedUtility", "name": "mine.py"}

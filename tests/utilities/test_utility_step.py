@@ -63,7 +63,7 @@ def test_hello_world_runs_as_written(tmp_path, real_python):
     assert result.process.argv == ("python3", "-c", code)
 
 
-def test_ensure_ignored_runs_from_beside_its_config(tmp_path, real_python):
+def test_ensure_ignored_runs_from_its_config_directory(tmp_path, real_python):
     config, project = tmp_path / "config", tmp_path / "project"
     (config / "scripts").mkdir(parents=True)
     project.mkdir()
@@ -122,7 +122,7 @@ def test_document_has_the_documented_keys_in_order(tmp_path):
     ]
 
 
-def test_document_outside_items(tmp_path):
+def test_document_outside_items_has_no_item(tmp_path):
     made = document(PLAIN, tmp_path)
     assert [made[key] for key in ("item", "itemKey", "itemLabel", "cursor", "cursors")] == [None] * 4 + [{}]
 
@@ -144,18 +144,18 @@ def test_state_that_is_not_json_is_refused(tmp_path, value):
     assert caught.value.kind == "invalid_document"
 
 
-def test_5_mb_document_that_is_not_read(tmp_path):
+def test_unread_large_document_does_not_block(tmp_path):
     result = run(python("print('done')"), tmp_path, state={"big": "x" * 5_000_000})
     assert (result.ok, result.stdout) == (True, "done\n")
 
 
-def test_undecodable_bytes(tmp_path):
+def test_undecodable_bytes_are_replaced(tmp_path):
     """R23: they become U+FFFD."""
     result = run(python(r"import os; os.write(1, b'a\xffb\xc3'); os.write(2, b'\xfe')"), tmp_path)
     assert (result.stdout, result.stderr) == ("a\ufffdb\ufffd", "\ufffd")
 
 
-def test_stdout_cut_at_1_mib_is_no_failure(tmp_path):
+def test_stdout_cut_at_1_mib_is_not_a_failure(tmp_path):
     """R23."""
     result = run(python("import sys; sys.stdout.write('a' * 1572864)"), tmp_path)
     assert (result.ok, len(result.stdout), result.process.stdout_truncated) == (True, 1_048_576, True)
@@ -173,7 +173,7 @@ def test_exit_code_failure_names_everything(tmp_path):
         assert part in result.failure.message
 
 
-def test_huge_stderr_is_summed_up(tmp_path):
+def test_huge_stderr_is_summarized(tmp_path):
     """R23: at most 800 characters."""
     code = "import sys; sys.stderr.write('b' * 3_000_000); sys.exit(1)"
     result = run(python(code), tmp_path)
@@ -183,7 +183,7 @@ def test_huge_stderr_is_summed_up(tmp_path):
     assert result.process.stderr_truncated
 
 
-def test_empty_stderr_is_said(tmp_path):
+def test_empty_stderr_is_reported(tmp_path):
     failure = run(python("import sys; sys.exit(1)"), tmp_path).failure
     assert failure is not None
     assert "stderr: (empty)" in failure.message
@@ -197,7 +197,7 @@ def test_signal_failure_names_it(tmp_path):
     assert "signal SIGKILL" in failure.message
 
 
-def test_timeout_failure(tmp_path):
+def test_timeout_is_a_failure(tmp_path):
     """R23."""
     result = run(python("import time; time.sleep(60)", timeout_ms=300), tmp_path)
     assert result.failure is not None
@@ -220,7 +220,7 @@ def test_timeout_failure(tmp_path):
         (PLAIN, "neither a command nor a script"),
     ],
 )
-def test_not_started_failure(tmp_path, materia, part):
+def test_unstartable_command_is_a_failure(tmp_path, materia, part):
     """R23."""
     result = run(materia, tmp_path)
     assert result.failure is not None
@@ -230,7 +230,7 @@ def test_not_started_failure(tmp_path, materia, part):
     assert command_record(materia, result, ARTIFACTS)["startError"] == result.process.start_error
 
 
-def test_stopped_is_not_the_fault_of_the_utility(tmp_path):
+def test_stop_is_not_a_failure_of_the_utility(tmp_path):
     stop = threading.Event()
     stop.set()
     failure = run(python("import time; time.sleep(60)"), tmp_path, stop=stop).failure
