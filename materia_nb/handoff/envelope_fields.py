@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -371,22 +371,22 @@ def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
         routing["can_further_iteration_help"] = can_help
-    return {
-        "status": status,
-        "summary": {
-            "what_i_did": None,
-            "what_i_found": answer.findings or None,
-            "key_decisions": [],
-            "evidence": {
-                "artifacts_produced": [],
-                "commands_run": list(answer.commands),
-                "measurements": {},
-            },
-        },
-        "concerns": [_concern(item) for item in answer.items],
-        "assumptions": [],
-        "routing": routing,
-    }
+    value = new_envelope(status, answer.findings or None, routing, commands=answer.commands)
+    return {**value, "concerns": [_concern(item) for item in answer.items]}
+
+
+def new_envelope(
+    status: str,
+    findings: str | None,
+    routing: Mapping[str, JSON],
+    *,
+    artifacts: Sequence[str] = (),
+    commands: Sequence[str] = (),
+) -> dict[str, JSON]:
+    """Return an envelope without decisions, concerns and assumptions."""
+    evidence = {"artifacts_produced": list(artifacts), "commands_run": list(commands), "measurements": {}}
+    summary = {"what_i_did": None, "what_i_found": findings, "key_decisions": [], "evidence": evidence}
+    return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}
 
 
 def _outcome(envelope: Envelope) -> Outcome:
@@ -430,22 +430,18 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         find: returns the path of a file that the envelope names.
     """
     envelope = envelope_of(value)
-    sections = [Section.of_pairs("envelope", _envelope_headline(envelope))]
-    if envelope.concerns:
-        rows = [_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_rank)]
-        sections.append(Section("concerns", ("severity", "concern", "location", "recommendation"), tuple(rows)))
-    if evidence := _envelope_evidence(envelope, find):
-        sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
-    if envelope.assumptions:
-        assumptions = tuple((row.assumption, row.why, row.impact_if_wrong) for row in envelope.assumptions)
-        sections.append(Section("assumptions", ("assumption", "why", "if wrong"), assumptions))
-    meta = value.get("meta")
-    if isinstance(meta, dict):
-        identity = Section.of_pairs(
-            "meta", ((name, str(meta[name])) for name in _IDENTITY if isinstance(meta.get(name), str))
-        )
-        sections += [identity] if identity.rows else []
-    return sections
+    headline = Section.of_pairs("envelope", _envelope_headline(envelope))
+    concerns = tuple(_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_rank))
+    assumptions = tuple((row.assumption, row.why, row.impact_if_wrong) for row in envelope.assumptions)
+    own_meta = value.get("meta")
+    meta = own_meta if isinstance(own_meta, dict) else {}
+    sections = (
+        Section("concerns", ("severity", "concern", "location", "recommendation"), concerns),
+        Section("evidence", ("kind", "pointer"), tuple(_envelope_evidence(envelope, find))),
+        Section("assumptions", ("assumption", "why", "if wrong"), assumptions),
+        Section.of_pairs("meta", ((name, meta[name]) for name in _IDENTITY if isinstance(meta.get(name), str))),
+    )
+    return [headline, *(section for section in sections if section.rows)]
 
 
 def _envelope_headline(envelope: Envelope) -> list[tuple[str, TextOrPointer]]:

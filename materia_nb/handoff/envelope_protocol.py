@@ -110,29 +110,11 @@ def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
     Its evidence is the files that changed during the turn.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
-    return _with_meta(
-        {
-            "status": "UNVERIFIED",
-            "summary": {
-                "what_i_did": None,
-                "what_i_found": f"No valid envelope was returned in {counted(facts.refused + 1, 'try', 'tries')}: {codes}.",
-                "key_decisions": [],
-                "evidence": {
-                    "artifacts_produced": list(facts.changed_files),
-                    "commands_run": [],
-                    "measurements": {},
-                },
-            },
-            "concerns": [],
-            "assumptions": [],
-            "routing": {
-                "recommendation": "ESCALATE",
-                "reason": "The step returned no valid envelope; a person must check what was done.",
-            },
-            "_envelope_source": "fallback",
-        },
-        facts.meta,
-    )
+    findings = f"No valid envelope was returned in {counted(facts.refused + 1, 'try', 'tries')}: {codes}."
+    reason = "The step returned no valid envelope; a person must check what was done."
+    routing = {"recommendation": "ESCALATE", "reason": reason}
+    value = envelope_fields.new_envelope("UNVERIFIED", findings, routing, artifacts=facts.changed_files)
+    return _with_meta({**value, "_envelope_source": "fallback"}, facts.meta)
 
 
 _WORDS, _FILE, _COMMAND, _WHY = "<in words>", "<file>", "<command>", "<why>"
