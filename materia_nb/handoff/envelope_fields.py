@@ -385,7 +385,7 @@ def new_envelope(
 ) -> dict[str, JSON]:
     """Return an envelope without decisions, concerns and assumptions."""
     evidence = {"artifacts_produced": list(artifacts), "commands_run": list(commands), "measurements": {}}
-    summary = {"what_i_did": None, "what_i_found": findings, "key_decisions": [], "evidence": evidence}
+    summary: JSON = {"what_i_did": None, "what_i_found": findings, "key_decisions": [], "evidence": evidence}
     return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}
 
 

@@ -23,8 +23,8 @@ MAX_DEPTH: Final = 256
 _MAX_DIGITS: Final = 4300
 """Maximum number of digits of a whole number in wide JSON."""
 
-_STRUCTURE = re.compile(r'["{}]')
-_STRING_END = re.compile(r'["\\]')
+_STRING_OR_BRACE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
+"""A complete string, a brace, or the quote of a string without an end."""
 _TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
@@ -206,39 +206,19 @@ def _in_prose(text: str) -> FoundObject | None:
 def _closing_brace(text: str, start: int) -> int | None:
     """Return the index of the brace that closes the one at ``start``, ignoring braces inside strings."""
     depth = 0
-    position = start
-    while match := _STRUCTURE.search(text, position):
-        mark, position = match.group(), match.end()
+    for match in _STRING_OR_BRACE.finditer(text, start):
+        mark = match.group()
         if mark == '"':
-            end = _string_end(text, position)
-            if end is None:
-                return None
-            position = end
-        elif mark == "{":
-            depth += 1
-        else:
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return None
-
-
-def _string_end(text: str, position: int) -> int | None:
-    while match := _STRING_END.search(text, position):
-        if match.group() == '"':
-            return match.end()
-        position = match.end() + 1
+            return None
+        depth += (mark == "{") - (mark == "}")
+        if depth == 0:
+            return match.start()
     return None
 
 
 def _kind(value: JSON) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    return "a string" if isinstance(value, str) else "an array"
+    names = {"NoneType": "null", "bool": "a boolean", "int": "a number", "float": "a number", "str": "a string"}
+    return names.get(type(value).__name__, "an array")
 
 
 _CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}

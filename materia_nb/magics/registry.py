@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import status_view
@@ -385,14 +385,7 @@ _SHELL_NAMES = frozenset({"In", "Out", "exit", "quit", "open", "get_ipython"})
 _ESCAPE = re.compile(r"\\(.)")
 
 
-class Split(NamedTuple):
-    """A line split into its verb and the rest."""
-
-    verb: str
-    rest: str
-
-
-def split_verb(line: str) -> Split:
+def split_verb(line: str) -> tuple[str, str]:
     """Split a line into its verb, of two words if there is one, and the rest; drop a trailing ``;``, which IPython users write."""
     line = line.strip()
     if line.endswith(";"):
@@ -400,8 +393,8 @@ def split_verb(line: str) -> Split:
     name, _, rest = line.partition(" ")
     second, _, remainder = rest.strip().partition(" ")
     if f"{name} {second}" in VERBS:
-        return Split(f"{name} {second}", remainder.strip())
-    return Split(name, rest.strip())
+        return f"{name} {second}", remainder.strip()
+    return name, rest.strip()
 
 
 def is_silenced(line: str, cell: str | None) -> bool:
@@ -457,14 +450,13 @@ def _option(
     if argument.kind == "flag":
         values[argument.key] = True
         return match.end()
-    if equals:
-        values[argument.key] = _typed(verb, argument, _value(inline, names))
-        return match.end()
-    following = _WORD.match(rest, match.end())
-    if following is None:
-        raise _wrong(verb, f"{name} needs a value: {argument.help}.")
-    values[argument.key] = _typed(verb, argument, _value(following.group(1), names))
-    return following.end()
+    if not equals:
+        following = _WORD.match(rest, match.end())
+        if following is None:
+            raise _wrong(verb, f"{name} needs a value: {argument.help}.")
+        match, inline = following, following.group(1)
+    values[argument.key] = _typed(verb, argument, _value(inline, names))
+    return match.end()
 
 
 def _value(raw: str, names: Mapping[str, Any]) -> Any:
