@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,7 +22,6 @@ from materia_nb.store.catalogue import (
     delete_cast,
     filter_casts,
     find_cast,
-    is_file,
     last_events,
     list_casts,
 )
@@ -449,10 +447,6 @@ def test_find_delete_and_list_match_their_record(tmp_path, monkeypatch):
         ("delete elsewhere", lambda: delete_cast(tmp_path, made[0].run_dir)),
         ("delete no cast", lambda: delete_cast(root, root / "plain")),
         ("delete open", lambda: delete_cast(root, made[1].run_dir)),
-        (
-            "is file",
-            lambda: [str(is_file(one)) for one in (root / "plain-file", root / "plain", Path("a\0b"))],
-        ),
         ("last events", lambda: [event.type for event in last_events(made[0].run_dir)]),
     )
     bench.close()
