@@ -40,44 +40,65 @@ _CROWDED: Final = 1.4
 _SHARED: Final = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class RouteRequest:
-    """A line to route: it leaves ``start`` in direction ``out`` and reaches ``tip`` in direction ``into``.
+_CHIP: Final = 10.0
+"""Distance between a chip and its card."""
+_SLOT: Final = 14.0
+"""Width that a line without a chip takes on a side of a card."""
 
-    Lines of the same ``net`` may share segments; the line may run inside ``loops``.
+
+@dataclass(slots=True, eq=False)
+class RoutedLine:
+    """A line between two boxes, and what routing chooses for it: its sides, its end points, and the box of its chip.
+
+    Several ``links`` are exits between the same two sockets; ``target`` is None if the line only names its target. The
+    line may run inside ``loops``. Lines of the same ``net`` arrive at the same point and may share segments.
     """
 
-    key: str
-    start: Point
-    out: int
-    tip: Point
-    into: int
-    net: str
-    loops: frozenset[str] = frozenset()
+    links: tuple[Link, ...]
+    source: str
+    target: str | None
+    chip: tuple[float, float]
+    loops: frozenset[str]
+    out: int = RIGHT
+    into: int = RIGHT
+    net: str = ""
+    port: Point = (0.0, 0.0)
+    label: Box | None = None
+    tip: Point = (0.0, 0.0)
+
+    @property
+    def key(self) -> str:
+        """The key of its first link."""
+        return self.links[0].key
+
+    @property
+    def chip_start(self) -> Point:
+        """The end of the piece between the card and the chip."""
+        return _ahead(self.port, self.out, _CHIP if self.label is not None else 0.0)
+
+    @property
+    def start(self) -> Point:
+        """The point after the chip, from which the line is routed."""
+        if self.label is None:
+            return self.port
+        return _ahead(self.chip_start, self.out, self.label.h if self.out in (UP, DOWN) else self.label.w)
 
 
-def route_lines(
-    requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
-) -> dict[str, list[Point]]:
-    """Return the path of every line, routed from the shortest line to the longest.
+def route_lines(lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
+    """Return the path of every line from its ``start`` to its ``tip``, routed from the shortest line to the longest.
 
     Args:
-        requests: the edges to route.
+        lines: the lines, attached to their cards.
         solid: boxes that lines avoid.
         frames: boxes of loops, which only their own lines cross freely.
     """
-    grid = _Grid(requests, solid, frames)
-    paths = {
-        request.key: grid.route(request)
-        for request in sorted(
-            requests,
-            key=lambda request: abs(request.start[0] - request.tip[0]) + abs(request.start[1] - request.tip[1]),
-        )
-    }
-    nets = {request.key: request.net for request in requests}
+    grid = _Grid(lines, solid, frames)
+    by_length = sorted(lines, key=lambda line: sum(abs(a - b) for a, b in zip(line.start, line.tip, strict=True)))
+    paths = {line.key: grid.route(line) for line in by_length}
+    nets = {line.key: line.net for line in lines}
     for axis in (0, 1):
         _separate_segments(paths, nets, solid, axis)
-    return {request.key: paths[request.key] for request in requests}
+    return paths
 
 
 def _ahead(point: Point, direction: int, distance: float) -> Point:
@@ -91,13 +112,13 @@ class _Grid:
     Grid points are numbered column by column; a segment has the number of its left or upper point.
     """
 
-    def __init__(self, requests: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
-        ends = [end for request in requests for end in self._bend_range(request)]
+    def __init__(self, lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
+        ends = [end for line in lines for end in self._bend_range(line)]
         boxes = [*solid, *frames.values()]
         self.xs = _grid_coordinates([x for x, _ in ends], [(box.x, box.right) for box in boxes])
         self.ys = _grid_coordinates([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
         self.used: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
-        wide, high = ([b - a for a, b in pairwise(lines)] for lines in (self.xs, self.ys))
+        wide, high = ([b - a for a, b in pairwise(coordinates)] for coordinates in (self.xs, self.ys))
         rows = len(self.ys)
         self.costs = [width for width in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
         for box in solid:
@@ -109,9 +130,9 @@ class _Grid:
                 self.frames[axis].setdefault(piece, []).append(loop)
 
     @staticmethod
-    def _bend_range(request: RouteRequest) -> tuple[Point, Point]:
+    def _bend_range(line: RoutedLine) -> tuple[Point, Point]:
         """Return the first and the last point at which a line may bend."""
-        return _ahead(request.start, request.out, ARROW_MARGIN / 2), _ahead(request.tip, request.into, -ARROW_MARGIN)
+        return _ahead(line.start, line.out, ARROW_MARGIN / 2), _ahead(line.tip, line.into, -ARROW_MARGIN)
 
     def _segments_in(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """Yield the axis and number of each segment that runs through a box."""
@@ -125,34 +146,34 @@ class _Grid:
         pieces += [zip(repeat(1), range(i * rows + first, i * rows + end), strict=False) for i in range(left, past)]
         return chain.from_iterable(pieces)
 
-    def route(self, request: RouteRequest) -> list[Point]:
+    def route(self, line: RoutedLine) -> list[Point]:
         """Return the cheapest path of a line, without points inside straight segments."""
-        rows, (first, last) = len(self.ys), self._bend_range(request)
+        rows, (first, last) = len(self.ys), self._bend_range(line)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
-        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + request.out
-        nodes, before = [(column * rows + row) * 4 + request.into], self._search(request, start, column, row)
+        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + line.out
+        nodes, before = [(column * rows + row) * 4 + line.into], self._search(line, start, column, row)
         while nodes[-1] in before:
             nodes.append(before[nodes[-1]])
         grid_points = [state >> 2 for state in reversed(nodes)]
         for a, b in pairwise(grid_points):
             if a != b:
-                self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(request.net)
+                self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(line.net)
         points = [(self.xs[grid_point // rows], self.ys[grid_point % rows]) for grid_point in grid_points]
-        return simplify_path([request.start, *points, request.tip])
+        return simplify_path([line.start, *points, line.tip])
 
-    def _cost(self, axis: int, piece: int, request: RouteRequest) -> float:
+    def _cost(self, axis: int, piece: int, line: RoutedLine) -> float:
         """Return the cost of a segment for a line."""
         cost = self.costs[axis][piece]
-        if (loops := self.frames[axis].get(piece)) and not request.loops.issuperset(loops):
+        if (loops := self.frames[axis].get(piece)) and not line.loops.issuperset(loops):
             cost *= _FOREIGN
         if nets := self.used[axis].get(piece):
-            cost *= _SHARED if len(nets) == 1 and request.net in nets else _CROWDED
+            cost *= _SHARED if len(nets) == 1 and line.net in nets else _CROWDED
         return cost
 
-    def _search(self, request: RouteRequest, start: int, column: int, row: int) -> dict[int, int]:
+    def _search(self, line: RoutedLine, start: int, column: int, row: int) -> dict[int, int]:
         """Run an A* search over states (grid point and direction); return the predecessor of each state."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
-        goal = (column * rows + row) * 4 + request.into
+        goal = (column * rows + row) * 4 + line.into
         todo = [(0.0, 0.0, start)]
         best, before = {start: 0.0}, dict[int, int]()
         while todo:
@@ -173,7 +194,7 @@ class _Grid:
                 if not (0 <= k < len(xs) and 0 <= m < rows):
                     continue
                 to = k * rows + m
-                price = cost + (bend + self._cost(ahead & 1, to if ahead > 1 else at, request))
+                price = cost + (bend + self._cost(ahead & 1, to if ahead > 1 else at, line))
                 then = to * 4 + ahead
                 if price < best.get(then, 1e12):
                     best[then], before[then] = price, state
@@ -316,9 +337,8 @@ def _movable_range(piece: _Segment, solid: Sequence[Box], axis: int) -> tuple[fl
     """Return the range in which a segment can move without touching a box."""
     low, high = piece.at - 60, piece.at + 60
     for box in solid:
-        near_side, far_side, start, end = (box.x, box.right, box.y, box.bottom)[::1]
-        if axis:
-            near_side, far_side, start, end = start, end, near_side, far_side
+        sides, ends = (box.x, box.right), (box.y, box.bottom)
+        (near_side, far_side), (start, end) = (ends, sides) if axis else (sides, ends)
         if start - CLEARANCE < piece.high and piece.low < end + CLEARANCE:
             if far_side <= piece.at:
                 low = max(low, far_side + CLEARANCE)
@@ -331,42 +351,6 @@ def _move_segment(points: list[Point], index: int, axis: int, at: float) -> None
     for end in (index, index + 1):
         x, y = points[end]
         points[end] = (at, y) if axis == 0 else (x, at)
-
-
-_CHIP: Final = 10.0
-"""Distance between a chip and its card."""
-_SLOT: Final = 14.0
-"""Width that a line without a chip takes on a side of a card."""
-
-
-@dataclass(slots=True, eq=False)
-class RoutedLine:
-    """A line between two boxes while it is routed: its chip size, its sides, and then its end points and chip.
-
-    Several ``links`` are exits between the same two sockets; ``target`` is None if the line only names its target.
-    """
-
-    links: tuple[Link, ...]
-    source: str
-    target: str | None
-    chip: tuple[float, float]
-    out: int = RIGHT
-    into: int = RIGHT
-    port: Point = (0.0, 0.0)
-    label: Box | None = None
-    tip: Point = (0.0, 0.0)
-
-    @property
-    def key(self) -> str:
-        """The key of its first link."""
-        return self.links[0].key
-
-    def request(self, loops: frozenset[str]) -> RouteRequest:
-        """Return the routing request from the far end of the chip to the target."""
-        dx, dy = DIRECTION_VECTORS[self.out]
-        distance = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
-        start = (self.port[0] + dx * distance, self.port[1] + dy * distance)
-        return RouteRequest(self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops)
 
 
 @dataclass(slots=True)
@@ -403,6 +387,7 @@ def attach_lines(
     strips: dict[tuple[str, int], Box] = {}
     for line in lines:
         line.out, line.into = _choose_directions(boxes[line.source], boxes.get(line.target or ""), line, flow)
+        line.net = f"{line.target} {line.into}"
         if line.target is not None:
             sides[line.target, (line.into + 2) % 4].arriving.append(line)
     for line in lines:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -119,16 +118,15 @@ def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str,
 _CORNER: Final = 6.0
 
 
-def rounded_path(points: Sequence[Point]) -> str:
-    """Return an orthogonal path as SVG path data with round corners."""
-    if not points:
-        return ""
-    path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+_CORNER_SEGMENTS: Final = 4
+"""Number of straight segments that approximate a round corner."""
+
+
+def _round_corners(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point]]:
+    """Yield the beginning, the control point and the end of the curve at each corner of an orthogonal path."""
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(_CORNER, math.dist(before, at) / 2, math.dist(at, after) / 2)
-        (ax, ay), (bx, by) = _point_towards(at, before, radius), _point_towards(at, after, radius)
-        path.append(f"L{ax:.1f} {ay:.1f}C{at[0]:.1f} {at[1]:.1f} {at[0]:.1f} {at[1]:.1f} {bx:.1f} {by:.1f}")
-    return "".join([*path, f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"])
+        yield _point_towards(at, before, radius), at, _point_towards(at, after, radius)
 
 
 def _point_towards(start: Point, end: Point, distance: float) -> Point:
@@ -136,64 +134,47 @@ def _point_towards(start: Point, end: Point, distance: float) -> Point:
     return start[0] + (end[0] - start[0]) * distance / length, start[1] + (end[1] - start[1]) * distance / length
 
 
-_COMMAND: Final = re.compile(r"([MLC])([^MLC]*)")
-_CORNER_SEGMENTS: Final = 4
-"""Number of straight segments that approximate a round corner."""
+def rounded_path(points: Sequence[Point]) -> str:
+    """Return an orthogonal path as SVG path data with round corners."""
+    path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    for (ax, ay), (x, y), (bx, by) in _round_corners(points):
+        path.append(f"L{ax:.1f} {ay:.1f}C{x:.1f} {y:.1f} {x:.1f} {y:.1f} {bx:.1f} {by:.1f}")
+    return "".join([*path, f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"])
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentCurve:
-    """A path between two nodes for cytoscape's ``curve-style: segments``.
-
-    ``weights`` run along the line between the centres, ``distances`` in pixels beside it; ``start`` and ``tip`` are the
-    ends in pixels from the centres; ``shift`` leads from the middle point, where a label goes by
-    itself, to where the layout wants it.
-    """
-
-    weights: str
-    distances: str
-    start: str
-    tip: str
-    shift: Point
-
-
-def path_points(d: str) -> list[Point]:
-    """Return path data of :func:`rounded_path` as a polyline."""
-    points: list[Point] = []
-    for kind, numbers in _COMMAND.findall(d):
-        values = [float(number) for number in numbers.split()]
-        if kind != "C":
-            points.append((values[0], values[1]))
-            continue
-        ax, ay = points[-1]
-        bx, by, cx, cy, dx, dy = values
-        for step in range(1, _CORNER_SEGMENTS + 1):
+def rounded_polyline(points: Sequence[Point]) -> list[Point]:
+    """Return an orthogonal path with round corners as a polyline."""
+    polyline = [points[0]]
+    for (ax, ay), (x, y), (bx, by) in _round_corners(points):
+        for step in range(_CORNER_SEGMENTS + 1):
             t = step / _CORNER_SEGMENTS
             u = 1 - t
-            x = u**3 * ax + 3 * u * u * t * bx + 3 * u * t * t * cx + t**3 * dx
-            y = u**3 * ay + 3 * u * u * t * by + 3 * u * t * t * cy + t**3 * dy
-            points.append((x, y))
-    return [point for n, point in enumerate(points) if n == 0 or math.dist(point, points[n - 1]) > 0.05]
+            polyline.append((u**3 * ax + 3 * u * t * x + t**3 * bx, u**3 * ay + 3 * u * t * y + t**3 * by))
+    polyline.append(points[-1])
+    return [point for n, point in enumerate(polyline) if n == 0 or math.dist(point, polyline[n - 1]) > 0.05]
 
 
-def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> SegmentCurve:
-    """Convert a polyline between nodes at ``source`` and ``target``."""
+def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> dict[str, str | float]:
+    """Convert a polyline between nodes at ``source`` and ``target`` to data for cytoscape's ``curve-style: segments``.
+
+    ``ws`` run along the line between the centres, ``ds`` in pixels beside it; ``from`` and ``to`` are the ends in pixels
+    from the centres. ``dx`` and ``dy`` lead from the middle point, where cytoscape puts a label, to ``label``.
+    """
     before, middle, after = _split_polyline(points, label)
     inner = _balanced_points(before, middle, after)
     (sx, sy), (tx, ty) = source, target
     dx, dy = tx - sx, ty - sy
     length = math.hypot(dx, dy) or 1.0  # a socket can be dragged onto another
-    weights = [((x - sx) * dx + (y - sy) * dy) / length**2 for x, y in inner]
-    distances = [((y - sy) * dx - (x - sx) * dy) / length for x, y in inner]
     (ax, ay), (bx, by) = points[0], points[-1]
-    label_position = label or middle
-    return SegmentCurve(
-        " ".join(f"{weight:.5f}" for weight in weights),
-        " ".join(f"{distance:.2f}" for distance in distances),
-        f"{ax - sx:.1f} {ay - sy:.1f}",
-        f"{bx - tx:.1f} {by - ty:.1f}",
-        (round(label_position[0] - middle[0], 1), round(label_position[1] - middle[1], 1)),
-    )
+    label_x, label_y = label or middle
+    return {
+        "ws": " ".join(f"{((x - sx) * dx + (y - sy) * dy) / length**2:.5f}" for x, y in inner),
+        "ds": " ".join(f"{((y - sy) * dx - (x - sx) * dy) / length:.2f}" for x, y in inner),
+        "from": f"{ax - sx:.1f} {ay - sy:.1f}",
+        "to": f"{bx - tx:.1f} {by - ty:.1f}",
+        "dx": round(label_x - middle[0], 1),
+        "dy": round(label_y - middle[1], 1),
+    }
 
 
 def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
@@ -160,9 +162,14 @@ def layout_graph(
         positions: grid positions of sockets; by default those of the loadout.
         max_length: maximum length of an automatically placed flow, in cards, before it continues in another band.
     """
-    start_positions = grid_positions(graph) if positions is None else positions
     return _LayoutBuilder(
-        graph, direction, folded, level, start_positions, max_length, graph_links=links(graph)
+        graph,
+        direction=direction,
+        folded=folded,
+        level=level,
+        positions=grid_positions(graph) if positions is None else positions,
+        max_length=max_length,
+        graph_links=links(graph),
     ).placed()
 
 
@@ -185,29 +192,18 @@ def best_layout(
     if two cards do not fit next to each other.
     """
     start_positions = grid_positions(graph) if positions is None else positions
-    is_large, graph_links = len(graph.sockets) > _LARGE_GRAPH, links(graph)
+    is_large = len(graph.sockets) > _LARGE_GRAPH
+    build = partial(_LayoutBuilder, graph, folded=folded, positions=start_positions, graph_links=links(graph))
     best: list[tuple[float, _LayoutBuilder]] = []
     for max_abreast in (MAX_ABREAST,) if start_positions or is_large else (MAX_ABREAST, 1):
         for level in levels:
             tried: list[tuple[float, _LayoutBuilder]] = []
-            for max_length in (
-                None,
-                *(() if start_positions else (_max_cards(room, direction, level) for direction in directions)),
-            ):
-                for direction in directions:
-                    picture = _LayoutBuilder(
-                        graph,
-                        direction,
-                        folded,
-                        level,
-                        start_positions,
-                        max_length,
-                        graph_links=graph_links,
-                        max_abreast=max_abreast,
-                    )
-                    scale = picture.scale(room) / least_zoom(level)
-                    if not tried or scale > tried[0][0] / _GOOD_ENOUGH:
-                        tried.insert(0, (scale, picture))
+            in_bands = [] if start_positions else [_max_cards(room, direction, level) for direction in directions]
+            for max_length, direction in product([None, *in_bands], directions):
+                picture = build(direction=direction, level=level, max_length=max_length, max_abreast=max_abreast)
+                scale = picture.scale(room) / least_zoom(level)
+                if not tried or scale > tried[0][0] / _GOOD_ENOUGH:
+                    tried.insert(0, (scale, picture))
             best.append(tried[0])
             for scale, picture in tried[:2]:
                 placed = picture.placed() if scale >= 1 else None
@@ -229,15 +225,15 @@ def _layout_below_the_fold(
     levels: Sequence[Level],
 ) -> GraphLayout:
     """Lay out a graph that is too large for ``room``: as wide as the room, or else as narrow as is readable."""
-    is_large, graph_links = len(graph.sockets) > _LARGE_GRAPH, links(graph)
+    is_large = len(graph.sockets) > _LARGE_GRAPH
+    build = partial(_LayoutBuilder, graph, folded=folded, positions={}, graph_links=links(graph))
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]
     variants += [(direction, level) for direction in directions[::-1] for level in small_levels]
     layouts: list[tuple[float, GraphLayout]] = []
     for direction, level in variants:
         max_length = None if layouts else _max_cards(room, direction, level)
-        builder = _LayoutBuilder(graph, direction, folded, level, {}, max_length, graph_links=graph_links)
-        placed = builder.placed()
+        placed = build(direction=direction, level=level, max_length=max_length).placed()
         layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(level)), placed))
         if layouts[-1][0] == 1:
             break
@@ -266,12 +262,12 @@ class _LayoutBuilder:
     def __init__(
         self,
         graph: Graph,
+        *,
         direction: Direction,
         folded: frozenset[str],
         level: Level,
         positions: Mapping[str, GridPosition],
         max_length: float | None,
-        *,
         graph_links: Sequence[Link],
         max_abreast: int = MAX_ABREAST,
     ) -> None:
@@ -425,15 +421,10 @@ class _LayoutBuilder:
         self._attach_lines(led)
         solid = [*self.boxes.values(), *self.titles.values()]
         solid += [line.label for line in led if line.label is not None]
-        routes = route_lines(
-            [line.request(self._loops_at(line)) for line in led if line.target is not None],
-            solid,
-            self.frames,
-        )
+        routes = route_lines([line for line in led if line.target is not None], solid, self.frames)
         lines = []
         for line in led:
-            path = routes.get(line.key) or ([_stub_end(line)] if line.label is not None else [])
-            points = tuple(simplify_path([line.port, *path]))
+            points = tuple(simplify_path([line.port, *routes.get(line.key, [line.chip_start])]))
             first, *others = line.links
             lines.append(DrawnLine(first, points, line.label, line.target is None, tuple(others)))
             lines += [DrawnLine(link, points, None) for link in others]
@@ -476,6 +467,7 @@ class _LayoutBuilder:
                 key[0],
                 None if key in stubs else key[1],
                 stub_size(group[0], self.level) if key in stubs else label_size(*group, level=self.level),
+                self._loops_at(group[0]),
             )
             for key, group in links_by_ends.items()
         ]
@@ -484,10 +476,10 @@ class _LayoutBuilder:
         source, target = self.boxes[key[0]], self.boxes[key[1]]
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
-    def _loops_at(self, line: RoutedLine) -> frozenset[str]:
+    def _loops_at(self, link: Link) -> frozenset[str]:
         """Return the loops around the ends of a line, in which it may run."""
-        ends = {line.links[0].source, line.links[0].target}
-        return frozenset(loop.id for loop in self.graph.loops.values() if not ends.isdisjoint(loop.sockets))
+        ends = (link.source, link.target)
+        return frozenset(loop.id for loop in self.graph.loops.values() if not set(loop.sockets).isdisjoint(ends))
 
 
 def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
@@ -498,14 +490,3 @@ def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
             if not at.hits(occupied, ARROW_MARGIN - 1):
                 return at
     return title
-
-
-def _stub_end(line: RoutedLine) -> Point:
-    """Return the end point of a line that ends at its chip."""
-    assert line.label is not None  # noqa: S101
-    return {
-        RIGHT: (line.label.x, line.port[1]),
-        LEFT: (line.label.right, line.port[1]),
-        DOWN: (line.port[0], line.label.y),
-        UP: (line.port[0], line.label.bottom),
-    }[line.out]

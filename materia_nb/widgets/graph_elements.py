@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import Box, Point, SegmentCurve, bend_segments, path_points
+from materia_nb.display.geometry import Box, Point, bend_segments, rounded_polyline
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START_SIGN,
@@ -169,7 +169,7 @@ class GraphElements:
     def _add_line(self, line: DrawnLine) -> None:
         link = line.link
         source, start = self._end_of(link.source)
-        points = path_points(line.d)
+        points = rounded_polyline(line.points)
         target, end = (source, start) if line.stub else self._end_of(link.target)
         if line.stub or source == target:
             # It does not end at another node, so it is given a point of its own to end at.
@@ -178,7 +178,7 @@ class GraphElements:
             end = (x + away * _AWAY * dx, y + away * _AWAY * dy)
             target = self._anchor(f"end of {link.key}", end)
         label = line.label
-        bent: SegmentCurve = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)
+        bent = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)
         element_id = self._id("e", link.key)
         pick = selection_of(link)
         if pick is not None:
@@ -199,12 +199,7 @@ class GraphElements:
                 "pick": _sendable(pick),
                 "source": source,
                 "target": target,
-                "ws": bent.weights,
-                "ds": bent.distances,
-                "from": bent.start,
-                "to": bent.tip,
-                "dx": bent.shift[0],
-                "dy": bent.shift[1],
+                **bent,
                 "classes": " ".join(kinds),
             }
         )

@@ -22,7 +22,7 @@ from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import Html
-from materia_nb.display.geometry import bend_segments, path_points, text_width
+from materia_nb.display.geometry import bend_segments, rounded_polyline, text_width
 from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_label, links
 from materia_nb.display.layout import Direction, layout_graph
 from materia_nb.display.svg import EDGE, LIGHT
@@ -368,25 +368,25 @@ def test_bent_line_passes_through_its_points(points, source, label_at):
     ux, uy = 40.0 / length, 300.0 / length
     drawn = [
         (sx + w * 40 - d * uy, sy + w * 300 + d * ux)
-        for w, d in zip(map(float, bent.weights.split()), map(float, bent.distances.split()), strict=True)
+        for w, d in zip(map(float, bent["ws"].split()), map(float, bent["ds"].split()), strict=True)
     ]
     assert len(drawn) % 2 == 1, "the middle one of an odd number carries the label"
     for x, y in points[1:-1]:
         assert min(abs(x - a) + abs(y - b) for a, b in drawn) < 0.1
     if label_at is not None:
         middle = drawn[len(drawn) // 2]
-        assert abs(middle[0] + bent.shift[0] - label_at[0]) < 0.2
-        assert abs(middle[1] + bent.shift[1] - label_at[1]) < 0.2
-    ends = [tuple(map(float, end.split())) for end in (bent.start, bent.tip)]
+        assert abs(middle[0] + bent["dx"] - label_at[0]) < 0.2
+        assert abs(middle[1] + bent["dy"] - label_at[1]) < 0.2
+    ends = [tuple(map(float, end.split())) for end in (bent["from"], bent["to"])]
     assert abs(ends[0][0] + sx - points[0][0]) < 0.11
     assert abs(ends[1][0] + target[0] - points[-1][0]) < 0.11
 
 
-def test_path_data_is_flattened():
-    points = path_points("M10.0 20.0L10.0 50.0C10.0 60.0 30.0 60.0 30.0 70.0")
-    assert points[:2] == [(10.0, 20.0), (10.0, 50.0)]
-    assert points[-1] == (30.0, 70.0)
-    assert all(10 <= x <= 30 for x, _ in points)
+def test_a_path_with_round_corners_becomes_a_polyline():
+    points = rounded_polyline([(10.0, 20.0), (10.0, 60.0), (30.0, 60.0)])
+    assert points[:2] == [(10.0, 20.0), (10.0, 54.0)]
+    assert points[-2:] == [(16.0, 60.0), (30.0, 60.0)]
+    assert all(10 <= x <= 30 and y <= 60 for x, y in points)
 
 
 # -- following a cast ------------------------------------------------------------------------
