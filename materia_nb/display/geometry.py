@@ -51,15 +51,10 @@ class Box:
     def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
         """Return whether the box overlaps any of ``others`` or is nearer to it than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
-        for other in others:
-            if (
-                x < other.x + other.w + margin
-                and other.x < right
-                and y < other.y + other.h + margin
-                and other.y < bottom
-            ):
-                return True
-        return False
+        return any(
+            x < other.x + other.w + margin and other.x < right and y < other.y + other.h + margin and other.y < bottom
+            for other in others
+        )
 
 
 Point: TypeAlias = tuple[float, float]

@@ -268,12 +268,11 @@ def kind_and_answerer(socket: Socket, marks: Marks) -> str:
     return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
 
-def short_count(count: int) -> str:
-    """Format a number of visits briefly, such as 12, 12k or 3M, after a multiplication sign."""
-    for size, unit in ((1_000_000, "M"), (10_000, "k")):
-        if count >= size:
-            return f"{TIMES_SIGN}{count // (1000 if unit == 'k' else size)}{unit}"
-    return f"{TIMES_SIGN}{count}"
+def short_number(number: int) -> str:
+    """Format a number briefly, such as 12, 12k or 3M."""
+    if number >= 1_000_000:
+        return f"{number // 1_000_000}M"
+    return f"{number // 1_000}k" if number >= 10_000 else str(number)
 
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
@@ -480,7 +479,7 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     """
     first = links[0]
     if stub:
-        label = _stub_label(first)
+        label = f"{link_label(first, short=True)} ▸ {part(first.to, 40)}".lstrip()
     elif len(links) > 1:
         label = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
     else:
@@ -489,21 +488,9 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     return " · ".join(text for text in (label, only) if text)
 
 
-def _stub_label(link: Link) -> str:
-    """Return the label of a line that only names its target."""
-    label = link_label(link, short=True)
-    return f"{label} ▸ {part(link.to, 40)}".lstrip()
-
-
-def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
-    """Return the size of the label of a line that only names its target."""
-    size = small_size(level)
-    return (text_width(_stub_label(link), size) + 14, size + 8)
-
-
-def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
+def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float, float]:
     """Return the size to reserve for the chip of a line, the same in every state of a cast; (0, 0) without a chip."""
-    label = chip_label(links, NO_MARKS, stub=False)
+    label = chip_label(links, NO_MARKS, stub=stub)
     if not label:
         return (0.0, 0.0)
     if (limit := links[0].limit) is not None:  # during a cast the chip shows how often the edge was taken

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from math import inf
 from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
@@ -38,7 +39,6 @@ from materia_nb.display.graph_parts import (
     links,
     nested_frames,
     reachable_keys,
-    stub_size,
     title_size,
 )
 from materia_nb.display.ranking import LOOP_KEY, MAX_ABREAST, GridPosition, arrange, place_near_neighbours
@@ -150,7 +150,7 @@ def layout_graph(
     folded: frozenset[str] = frozenset(),
     level: Level = 2,
     positions: Mapping[str, GridPosition] | None = None,
-    max_length: float | None = None,
+    max_length: float = inf,
 ) -> GraphLayout:
     """Lay out ``graph``.
 
@@ -199,7 +199,7 @@ def best_layout(
         for level in levels:
             tried: list[tuple[float, _LayoutBuilder]] = []
             in_bands = [] if start_positions else [_max_cards(room, direction, level) for direction in directions]
-            for max_length, direction in product([None, *in_bands], directions):
+            for max_length, direction in product([inf, *in_bands], directions):
                 picture = build(direction=direction, level=level, max_length=max_length, max_abreast=max_abreast)
                 scale = picture.scale(room) / least_zoom(level)
                 if not tried or scale > tried[0][0] / _GOOD_ENOUGH:
@@ -226,14 +226,15 @@ def _layout_below_the_fold(
 ) -> GraphLayout:
     """Lay out a graph that is too large for ``room``: as wide as the room, or else as narrow as is readable."""
     is_large = len(graph.sockets) > _LARGE_GRAPH
-    build = partial(_LayoutBuilder, graph, folded=folded, positions={}, graph_links=links(graph))
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]
     variants += [(direction, level) for direction in directions[::-1] for level in small_levels]
     layouts: list[tuple[float, GraphLayout]] = []
     for direction, level in variants:
-        max_length = None if layouts else _max_cards(room, direction, level)
-        placed = build(direction=direction, level=level, max_length=max_length).placed()
+        max_length = inf if layouts else _max_cards(room, direction, level)
+        placed = layout_graph(
+            graph, direction=direction, folded=folded, level=level, positions={}, max_length=max_length
+        )
         layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(level)), placed))
         if layouts[-1][0] == 1:
             break
@@ -267,7 +268,7 @@ class _LayoutBuilder:
         folded: frozenset[str],
         level: Level,
         positions: Mapping[str, GridPosition],
-        max_length: float | None,
+        max_length: float,
         graph_links: Sequence[Link],
         max_abreast: int = MAX_ABREAST,
     ) -> None:
@@ -297,7 +298,7 @@ class _LayoutBuilder:
         return self.stand_in.get(key, key)
 
     def _positions(
-        self, start_positions: Mapping[str, GridPosition], max_length: float | None, max_abreast: int
+        self, start_positions: Mapping[str, GridPosition], max_length: float, max_abreast: int
     ) -> dict[str, GridPosition]:
         drawn = [key for key in self.graph.sockets if key not in self.stand_in]
         drawn += [LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.stand_in.values()})]
@@ -466,7 +467,7 @@ class _LayoutBuilder:
                 tuple(group),
                 key[0],
                 None if key in stubs else key[1],
-                stub_size(group[0], self.level) if key in stubs else label_size(*group, level=self.level),
+                label_size(group, self.level, stub=key in stubs),
                 self._loops_at(group[0]),
             )
             for key, group in links_by_ends.items()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, TypeAlias
 
 from materia_nb.display.graph_parts import Frame, Link, nested_frames
@@ -38,8 +39,8 @@ def arrange(
     links: Sequence[Link],
     folded: Iterable[str],
     frame: _Frame,
-    max_length: float | None = None,
-    max_abreast: int = MAX_ABREAST,
+    max_length: float,
+    max_abreast: int,
 ) -> dict[str, GridPosition]:
     """Return the grid position of every card.
 
@@ -84,18 +85,15 @@ def arrange(
                 before.setdefault(head, []).append(tail)
         sizes = {key: blocks.get(key) or single_card(key) for key in met}
         whole_block = _Block(0.0, 0.0)
-        for band in _bands(
-            [max(sizes[key].length for key in row) for row in rows], max_length if region is root else None
-        ):
+        lengths = [max(sizes[key].length for key in row) for row in rows]
+        for band in _bands(lengths, max_length if region is root else inf):
             placed = _stack_ranks([rows[rank] for rank in band], sizes, before)
             gap = frame[3] if whole_block.positions else 0.0
             whole_block.positions |= {
                 key: (along, whole_block.breadth + gap + across) for key, (along, across) in placed.positions.items()
             }
-            whole_block.length, whole_block.breadth = (
-                max(whole_block.length, placed.length),
-                whole_block.breadth + gap + placed.breadth,
-            )
+            whole_block.length = max(whole_block.length, placed.length)
+            whole_block.breadth += gap + placed.breadth
         return whole_block
 
     return place_members(root).positions
@@ -112,15 +110,11 @@ def _key_in_frame(socket: str, path: tuple[Frame, ...], depth: int) -> str:
     return f"{LOOP_KEY}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
 
 
-def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]]:
+def _bands(lengths: Sequence[float], max_length: float) -> list[list[int]]:
     """Split ranks of these lengths into bands of at most ``max_length``."""
     bands: list[list[int]] = [[]]
     for rank, length in enumerate(lengths):
-        if (
-            max_length is not None
-            and bands[-1]
-            and sum(lengths[index] for index in bands[-1]) + length > max_length + 0.01
-        ):
+        if bands[-1] and sum(lengths[index] for index in bands[-1]) + length > max_length + 0.01:
             bands.append([])
         bands[-1].append(rank)
     return bands

@@ -25,6 +25,7 @@ from materia_nb.display.graph_parts import (
     PROGRESS_ROOM,
     SMALL_SIZE,
     START_SIGN,
+    TIMES_SIGN,
     TITLE_SIZE,
     Link,
     Marks,
@@ -39,7 +40,7 @@ from materia_nb.display.graph_parts import (
     links,
     loop_label,
     loop_title,
-    short_count,
+    short_number,
     small_size,
     socket_kinds,
     socket_name,
@@ -118,26 +119,6 @@ def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: st
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{safe}</text>'
 
 
-def svg_pill(
-    box: Box,
-    content: str,
-    ink: str,
-    fill: str,
-    rim: str,
-    *,
-    size: float,
-    width: float = 1.0,
-    bold: bool = False,
-) -> str:
-    """Return a short text on a rounded background."""
-    weight = ' font-weight="600"' if bold else ""
-    return (
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" '
-        f'rx="{box.h / 2:.1f}" fill="{fill}" stroke="{rim}" stroke-width="{width:g}"/>'
-        + svg_text(box.cx, box.cy + size * 0.3455, content, size, ink, f' text-anchor="middle"{weight}')
-    )
-
-
 def svg_image(piece: str, w: float, h: float) -> str:
     """Return a complete SVG of a piece that was drawn from (0, 0)."""
     return (
@@ -196,7 +177,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     parts.append(svg_icon(name, left, middle - ICON / 2, strong))
     end = ' text-anchor="end"'
     visits = marks.visits.get(socket.id, 0)
-    count = short_count(visits) if visits > 1 else ""
+    count = f"{TIMES_SIGN}{short_number(visits)}" if visits > 1 else ""
     small = small_size(level)
     used_width = 0.0  # at the right of the name
     if count:
@@ -266,17 +247,12 @@ def _progress_bar(right: float, y: float, done: int, total: int, size: float, co
     """Return the progress as text and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / total), bar.h)
-    label = fit_text(f"{_short_number(done)} of {_short_number(total)}", size, PROGRESS_ROOM - 40)
+    label = fit_text(f"{short_number(done)} of {short_number(total)}", size, PROGRESS_ROOM - 40)
     return (
         svg_text(bar.x - 5, y + 11.5, label, size, colours["soft"], ' text-anchor="end"')
         + rounded_rect(bar, colours["bar"], "none", radius=3.5)
         + rounded_rect(filled, colours["loop"], "none", radius=3.5)
     )
-
-
-def _short_number(number: int) -> str:
-    """Format a number briefly."""
-    return short_count(number)[1:]
 
 
 def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
@@ -315,19 +291,19 @@ def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
-_layout_cache: Final[deque[tuple[Graph, Direction | None, float, GraphLayout]]] = deque(maxlen=4)
+_layout_cache: Final[deque[tuple[Graph, Direction | None, GraphLayout]]] = deque(maxlen=4)
 
 
-def _page_layout(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> GraphLayout:
-    """Lay out a graph for a page or cell of this width, with the smallest height.
+def _page_layout(graph: Graph, direction: Direction | None) -> GraphLayout:
+    """Lay out a graph for a page or cell, with the smallest height.
 
     The latest layouts are cached, because a cast is drawn again after each step with the same layout.
     """
-    for known_graph, *how, placed in tuple(_layout_cache):
-        if known_graph is graph and how == [direction, wide]:
+    for known_graph, known_direction, placed in tuple(_layout_cache):
+        if known_graph is graph and known_direction == direction:
             return placed
-    placed = best_layout(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
-    _layout_cache.append((graph, direction, wide, placed))
+    placed = best_layout(graph, (CELL_WIDTH, 10_000.0), directions=(direction,) if direction else ("right", "down"))
+    _layout_cache.append((graph, direction, placed))
     return placed
 
 
@@ -336,9 +312,8 @@ def graph_svg(
     marks: Marks = NO_MARKS,
     *,
     placed: GraphLayout | None = None,
-    theme: ThemeName = "light",
     direction: Direction | None = None,
-    colours: Colours | None = None,
+    colours: Colours = LIGHT,
 ) -> str:
     """Return ``graph`` with ``marks`` as SVG text.
 
@@ -346,12 +321,10 @@ def graph_svg(
         graph: the loadout.
         marks: the state of a cast.
         placed: its layout, if the caller has it.
-        theme: theme of the page.
         direction: direction of the flow; by default to the right unless that is too wide.
-        colours: colours to use instead of the theme's.
+        colours: the colours of the page.
     """
     placed = placed or _page_layout(graph, direction)
-    colours = colours or THEMES[theme]
     bounds, (width, height) = placed.bounds, placed.size
     title = part(graph_summary(graph, marks), 300)
     parts = [
@@ -484,8 +457,10 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
         use, colours.get(use, "")
     )
     at = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
-    rim = colours["now" if now else "rim"]
-    return svg_pill(at, label, ink, colours["plate"], rim, size=size, width=2 if now else 1.0, bold=now)
+    rim, weight = colours["now" if now else "rim"], ' font-weight="600"' if now else ""
+    return rounded_rect(at, colours["plate"], rim, radius=at.h / 2, width=2 if now else 1) + svg_text(
+        at.cx, at.cy + size * 0.3455, label, size, ink, f' text-anchor="middle"{weight}'
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

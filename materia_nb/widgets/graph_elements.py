@@ -15,13 +15,14 @@ from materia_nb.display.geometry import Box, Point, bend_segments, rounded_polyl
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START_SIGN,
+    TIMES_SIGN,
     Marks,
     answered_by,
     chip_label,
     least_zoom,
     link_label,
     loop_label,
-    short_count,
+    short_number,
     socket_kinds,
     socket_notes,
 )
@@ -31,7 +32,6 @@ from materia_nb.display.svg import (
     EDGE,
     colour_role,
     condition_role,
-    graph_svg,
     line_chip,
     loop_frame,
     socket_card,
@@ -95,14 +95,9 @@ class GraphElements:
         self.elements = {pick: element for element, pick in self.selections.items()}
         self._drawn = [*self._drawn_elements()]
 
-    def data(self, *, still: bool = False) -> dict[str, Any]:
-        """Return what never changes while this graph is shown: sizes, places, ends, lines.
-
-        Args:
-            still: whether it is drawn as one picture, not element by element.
-        """
-        drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=COLOUR_PLACEHOLDERS)} if still else {}
-        return drawn | {
+    def data(self) -> dict[str, Any]:
+        """Return what never changes while this graph is shown: sizes, places, ends, lines."""
+        return {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
             "level": self.placed.level,
@@ -206,8 +201,8 @@ class GraphElements:
 
     # -- what follows a cast ----------------------------------------------------------
 
-    def look(self, marks: Marks, *, still: bool = False) -> Looks:
-        """Return the look of every element at one moment of a cast, by element id; without pictures if it is ``still``.
+    def look(self, marks: Marks) -> Looks:
+        """Return the look of every element at one moment of a cast, by element id.
 
         Those are drawn anew of which the marks say something else than before: a step changes a few of hundreds.
         """
@@ -216,8 +211,6 @@ class GraphElements:
             if changed is None or not keys.isdisjoint(changed):
                 self._looks[element] = draw(marks)
         self._marks = marks
-        if still:
-            return {key: {n: v for n, v in look.items() if n != "svg"} for key, look in self._looks.items()}
         return dict(self._looks)
 
     def _drawn_elements(self) -> Iterator[_Element]:
@@ -355,7 +348,7 @@ def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> s
         ", ".join((*socket_kinds(socket), *(("entry",) if entry else ()))),
         part(description, 200) if isinstance(description, str) else "",
         answered_by(socket.id, marks),
-        f"visited {short_count(visits)}" if visits else "",
+        f"visited {TIMES_SIGN}{short_number(visits)}" if visits else "",
         state,
         "breakpoint" if socket.id in marks.breakpoints else "",
         *(part(note, 120) for note in socket_notes(socket)),

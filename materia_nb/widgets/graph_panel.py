@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
 
-MOST_SOCKETS: Final = 300
-"""Above this a canvas is too slow: a still picture is shown, that can be clicked on too."""
 _HEIGHT: Final = 420
 """Default height of a picture that is shown alone, in pixels."""
 _ROOM: Final = (535.0, 490.0)
@@ -424,7 +422,7 @@ class GraphPanel(Panel):
     @canvas_messages.question
     def _svg(self, theme: Literal["light", "dark"]) -> dict[str, Any]:
         """Return the picture as SVG."""
-        return {"svg": graph_svg(self.graph, self.marks, placed=self._scene.placed, theme=theme)}
+        return {"svg": graph_svg(self.graph, self.marks, placed=self._scene.placed, colours=THEMES[theme])}
 
     # -- gestures: what the canvas hands on ------------------------------------------------
 
@@ -532,16 +530,15 @@ class GraphPanel(Panel):
     def _show_scene(self, *, fresh: bool) -> None:
         """Send another scene to the page; ``fresh`` shows the whole graph again."""
         self._shown += 1
-        still = len(self.graph.sockets) > MOST_SOCKETS
         of_pick = self._scene.elements
         listed = [
             [label.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
             for label, pick in selectable_parts(self.graph)
             if pick in of_pick
         ]
-        scene = self._scene.data(still=still) | {"number": self._shown, "fresh": fresh, "list": listed}
+        scene = self._scene.data() | {"number": self._shown, "fresh": fresh, "list": listed}
         with self.front.hold_sync():
-            self.front.look = dict(self._scene.look(self.marks, still=still))
+            self.front.look = dict(self._scene.look(self.marks))
             self.front.scene = scene
 
     def draw(self) -> None:
@@ -549,7 +546,7 @@ class GraphPanel(Panel):
         moment = self._moment()
         marks = self._marks_at(moment)
         self._fold_finished(marks)
-        look = self._scene.look(marks, still=len(self.graph.sockets) > MOST_SOCKETS)
+        look = self._scene.look(marks)
         before = self.front.look
         changed = {key: element for key, element in look.items() if before.get(key) != element}
         if changed:

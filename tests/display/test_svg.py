@@ -102,7 +102,7 @@ def test_the_name_of_a_materia_comes_first_and_the_id_is_small():
 
 
 def test_both_themes_are_readable_and_differ_only_in_colours():
-    light, dark = (graph_svg(graphs.rework(), RUNNING, theme=theme) for theme in ("light", "dark"))
+    light, dark = (graph_svg(graphs.rework(), RUNNING, colours=colours) for colours in THEMES.values())
     colour = re.compile("#[0-9a-f]{6}")
     assert light != dark
     assert colour.sub("", light) == colour.sub("", dark)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from builders import Play, asks, at, config, edge, exit_route, items, loop
 from materia_nb import Workbench
-from materia_nb.display.svg import graph_svg
+from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.insight.why import explain
 from materia_nb.loadout import CONDITIONS, build_graph, check_config, config_schema
@@ -77,7 +77,7 @@ def routed() -> None:
 
 def drawn() -> None:
     graph = build_graph(config({"Ask": asks(edge("Ask", "satisfied"), edge("Do", WORD), materia="U"), "Do": at("P")}))
-    light, dark = (graph_svg(graph, theme=theme) for theme in ("light", "dark"))
+    light, dark = (graph_svg(graph, colours=colours) for colours in THEMES.values())
     for picture, colour in ((light, "#123456"), (dark, "#abcdef")):
         assert f'stroke="{colour}" stroke-width="1.6" stroke-dasharray="6 3"' in picture
         assert ">?<" in picture

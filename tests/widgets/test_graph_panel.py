@@ -33,7 +33,6 @@ from materia_nb.widgets import GraphPanel, Panel, show_panel
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.base import CALLBACKS, show_html
 from materia_nb.widgets.graph_elements import GraphElements
-from materia_nb.widgets.graph_panel import MOST_SOCKETS
 from materia_nb.widgets.selection import selectable_parts
 
 
@@ -789,24 +788,7 @@ def test_only_trusted_markup_is_unescaped():
     assert widget.value == "<b>x</b>"
 
 
-# -- large graphs ------------------------------------------------------------------------------
-
-
-def test_large_graph_is_a_clickable_picture():
-    panel = GraphPanel(chain(MOST_SOCKETS + 1))
-    scene = panel.front.scene
-    assert scene["still"].startswith("<svg")
-    assert all("svg" not in one for one in panel.front.look.values()), "its marks are laid over the picture"
-    click(panel, "n:Socket-7")
-    assert panel.selected == ("socket", "Socket-7")
-    assert "Step number 7" in details(panel)
-    panel.show_marks(Marks(current="Socket-7"))
-    assert "current" in classes(panel, "n:Socket-7")
-    assert panel.front.flags["current"] == "n:Socket-7"
-
-
-def test_graph_at_the_limit_is_live():
-    assert "still" not in GraphPanel(chain(MOST_SOCKETS)).front.scene
+# -- pictures ----------------------------------------------------------------------------------
 
 
 def test_pictures_use_colour_variables_of_the_page():

@@ -5,12 +5,11 @@ import { stillPending, choices } from "./canvas_state.js";
 import { Drawing } from "./canvas_drawing.js";
 import { canvasViewport, roomIn } from "./canvas_view.js";
 import { canvasFinder } from "./canvas_find.js";
-import { canvasHover, hearElements, hearMouse } from "./canvas_mouse.js";
+import { hearElements, hearMouse } from "./canvas_mouse.js";
 import { canvasMinimap } from "./canvas_minimap.js";
 import { canvasTools } from "./canvas_tools.js";
 import { canvasDesign } from "./canvas_design.js";
 import { canvasKeys, KEYS_IN_WORDS } from "./canvas_keys.js";
-import { canvasStill } from "./canvas_still.js";
 import { openMenu, closeMenu } from "./menu.js";
 
 let canvasCount = 0;
@@ -19,7 +18,7 @@ const PATIENCE = 5000;
 
 /**
  * The graph of one view. Its state is in its fields; its parts (mouse, keys, design, tools ...) read these fields and call its
- * methods. `cy` is null until cytoscape has loaded, and for a graph that is too large for cytoscape.
+ * methods. `cy` is null until cytoscape has loaded.
  */
 export class Canvas {
   /** @type {Fixed} */
@@ -66,12 +65,10 @@ export class Canvas {
     this.signal = this.#ends.signal;
     this.spoken = h("div", { class: "mnb-c-said", role: "status", "aria-live": "polite" });
     this.hint = h("div", { class: "mnb-c-hint", role: "status", hidden: true });
-    this.hover = canvasHover(host);
     this.view = canvasViewport(this);
-    this.map = canvasMinimap((x, y) => (this.isStill ? this.still.go(x, y) : this.view.centreOn(x, y)));
+    this.map = canvasMinimap((x, y) => this.view.centreOn(x, y));
     this.finder = canvasFinder((id) => this.choose(id), (id) => this.pointAt(id));
-    this.still = canvasStill((id) => this.pick(id));
-    host.append(this.still.box, this.map.box, this.finder.box, this.hint, this.spoken);
+    host.append(this.map.box, this.finder.box, this.hint, this.spoken);
     this.tools = canvasTools(this);
     this.design = canvasDesign(this);
     const { surface } = this, options = { signal: this.signal };
@@ -79,7 +76,6 @@ export class Canvas {
     // JupyterLab looks for this attribute on the focused element only.
     (surface ?? graph).addEventListener("focusin", ({ target }) => target instanceof Element && target.setAttribute("data-lm-suppress-shortcuts", "true"), options);
     surface?.addEventListener("mnb-selected", (event) => this.#selectedElsewhere(/** @type {CustomEvent} */ (event).detail), options);
-    this.still.box.addEventListener("scroll", () => this.seen());
     hearMouse(this);
     const sizes = new ResizeObserver(() => this.resized());
     sizes.observe(graph);
@@ -96,11 +92,6 @@ export class Canvas {
     return this.fixed.themes[this.dark ? "dark" : "light"];
   }
 
-  /** Whether the graph is drawn as a still picture because it is too large for a canvas. */
-  get isStill() {
-    return Boolean(this.scene?.still);
-  }
-
   get designs() {
     return this.flags.mode === "design";
   }
@@ -108,6 +99,12 @@ export class Canvas {
   /** The kind of the part that an element stands for. @param {string|null|undefined} id */
   kind(id) {
     return this.picks.get(id ?? "")?.[0];
+  }
+
+  /** The point of an event in the layer over the canvas. @param {MouseEvent} event */
+  pointOf({ clientX, clientY }) {
+    const box = this.host.getBoundingClientRect();
+    return { x: clientX - box.x, y: clientY - box.y };
   }
 
   /** @param {string|null|undefined} id */
@@ -131,7 +128,7 @@ export class Canvas {
     }
     if (changed) {
       Object.assign(this.look, changed);
-      if (this.scene && !this.isStill) this.drawing?.dress(Object.keys(changed));
+      if (this.scene) this.drawing?.dress(Object.keys(changed));
       this.mark();
     }
     if (flags) this.#takeFlags(flags);
@@ -154,7 +151,6 @@ export class Canvas {
     });
     cy.on("viewport", () => {
       this.view.moved();
-      this.hover.hide();
       this.seen();
       this.design.place();
     });
@@ -170,17 +166,13 @@ export class Canvas {
     this.picks = new Map([...scene.nodes, ...scene.edges].flatMap((element) => (element.pick ? [[element.id, element.pick]] : [])));
     this.finder.set(scene.list, this.token);
     this.graph.dataset.level = String(scene.level);
-    this.still.box.hidden = !this.isStill;
-    this.graph.classList.toggle("mnb-c-has-still", this.isStill);
-    if (this.isStill) this.still.set(scene, this.colours);
-    else if (this.drawing) {
-      this.hover.hide();
+    if (this.drawing) {
       this.drawing.build(scene);
       if (scene.fresh || (this.view.isWhole && !this.designs)) this.view.start(this.anchor());
       else this.view.grown();
       this.design.again();
+      this.map.set(scene);
     }
-    if (this.isStill || this.cy) this.map.set(scene, this.isStill);
     this.mark();
     this.seen();
   }
@@ -193,13 +185,13 @@ export class Canvas {
   /** Show the visible part in the minimap. */
   seen() {
     const { cy } = this;
-    if (this.isStill) this.map.frame(...this.still.seen());
-    else if (cy) this.map.need(this.view.isTooLarge && this.view.isPanned && cy.width() >= 340), this.map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
+    if (!cy) return;
+    this.map.need(this.view.isTooLarge && this.view.isPanned && cy.width() >= 340);
+    this.map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
   }
 
   restyle() {
     this.dark = canvasIsDark(this.graph);
-    if (this.isStill) this.still.colours(this.colours);
     this.drawing?.restyle();
   }
 
@@ -207,7 +199,6 @@ export class Canvas {
     const { selected, current } = this.flags;
     this.map.mark(current, selected);
     this.finder.mark(selected);
-    if (this.isStill) return this.still.look(this.look, selected);
     if (!this.scene) return;
     this.drawing?.mark({ selected, source: this.connecting, aimed: this.aim });
     this.design.place();
@@ -240,9 +231,9 @@ export class Canvas {
     if (!this.designs && this.connecting !== null) this.letGo();
     this.graph.dataset.mode = mode;
     const label = `graph of ${name || "a loadout"}. ${KEYS_IN_WORDS}`;
-    for (const node of [this.cy?.container(), this.still.box]) node?.setAttribute("aria-label", label);
+    this.cy?.container().setAttribute("aria-label", label);
     this.mark();
-    if (current && current !== before.current) this.isStill ? this.still.reach(current) : this.view.follow(this.element(current));
+    if (current && current !== before.current) this.view.follow(this.element(current));
     if (selected && selected !== before.selected) this.show(selected);
   }
 
@@ -269,24 +260,18 @@ export class Canvas {
   // -- actions -----------------------------------------------------------------------
 
   focus() {
-    (this.isStill ? this.still.box : this.cy?.container())?.focus({ preventScroll: true });
+    this.cy?.container().focus({ preventScroll: true });
   }
 
   fit() {
-    this.isStill ? this.still.fit() : this.view.fit();
+    this.view.fit();
     this.#tellRoom();
-  }
-
-  /** @param {number} by @param {Point} [at] */
-  zoomBy(by, at) {
-    this.isStill ? this.still.zoomBy(by) : this.view.zoomBy(by, at);
   }
 
   /** Bring an element into view; with `toRead`, zoom in until its text is readable. @param {string} id @param {boolean} [toRead] */
   show(id, toRead = false) {
     const element = this.element(id);
-    if (this.isStill) this.still.reach(id);
-    else if (element?.nonempty()) this.view.reach(element, toRead);
+    if (element?.nonempty()) this.view.reach(element, toRead);
   }
 
   /** Select an element. @param {string} id */
@@ -395,7 +380,7 @@ export class Canvas {
 
   /** Open the menu of the selection at its position. */
   openMenuHere() {
-    const element = this.isStill ? undefined : this.element(this.flags.selected);
+    const element = this.element(this.flags.selected);
     this.openMenu(!element?.nonempty() ? { x: 20, y: 20 } : element.isNode() ? element.renderedPosition() : element.renderedMidpoint(), this.flags.selected);
   }
 
@@ -423,7 +408,7 @@ export class Canvas {
       fold: () => this.send("fold", { element: id }),
       delete: () => this.send("delete", { what: id }),
       copy: () => void navigator.clipboard?.writeText(pick[1]),
-      centre: () => (this.isStill ? this.still.reach(id) : this.cy?.center(this.cy.getElementById(id))),
+      centre: () => this.cy?.center(this.cy.getElementById(id)),
     };
     const has = (/** @type {string|undefined} */ classes, /** @type {string} */ name) => (classes ?? "").split(" ").includes(name);
     const situation = { mode, follows, connecting: this.connecting !== null, stops: has(this.look[id]?.classes, "break"), folded: has(this.drawing?.bases.get(id), "folded") };
@@ -441,7 +426,7 @@ export class Canvas {
     // A dock that opens with the first step and an inspector that widens for a failure must not move the graph.
     const { empty, tall } = this.surface?.dataset ?? {}, around = `${empty} ${tall}`, stays = this.#around !== null && around !== this.#around;
     this.#around = around;
-    if (this.cy && this.scene && !this.isStill) this.view.resized(this.anchor(), stays);
+    if (this.cy && this.scene) this.view.resized(this.anchor(), stays);
     this.seen();
     if (!stays) this.#tellRoom();
   }
@@ -450,7 +435,7 @@ export class Canvas {
   #tellRoom() {
     const { clientWidth, clientHeight } = this.graph, [w, high] = roomIn([clientWidth, clientHeight], this.map.wide);
     const same = this.#told && Math.abs(this.#told[0] - w) < 16 && Math.abs(this.#told[1] - high) < 16;
-    if (clientWidth < 60 || clientHeight < 60 || !this.scene || this.isStill || same) return;
+    if (clientWidth < 60 || clientHeight < 60 || !this.scene || same) return;
     clearTimeout(this.#telling);
     this.#telling = setTimeout(() => {
       this.#told = [w, high];

@@ -21,11 +21,6 @@ export function canvasDesign(canvas) {
   let over = ""; // id of the socket that the mouse is over
   /** @type {string[]} */
   let marked = [];
-  const designs = () => canvas.designs && !canvas.isStill;
-  const local = (/** @type {MouseEvent} */ event) => {
-    const box = host.getBoundingClientRect();
-    return { x: event.clientX - box.x, y: event.clientY - box.y };
-  };
   const inPicture = (/** @type {Cy} */ cy, /** @type {Point} */ { x, y }) => ({ x: (x - cy.pan().x) / cy.zoom(), y: (y - cy.pan().y) / cy.zoom() });
   const nodeAt = (/** @type {Cy} */ cy, /** @type {Point} */ point, /** @type {string} */ selector) => {
     const at = inPicture(cy, point);
@@ -36,7 +31,7 @@ export function canvasDesign(canvas) {
   };
   const placeHandle = () => {
     const { cy } = canvas, node = [over, canvas.flags.selected].map((id) => canvas.element(id)).find((socket) => socket?.hasClass("socket"));
-    handle.hidden = !(cy && node && designs());
+    handle.hidden = !(cy && node && canvas.designs);
     if (handle.hidden || !node || !cy) return;
     const at = node.renderedPosition(), right = canvas.scene?.direction === "right", w = node.data("w") * cy.zoom(), high = node.data("h") * cy.zoom();
     // Next to the card: a small card can still be clicked in the middle, and the chip of an edge below stays free.
@@ -71,12 +66,11 @@ export function canvasDesign(canvas) {
     event.stopPropagation();
     if (!cy || !from?.nonempty()) return;
     handle.setPointerCapture(event.pointerId);
-    canvas.hover.hide();
     const start = from.renderedPosition(), drag = new AbortController();
     /** @type {CyElements|undefined} */
     let aim;
     handle.addEventListener("pointermove", (now) => {
-      const at = local(now), next = nodeAt(cy, at, ".socket, .end");
+      const at = canvas.pointOf(now), next = nodeAt(cy, at, ".socket, .end");
       path.setAttribute("d", `M${start.x} ${start.y}L${at.x} ${at.y}`);
       if (aim !== next) aim?.removeClass("aimed");
       aim = next;
@@ -89,7 +83,7 @@ export function canvasDesign(canvas) {
       if (now.type !== "pointerup") return;
       if (Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < STILL) canvas.pick(from.id());
       else if (aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
-      else if (!aim) goOn(from.id(), local(now));
+      else if (!aim) goOn(from.id(), canvas.pointOf(now));
     };
     handle.addEventListener("pointerup", stop, { signal: drag.signal });
     handle.addEventListener("pointercancel", stop, { signal: drag.signal });
@@ -98,26 +92,26 @@ export function canvasDesign(canvas) {
   // Shift-drag on the ground marks sockets; cytoscape must not treat it as a pan.
   graph.addEventListener("mousedown", (event) => {
     const { cy } = canvas;
-    if (!cy || !event.shiftKey || event.button !== 0 || !designs() || !cy.container().contains(/** @type {Node|null} */ (event.target))) return;
+    if (!cy || !event.shiftKey || event.button !== 0 || !canvas.designs || !cy.container().contains(/** @type {Node|null} */ (event.target))) return;
     event.preventDefault();
     event.stopPropagation();
     canvas.focus();
-    const from = local(event), hit = nodeAt(cy, from, ".socket")?.id(), drag = new AbortController();
+    const from = canvas.pointOf(event), hit = nodeAt(cy, from, ".socket")?.id(), drag = new AbortController();
     if (hit) return choose(marked.includes(hit) ? marked.filter((id) => id !== hit) : [...marked, hit]);
     window.addEventListener("mousemove", (now) => {
-      for (const [name, value] of Object.entries(between(from, local(now)))) setAttr(frame, name, value);
+      for (const [name, value] of Object.entries(between(from, canvas.pointOf(now)))) setAttr(frame, name, value);
     }, { signal: drag.signal });
     window.addEventListener("mouseup", (now) => {
       drag.abort();
       setAttr(frame, "width", null);
       setAttr(frame, "height", null);
-      const box = between(from, local(now));
+      const box = between(from, canvas.pointOf(now));
       choose(cy.nodes(".socket").toArray().filter((node) => isInside(node.renderedPosition(), box)).map((node) => node.id()));
     }, { signal: drag.signal });
   }, { capture: true, signal });
 
   const dragged = (/** @type {DragEvent} */ event) => {
-    if (!designs() || !event.dataTransfer?.types.includes(MATERIA_TYPE)) return;
+    if (!canvas.designs || !event.dataTransfer?.types.includes(MATERIA_TYPE)) return;
     event.preventDefault();
     event.dataTransfer.dropEffect = "copy";
     graph.classList.add("mnb-c-takes");
@@ -128,10 +122,10 @@ export function canvasDesign(canvas) {
   graph.addEventListener("drop", (event) => {
     graph.classList.remove("mnb-c-takes");
     const materia = event.dataTransfer?.getData(MATERIA_TYPE);
-    if (!materia || !canvas.cy || !designs()) return;
+    if (!materia || !canvas.cy || !canvas.designs) return;
     event.preventDefault();
     event.stopPropagation();
-    const at = inPicture(canvas.cy, local(event));
+    const at = inPicture(canvas.cy, canvas.pointOf(event));
     canvas.send("add", { materia, x: Math.round(at.x), y: Math.round(at.y) });
   }, { signal });
 
@@ -163,10 +157,7 @@ export function canvasDesign(canvas) {
         setTimeout(() => handle.matches(":hover") || placeHandle(), 250);
       });
       handle.addEventListener("pointerleave", () => setTimeout(placeHandle, 250));
-      cy.on("grab", "node.socket", ({ target }) => {
-        canvas.hover.hide();
-        target.scratch("_mnb_at", { ...target.position() });
-      });
+      cy.on("grab", "node.socket", ({ target }) => target.scratch("_mnb_at", { ...target.position() }));
       cy.on("drag", "node.socket", ({ target }) => {
         // While dragging, edges are straight and their chips move with them.
         const edges = target.connectedEdges().addClass("free"), chips = cy.nodes(".chip");

@@ -38,10 +38,10 @@ export function canvasKeys(canvas) {
     else if (selected) canvas.send("delete", { what: selected });
   };
   const open = () => (canvas.connecting !== null ? canvas.connect() : canvas.flags.selected && canvas.send("open", { what: canvas.flags.selected }));
-  const larger = () => canvas.zoomBy(1.25), menu = () => canvas.openMenuHere();
+  const larger = () => canvas.view.zoomBy(1.25), menu = () => canvas.openMenuHere();
   /** @type {Record<string, () => unknown>} */
   const acts = {
-    Enter: open, Escape: () => canvas.letGo(), "/": () => canvas.finder.open(), "+": larger, "=": larger, "-": () => canvas.zoomBy(1 / 1.25), 0: () => canvas.fit(),
+    Enter: open, Escape: () => canvas.letGo(), "/": () => canvas.finder.open(), "+": larger, "=": larger, "-": () => canvas.view.zoomBy(1 / 1.25), 0: () => canvas.fit(),
     e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.breakHere(),
   };
   /** @type {Record<string, () => unknown>} */

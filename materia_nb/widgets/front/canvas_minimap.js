@@ -32,9 +32,9 @@ export function canvasMinimap(go) {
     need(needed) {
       box.hidden = !(large || needed);
     },
-    /** @param {Scene} scene @param {boolean} always however few sockets it has */
-    set(scene, always) {
-      large = always || scene.sockets > 30;
+    /** @param {Scene} scene */
+    set(scene) {
+      large = scene.sockets > 30;
       dots.clear();
       refill(drawing);
       const [wide, high] = scene.size, [x, y] = scene.corner;

@@ -1,44 +1,9 @@
 /** The mouse on the canvas: clicks, hover texts and zoom. */
-import { h, targetOf } from "./dom.js";
-
-/** A tooltip next to the mouse; plain text only. @param {HTMLElement} host */
-export function canvasHover(host) {
-  const box = h("div", { class: "mnb-c-hover", role: "tooltip", hidden: true });
-  host.append(box);
-  let timer = 0;
-  /** @type {string|null} */
-  let over = null;
-  const hide = () => {
-    clearTimeout(timer);
-    box.hidden = true;
-    over = null;
-  };
-  return {
-    hide,
-    /** Show a text once the mouse rests on an element. @param {Point} at @param {string} element @param {string} [text] */
-    show({ x, y }, element, text) {
-      if (!box.hidden && over === element) return;
-      hide();
-      if (!text) return;
-      over = element;
-      timer = setTimeout(() => {
-        box.textContent = text;
-        box.hidden = false;
-        const below = y + 18 + box.offsetHeight < host.clientHeight;
-        box.style.left = `${Math.max(2, Math.min(x + 14, host.clientWidth - box.offsetWidth - 4))}px`;
-        box.style.top = `${Math.max(2, below ? y + 18 : y - box.offsetHeight - 10)}px`;
-      }, 380);
-    },
-  };
-}
+import { setAttr, targetOf } from "./dom.js";
 
 /** Listen to the mouse in the graph's box, before cytoscape does. @param {import("./canvas.js").Canvas} canvas */
 export function hearMouse(canvas) {
   const { graph, host, signal } = canvas;
-  const at = (/** @type {MouseEvent} */ event) => {
-    const box = host.getBoundingClientRect();
-    return { x: event.clientX - box.x, y: event.clientY - box.y };
-  };
   // cytoscape caches its position on the page and does not notice when something above it grows or the page scrolls.
   const measured = () => canvas.cy?.renderer().invalidateContainerClientCoordsCache();
   for (const name of ["pointerover", "pointerdown"]) graph.addEventListener(name, measured, { capture: true, signal });
@@ -47,14 +12,13 @@ export function hearMouse(canvas) {
     event.preventDefault();
     event.stopPropagation();
     const step = Math.min(60, Math.abs(event.deltaY) * (event.deltaMode === 1 ? 30 : 1));
-    canvas.zoomBy(Math.exp((-Math.sign(event.deltaY) * step) / 250), at(event));
+    canvas.view.zoomBy(Math.exp((-Math.sign(event.deltaY) * step) / 250), canvas.pointOf(event));
   }, { capture: true, passive: false, signal });
   graph.addEventListener("contextmenu", (event) => {
     const target = targetOf(event);
-    if (host.contains(target) && !canvas.still.box.contains(target)) return;
+    if (host.contains(target)) return;
     event.preventDefault();
     event.stopPropagation();
-    if (canvas.isStill) canvas.openMenu(at(event), canvas.still.hit(event)?.id); // otherwise cytoscape reports the element
   }, { signal });
 }
 
@@ -68,7 +32,6 @@ export function hearElements(canvas, cy) {
   cy.on("tap", "node, edge", ({ target, position }) => {
     const id = idOf(target), now = performance.now(), fold = target.data("fold");
     canvas.focus();
-    canvas.hover.hide();
     if (canvas.connecting !== null && (target.hasClass("socket") || target.hasClass("end"))) return canvas.connect(id);
     if (fold && Math.abs(position.x - fold[0]) < 14 && Math.abs(position.y - fold[1]) < 12) return canvas.send("fold", { element: id });
     if (!canvas.kind(id)) return;
@@ -87,16 +50,15 @@ export function hearElements(canvas, cy) {
   });
   cy.on("cxttap taphold", (event) => {
     if (event.type === "taphold" && !/touch/.test(event.originalEvent?.type ?? "")) return; // a long press opens the menu for touch only; a mouse has a right button
-    canvas.hover.hide();
     canvas.openMenu(event.renderedPosition, isGround(event) ? null : idOf(event.target));
   });
-  cy.on("mouseover mousemove", "node, edge", ({ target, renderedPosition, originalEvent }) => {
+  cy.on("mouseover mousemove", "node, edge", ({ target }) => {
     const id = idOf(target);
     container.style.cursor = canvas.kind(id) ? "pointer" : "";
-    if (!originalEvent?.buttons) canvas.hover.show(renderedPosition, id, canvas.look[id]?.words);
+    setAttr(container, "title", canvas.look[id]?.words);
   });
   cy.on("mouseout", "node, edge", () => {
     container.style.cursor = "";
-    canvas.hover.hide();
+    container.title = "";
   });
 }

@@ -1,6 +1,5 @@
 /** The buttons in the corner of the picture, the legend, and saving as PNG or SVG. */
-import { h, svg, onKeys, refill } from "./dom.js";
-import { icon } from "./icons.js";
+import { h, svg, onKeys, refill, icon } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { DESIGN_KEYS, KEYS } from "./canvas_keys.js";
 
@@ -53,8 +52,8 @@ export function canvasTools(canvas) {
   const more = toolButton("more", "legend, save as a picture", () => openMenu(more, entries(), { label: "picture" }));
   const box = h("div", { class: "mnb-c-tools", role: "toolbar", "aria-label": "view of the graph" },
     toolButton("fit", "show the whole graph (0)", () => canvas.fit()),
-    toolButton("minus", "smaller (-)", () => canvas.zoomBy(1 / 1.25)),
-    toolButton("plus", "larger (+)", () => canvas.zoomBy(1.25)),
+    toolButton("minus", "smaller (-)", () => canvas.view.zoomBy(1 / 1.25)),
+    toolButton("plus", "larger (+)", () => canvas.view.zoomBy(1.25)),
     toolButton("find", "find a socket, edge or loop (/)", () => canvas.finder.open()),
     more);
   host.append(box, legend);
@@ -77,7 +76,7 @@ export function canvasTools(canvas) {
   const entries = () => [
     { words: "Legend and shortcuts", act: openLegend },
     { words: canvas.scene?.direction === "right" ? "Lay out top to bottom" : "Lay out left to right", act: () => canvas.send("turn") },
-    ...(canvas.isStill ? [] : [{ words: "Save as PNG", act: png }]),
+    { words: "Save as PNG", act: png },
     { words: "Save as SVG", act: () => canvas.send("svg", { theme: canvas.dark ? "dark" : "light", token: canvas.token }) },
   ];
   return {

@@ -20,6 +20,7 @@ export function designParts(cells, send, around) {
   let parts = [];
   /** @type {HTMLElement|null} */
   let box = null;
+  let listening = new AbortController();
   let on = false, unkey = () => {}, last = /** @type {Told} */ ({});
   const picked = (/** @type {Event} */ event) => {
     const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
@@ -35,8 +36,6 @@ export function designParts(cells, send, around) {
     last = data;
     if (on && data.bar) for (const part of parts) part.update(data);
   };
-  /** @type {[string, (event: Event) => void][]} listeners on the surface */
-  const heard = [["mnb-pick", picked], ["pointerenter", back], ["focusin", back]];
   return {
     update,
     /** Switch design mode on or off in the current surface. @param {boolean} now @param {HTMLElement|null} surface */
@@ -44,9 +43,11 @@ export function designParts(cells, send, around) {
       if (now && !parts.length) parts = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
-        for (const [name, hear] of heard) box?.removeEventListener(name, hear);
+        listening.abort();
+        listening = new AbortController();
         box = surface;
-        for (const [name, hear] of heard) box.addEventListener(name, hear);
+        box.addEventListener("mnb-pick", picked, listening);
+        for (const name of ["pointerenter", "focusin"]) box.addEventListener(name, back, listening);
       }
       if (now === on && !elsewhere) return;
       on = now;
@@ -58,7 +59,7 @@ export function designParts(cells, send, around) {
       update(last);
     },
     destroy() {
-      for (const [name, hear] of heard) box?.removeEventListener(name, hear);
+      listening.abort();
       unkey();
       for (const part of parts) part.destroy?.();
     },

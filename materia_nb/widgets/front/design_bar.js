@@ -1,6 +1,5 @@
 /** The bar of design mode: name, problems, undo and redo, casting and saving, and the last message. */
-import { actButton, h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
-import { icon } from "./icons.js";
+import { actButton, h, askLine, button, isNew, refill, setEnabled, setText, targetOf, icon } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { counted } from "./words.js";
 

@@ -1,8 +1,7 @@
 /** The inspector of design mode: the form of the selection, its edges, and a preview of its agent's prompt. */
-import { h, button, focused, isNew, redraw, refill, setText } from "./dom.js";
+import { h, button, focused, isNew, redraw, refill, setText, icon } from "./dom.js";
 import { designForm, radios } from "./materia_form.js";
 import { afterForms } from "./design_bar.js";
-import { icon } from "./icons.js";
 import { tabRow } from "./tabs.js";
 
 /** The icon of what is shown, of anything else that of a graph. @type {Record<string, Parameters<typeof icon>[0]>} */

@@ -1,4 +1,5 @@
 /** Helpers for creating elements; text is always inserted as text, never as HTML. */
+import ICONS from "../../display/icons.json" with { type: "json" };
 
 /** Drag type of a materia from the palette. */
 export const MATERIA_TYPE = "application/x-mnb-materia";
@@ -29,6 +30,12 @@ export function svg(tag, attrs = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   fill(node, attrs, children);
   return node;
+}
+
+/** An icon of the package (Lucide, see display/icons-license.txt), in the colour of the surrounding text. @param {keyof ICONS} name @param {number} [size] in pixels @returns {Node} */
+export function icon(name, size = 16) {
+  const text = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="${size}" height="${size}" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" class="mnb-icon">${ICONS[name]}</svg>`;
+  return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
 }
 
 /** @param {Element} node @param {Attributes} attrs @param {Child[]} children */

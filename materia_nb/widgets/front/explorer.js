@@ -1,7 +1,6 @@
 /** All casts of a project: a searchable, sortable, filterable list, and the actions for the selected cast. */
-import { h, askLine, button, isNew, onKeys, refill, setAttr, setEnabled, setText, targetOf } from "./dom.js";
+import { h, askLine, button, isNew, onKeys, refill, setAttr, setEnabled, setText, icon } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
-import { icon } from "./icons.js";
 import { makeGrid } from "./grid.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { makeTalk, markWhenGone } from "./wire.js";
@@ -29,8 +28,6 @@ export function castsView({ model, el }) {
   /** @type {Map<number, CastRow>} */
   let rows = new Map();
   let requested = new Set(), typing = 0, lookedAt = 0;
-  /** @type {CastRow|undefined} */
-  let dragged;
   const look = (/** @type {Told} */ changed) => send("look", { words: field.value, only: data.only, by: data.by, down: data.down, ...changed });
   const field = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find: words, loadout:…, tag:…", "aria-label": "find casts by name, request, loadout or tag", oninput: () => {
     clearTimeout(typing);
@@ -55,7 +52,7 @@ export function castsView({ model, el }) {
   const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
   const resume = button("Resume", "show it below, to continue it", () => send("resume", aboutPicked()));
   const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", aboutPicked()));
-  const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
+  const compare = button("Compare…", "with another cast", () => choose());
   const label = button("Label…", "give it a name, and tags", () => askLabel());
   const remove = button("Delete…", "delete it from disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
   const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, castName, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
@@ -102,8 +99,7 @@ export function castsView({ model, el }) {
     /** @type {CastRow[]} */ (answer.rows).forEach((row, offset) => rows.set(answer.first + offset, row));
     grid.draw();
   };
-  /** @param {number} index */
-  const cells = (index) => {
+  const cells = (/** @type {number} */ index) => {
     const row = rows.get(index);
     for (const near of [index, index + PORTION / 2, index - PORTION / 2]) if (!rows.has(near)) fetchRows(near);
     if (!row) {
@@ -121,28 +117,6 @@ export function castsView({ model, el }) {
     };
   };
 
-  // Dragging a row onto another compares the two casts.
-  const rowAt = (/** @type {Event} */ event) => /** @type {HTMLElement|null} */ (targetOf(event)?.closest(".mnb-gridrow") ?? null);
-  const castAt = (/** @type {HTMLElement|null} */ row) => rows.get(Number(row?.dataset.index));
-  const onto = (/** @type {HTMLElement|null} */ row) => grid.node.querySelectorAll(".mnb-onto").forEach((gridRow) => gridRow !== row && gridRow.classList.remove("mnb-onto"));
-  grid.node.addEventListener("pointerdown", (event) => setAttr(rowAt(event) ?? el, "draggable", rowAt(event) ? "true" : null));
-  grid.node.addEventListener("dragstart", (event) => {
-    dragged = castAt(rowAt(event));
-    event.dataTransfer?.setData("text/plain", dragged?.[0] ?? "");
-  });
-  grid.node.addEventListener("dragover", (event) => {
-    const row = rowAt(event), cast = castAt(row);
-    onto(row);
-    if (!dragged || !cast || cast[0] === dragged[0]) return;
-    event.preventDefault();
-    row?.classList.add("mnb-onto");
-  });
-  grid.node.addEventListener("drop", (event) => {
-    const cast = castAt(rowAt(event));
-    event.preventDefault();
-    if (dragged && cast && cast[0] !== dragged[0]) send("compare", { a: dragged[0], b: cast[0], shown: [dragged[10], cast[10]] });
-  });
-  grid.node.addEventListener("dragend", () => (onto(null), (dragged = undefined)));
   onKeys(grid.node, { Enter: (event) => (event.target === grid.node && picked() ? open.click() : false), Delete: () => picked() && askDelete() });
   el.addEventListener("pointerenter", () => {
     if (Date.now() - lookedAt > 5000) send("refresh");

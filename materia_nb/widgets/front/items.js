@@ -268,6 +268,7 @@ export function itemsPart(host, send, controls) {
   const drag = (/** @type {PointerEvent} */ event, /** @type {number} */ index) => {
     if (which.value !== "all" || find.value) return;
     event.preventDefault();
+    const listening = new AbortController();
     let from = index;
     dragging = true;
     const moved = (/** @type {PointerEvent} */ other) => {
@@ -279,13 +280,12 @@ export function itemsPart(host, send, controls) {
       touched();
     };
     const end = () => {
-      document.removeEventListener("pointermove", moved);
-      document.removeEventListener("pointerup", end);
+      listening.abort();
       dragging = false;
       touched();
     };
-    document.addEventListener("pointermove", moved);
-    document.addEventListener("pointerup", end);
+    document.addEventListener("pointermove", moved, { signal: listening.signal });
+    document.addEventListener("pointerup", end, { signal: listening.signal });
   };
   const drawQuestion = () => {
     question.hidden = asking === null;

@@ -1,6 +1,5 @@
 /** A small menu that opens over everything else, for mouse and keyboard. */
-import { guard, h, onKeys, neighbour, targetOf } from "./dom.js";
-import { icon } from "./icons.js";
+import { guard, h, onKeys, neighbour, targetOf, icon } from "./dom.js";
 
 let close = () => {};
 

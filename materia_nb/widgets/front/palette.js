@@ -1,7 +1,6 @@
 /** The palette of design mode: click or drag a materia into the graph, or create one. */
-import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
-import { h, button, isNew, neighbour, onKeys, redraw, refill, setText, MATERIA_TYPE } from "./dom.js";
+import { h, askLine, button, isNew, neighbour, onKeys, redraw, setText, MATERIA_TYPE, icon } from "./dom.js";
 
 /** Whether a text contains every word of a query. @param {string} text @param {string} sought */
 export const matches = (text, sought) => sought.trim().toLowerCase().split(/\s+/).every((word) => text.includes(word));
@@ -82,23 +81,7 @@ export function palettePart(host, send) {
   /** @type {Element|null} */
   let surface = null;
   /** Ask for the name of a new materia, then create and place it. @param {"agent"|"utility"} kind */
-  const askFor = (kind) => {
-    const name = h("input", { class: "mnb-in", placeholder: `name of the ${kind}`, "aria-label": `name of the new ${kind}`, autocomplete: "off" });
-    const close = () => {
-      newName.hidden = true;
-      find.focus();
-    };
-    const done = () => {
-      const id = name.value.trim();
-      if (!id) return name.focus();
-      send("make", { what: kind, id, then: { kind: "add", materia: id } });
-      close();
-    };
-    onKeys(name, { Enter: done, Escape: close });
-    refill(newName, name, button("Make", `make the ${kind} and place it`, done, { class: "mnb-b mnb-small mnb-main" }));
-    newName.hidden = false;
-    name.focus();
-  };
+  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}` }, (id) => id && send("make", { what: kind, id, then: { kind: "add", materia: id } }));
   const maker = (/** @type {"agent"|"utility"} */ kind) => button(`+ ${kind}`, `make a new ${kind} and place it`, () => askFor(kind), { class: "mnb-b mnb-small mnb-quiet" });
   host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), newName, none, groups));
   return {
@@ -110,9 +93,7 @@ export function palettePart(host, send) {
         surface?.addEventListener("mnb-go-on", goOn);
       }
       if (!isNew(groups, data)) return;
-      redraw(groups, () => {
-        return data.map((group, index) => h("div", { role: "group", "aria-label": group.title }, h("div", { class: "mnb-d-group", id: `mnb-d-group-${index}` }, group.title), group.entries.map(entry)));
-      }, find);
+      redraw(groups, () => data.map(({ title, entries: all }) => h("div", { role: "group", "aria-label": title }, h("div", { class: "mnb-d-group" }, title), all.map(entry))), find);
       filter();
     },
     destroy() {

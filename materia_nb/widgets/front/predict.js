@@ -28,8 +28,7 @@ export default {
         if (choices.has(socket.getAttribute("data-socket"))) socket.classList.add("mnb-place");
       }
     };
-    /** @param {MouseEvent} event */
-    const click = (event) => {
+    const click = (/** @type {MouseEvent} */ event) => {
       const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;
       if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket"), number: shown });
     };

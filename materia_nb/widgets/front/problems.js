@@ -1,7 +1,6 @@
 /** The dock of design mode: problems with fixes, exploration results, and changes. */
-import { h, button, isNew, redraw, refill, setAttr } from "./dom.js";
+import { h, button, isNew, redraw, refill, setAttr, icon } from "./dom.js";
 import { afterForms } from "./design_bar.js";
-import { icon } from "./icons.js";
 import { tabRow } from "./tabs.js";
 
 const SIGNS = { ends: { sign: "✓", tone: "good" }, fails: { sign: "✗", tone: "bad" }, never: { sign: "○", tone: "hint" } };

@@ -50,8 +50,7 @@ export function timelinePart(host, send, controls) {
   let filtered = null;
   let requested = new Set(), id = "", playing = 0, looking = 0, finding = 0, searches = 0;
   const rowAt = (/** @type {number} */ index) => filtered?.[index] ?? index + 1;
-  /** @param {number} row */
-  const called = (row) => {
+  const called = (/** @type {number} */ row) => {
     const [number, lane] = rows.get(row) ?? [row, ""];
     return lane ? `${number} of lane ${lane}` : `${number}`;
   };
@@ -131,8 +130,7 @@ export function timelinePart(host, send, controls) {
     keep(first, answer.rows);
     grid.draw();
   };
-  /** @param {number} index */
-  const cells = (index) => {
+  const cells = (/** @type {number} */ index) => {
     const row = rows.get(index);
     if (!row) {
       fetchRows(index);

@@ -90,7 +90,7 @@ interface Shell {
 
 interface MenuEntry {
   words: string;
-  sign?: Parameters<typeof import("./icons.js").icon>[0];
+  sign?: Parameters<typeof import("./dom.js").icon>[0];
   /** Without it the entry is a line of text. */
   act?: () => void;
   /** Whether it acts on the cast: then a press counts only after the menu has been seen for a moment. */
@@ -233,8 +233,6 @@ interface Scene {
   list: [words: string, element: string, depth: number][];
   entry?: string;
   fresh?: boolean;
-  /** The whole picture as SVG, where it is too large for a canvas. */
-  still?: string;
 }
 
 /** How the elements look now, by their ids. */
