@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Table, lines
-from materia_nb.display.escape import ELLIPSIS, Html, esc, part
-from materia_nb.display.geometry import fit_text
-from materia_nb.display.svg import CARD_FONT
+from materia_nb.display.escape import ELLIPSIS, Html, html_line, part
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.followup import PromptPart, tokens_of
 from materia_nb.engine.prompt import Prompt
@@ -90,7 +88,7 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
                 continue
             inside += judged_blocks(text, title)
         if call.result is not None:
-            inside.append(Code(call.result, title="what it was told"))
+            inside.append(Code(call.result, title="result"))
         blocks.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inside, opened=waits))
     return blocks
 
@@ -161,11 +159,6 @@ def _both_ends(text: str, limit: int) -> str:
 
 # -- the time axis ---------------------------------------------------------------------------
 
-_WIDTH: Final = 760.0
-_NAME_WIDTH: Final = 96.0
-_ROW_HEIGHT: Final = 26.0
-_HEADER_HEIGHT: Final = 22.0
-_FONT_SIZE: Final = 11
 _IDLE_MS: Final = 1_000
 """Minimum length of a folded stretch."""
 _FOLD_SHARE: Final = 0.03
@@ -175,14 +168,6 @@ _TAIL_SHARE: Final = 0.12
 
 BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 """Of a bar: finished work, work in progress, waiting, a failure, or a step whose share of work is unknown (R56)."""
-
-_STROKES: Final[dict[BarKind, str]] = {
-    "work": 'fill-opacity=".16" stroke="currentColor" stroke-opacity=".55"',
-    "now": 'fill="#e0a100" fill-opacity=".25" stroke="#b57f00"',
-    "wait": 'fill="none" stroke="currentColor" stroke-opacity=".55" stroke-dasharray="4 3"',
-    "bad": 'fill="#d5404d" fill-opacity=".2" stroke="#d5404d"',
-    "unsure": 'fill="none" stroke="currentColor" stroke-opacity=".55"',
-}
 
 
 class Bar(NamedTuple):
@@ -264,27 +249,8 @@ class TimeAxis(Block):
         return ""
 
     def as_html(self) -> Html:
-        """Draw the axis in the colours of the page around it."""
-        width, height = _WIDTH - _NAME_WIDTH - 8, _ROW_HEIGHT * len(self.rows) + _HEADER_HEIGHT
-        words = esc(self.words)
-        parts = [
-            (
-                f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{words}" width="{_WIDTH:.0f}" '
-                f'height="{height:.0f}" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" font-family="{CARD_FONT}" '
-                f'font-size="{_FONT_SIZE}" fill="currentColor" stroke="none"><title>{words}</title>'
-            )
-        ]
-        for position, label in self.ticks:
-            x, anchor = _NAME_WIDTH + position * width, "end" if position > 1 - _TAIL_SHARE / 2 else "start"
-            parts.append(
-                f'<text x="{x:.0f}" y="12" text-anchor="{anchor}">{esc(label)}</text>'
-                f'<path d="M{x:.1f} 18V{height:.0f}" stroke="currentColor" stroke-opacity=".25"/>'
-            )
-        for number, (name, bars) in enumerate(self.rows):
-            y = _HEADER_HEIGHT + number * _ROW_HEIGHT
-            parts.append(f'<text x="2" y="{y + 14:.0f}">{esc(fit_text(name, _FONT_SIZE, _NAME_WIDTH - 8))}</text>')
-            parts += [_bar_svg(bar, width, y) for bar in bars]
-        return Html("".join([*parts, "</svg>"]))
+        """Return the content in a few words; only panels draw the bars."""
+        return html_line(self.words)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the axis for a panel."""
@@ -296,20 +262,3 @@ class TimeAxis(Block):
             "lanes": list(self.lanes),
             "at": list(self.selected or ()),
         }
-
-
-def _bar_svg(bar: PlacedBar, axis_width: float, y: float) -> str:
-    left, share, kind, words, tooltip, _ = bar
-    x, width = _NAME_WIDTH + left * axis_width, max(2.0, share * axis_width - 1)
-    hatching = _hatching(x, y, width) if kind == "wait" else ""
-    label = fit_text(words, _FONT_SIZE, width - 8) if width > 24 else ""
-    return (
-        f'<g><title>{esc(tooltip)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="18" rx="4" '
-        f'{_STROKES[kind]}/>{hatching}<text x="{x + 4:.1f}" y="{y + 13:.1f}">{esc(label)}</text></g>'
-    )
-
-
-def _hatching(x: float, y: float, width: float) -> str:
-    """Return strokes across a bar; a pattern would need an id, and several drawings may be on one page."""
-    strokes = "".join(f"M{x + 6 * n:.1f} {y + 18:.1f}l6 -18" for n in range(int(width // 6)))
-    return f'<path d="{strokes}" stroke="currentColor" stroke-opacity=".3"/>' if strokes else ""

@@ -83,11 +83,14 @@ def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):
     rows.filter(has_text="a broken guide").click()
     below.get_by_text("Build failed").wait_for()
 
-    rows.filter(has_text="a short guide").drag_to(rows.filter(has_text="release notes"))
+    rows.filter(has_text="a short guide").click()
+    press_button(casts.get_by_role("button", name="Compare…"))
+    casts.get_by_role("menuitem").filter(has_text="release notes").click()
     casts.get_by_text("nothing differs so far").wait_for()
     casts.get_by_role("button", name="Close").click()
 
     casts.get_by_role("searchbox").fill("broken")
     rows.nth(2).wait_for(state="detached")
+    rows.filter(has_text="a broken guide").click()
     press_button(casts.get_by_role("button", name="Resume"))
     lab.cell(cell).locator(".mnb-pill", has_text="failed · Build").wait_for()
