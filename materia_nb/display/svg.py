@@ -142,7 +142,7 @@ def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> 
 def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = "") -> str:
     """Return the background of a card or loop."""
     return (
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius:g}" '
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius}" '
         f'fill="{fill}" stroke="{stroke}" stroke-width="{width:g}"{extra}/>'
     )
 
