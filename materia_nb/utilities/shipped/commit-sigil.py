@@ -35,14 +35,14 @@ def main() -> int:
     if not types or isinstance(types, str) or not all(isinstance(word, str) and word for word in types):
         print("Commit-Sigil: params.types must be a list of words, such as feat and fix", file=sys.stderr)
         return 1
-    corrections = [(index, correction(item, types)) for index, item in enumerate(items)]
+    corrections = [(index, title_fault(item, types)) for index, item in enumerate(items)]
     lines = [f"Work item {index}: {text}" for index, text in corrections if text]
     context = "\n".join(lines) or f"Titles that are Conventional Commits: {len(items)} of {len(items)}."
     print(json.dumps({"workItems": items, "satisfied": not lines, "context": context}))
     return 0
 
 
-def correction(item: Any, types: Sequence[str]) -> str | None:
+def title_fault(item: Any, types: Sequence[str]) -> str | None:
     """Return the fault in the title of an item, and how to correct it; None for a valid title."""
     title = item.get("title") if isinstance(item, dict) else None
     if not isinstance(title, str) or not title.strip():

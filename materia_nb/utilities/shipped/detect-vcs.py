@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 GIT_SECONDS = 10
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
 
 
 def main() -> int:
@@ -68,7 +68,7 @@ def head(root: Path) -> tuple[str | None, bool | None]:
     """Return the current branch, and True if HEAD is detached."""
     command = ["git", "-C", str(root), "symbolic-ref", "--quiet", "--short", "HEAD"]
     try:
-        completed = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=GIT_SECONDS, check=False)
+        completed = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, timeout=GIT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"Detect-VCS: git did not report the branch: {error}", file=sys.stderr)
         return None, None

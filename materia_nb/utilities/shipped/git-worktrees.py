@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 EXPORT = "gitWorktree"
-HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in HIDDEN}
-ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
-CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
+_HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
+_ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
+_CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
 class Failed(Exception):
@@ -41,7 +41,7 @@ class Failed(Exception):
         self.fields = fields
 
 
-Output = tuple[str, dict[str, Any], dict[str, Any]]
+TaskResult = tuple[str, dict[str, Any], dict[str, Any]]
 """The context, the fields of the state, and the other fields of the output."""
 
 
@@ -65,7 +65,7 @@ def main() -> int:
     return 0
 
 
-def spawn(document: dict[str, Any]) -> Output:
+def spawn(document: dict[str, Any]) -> TaskResult:
     """Create a worktree of the project with its own branch."""
     project = Path(document["baseScope"]["cwd"])
     try:
@@ -104,7 +104,7 @@ def new_folder(parent: Path, name: str) -> Path:
         number += 1
 
 
-def integrate(document: dict[str, Any]) -> Output:
+def integrate(document: dict[str, Any]) -> TaskResult:
     """Merge the branches of the lanes, one after another."""
     root = repository(document)
     if merge_head(root) is not None:
@@ -171,7 +171,7 @@ def commit_resolved(root: Path, before: dict[str, Any]) -> None:
     git(root, "commit", "--quiet", "--no-edit")
 
 
-def finalize(document: dict[str, Any]) -> Output:
+def finalize(document: dict[str, Any]) -> TaskResult:
     """Remove the cast's worktrees and branches that are merged completely."""
     root = repository(document)
     git(root, "worktree", "prune")
@@ -246,7 +246,7 @@ def git(folder: Path | str, *arguments: str) -> str:
     """Run Git in a folder and return its stdout; raises Failed."""
     command = ["git", "-c", "gc.auto=0", *arguments]
     try:
-        completed = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, check=True, **CODING)
+        completed = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, capture_output=True, check=True, **_CODING)
     except subprocess.CalledProcessError as error:
         message = (error.stderr.strip() or error.stdout.strip())[:600] or "there is no error message"
         raise Failed(f"git {arguments[0]} ended with code {error.returncode}: {message}") from error

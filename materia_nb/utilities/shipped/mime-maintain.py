@@ -19,10 +19,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in HIDDEN}
-ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
+_HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
+_ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
 class Failed(Exception):
@@ -95,7 +95,7 @@ def git(folder: str, *arguments: str, stdin: str = "") -> str:
     command = next(argument for argument in arguments if not argument.startswith("-"))
     try:
         completed = subprocess.run(
-            ["git", *arguments], cwd=folder, env=ENVIRONMENT, input=stdin, capture_output=True, check=True, **CODING
+            ["git", *arguments], cwd=folder, env=_ENVIRONMENT, input=stdin, capture_output=True, check=True, **_CODING
         )
     except subprocess.CalledProcessError as error:
         message = (error.stderr.strip() or error.stdout.strip())[:600] or "there is no error message"
