@@ -91,6 +91,11 @@ class SweepRow:
         """True if the cast completed and no check failed."""
         return self.complete and all(verdict.holds for verdict in self.checks.values())
 
+    def value_of(self, name: str) -> bool | float | None:
+        """Return a number of the row or the value of a check by its name; None if it is unknown."""
+        value: bool | float | None = self.checks[name].value if name in self.checks else getattr(self, name, None)
+        return value
+
     def open(self) -> Cast:
         """Open the cast to look at it.
 
@@ -159,11 +164,11 @@ class Sweep(Shown, Sequence[SweepRow]):
             records.append(record)
         return data_frame(records, [*FIELDS, *(column for name in self.checks for column in (name, f"{name}: why"))])
 
-    def matrix(self, value: str | None = None, rows: str | None = None, columns: str | None = None) -> Matrix:
+    def matrix(self, value: str = "passed", rows: str | None = None, columns: str | None = None) -> Matrix:
         """Return a table of two axes: each cell is the mean of a value over the casts in it.
 
         Args:
-            value: ``complete``, a number such as ``tokens``, or a check; by default the share of casts that passed.
+            value: ``passed``, ``complete``, a number such as ``tokens``, or a check.
             rows: ``loadout``, ``agents``, ``request`` or ``repeat``; by default the first that differs.
             columns: the same, by default the next that differs.
 
@@ -175,22 +180,14 @@ class Sweep(Shown, Sequence[SweepRow]):
         varied = [axis for axis in _MATRIX_AXES if len({getattr(row, axis) for row in self}) > 1]
         down = rows or next(axis for axis in (*varied, *_AXES) if axis != columns)
         across = columns or next(axis for axis in (*varied, "agents", *_AXES) if axis != down)
-        value = value or "passed"
-        known = ("passed", *_NUMBERS, *self.checks)
-        if value not in known:
-            raise usage_error(f"Rows have no value {value!r}.", did_you_mean(value, known))
-        if value not in self.checks:
-            values = [getattr(row, value) for row in self]
-        else:
-            values = [row.checks[value].value if value in row.checks else None for row in self]
-        is_share = all(isinstance(number, bool) or number is None for number in values) and any(
-            number is not None for number in values
-        )
-        cells: dict[tuple[str, str], list[float]] = {}
-        for row, number in zip(self, values, strict=True):
+        needs_one_of(value, ("passed", *_NUMBERS, *self.checks), f"Rows have no value {value!r}.", "usage")
+        cells: dict[tuple[str, str], list[bool | float]] = {}
+        for row in self:
             numbers = cells.setdefault((str(getattr(row, down)), str(getattr(row, across))), [])
-            if number is not None:
-                numbers.append(float(number))
+            if (number := row.value_of(value)) is not None:
+                numbers.append(number)
+        numbers_of_all = [number for numbers in cells.values() for number in numbers]
+        is_share = bool(numbers_of_all) and all(isinstance(number, bool) for number in numbers_of_all)
         return Matrix(down, cells, is_share=is_share)
 
     def _usage_text(self) -> str:
@@ -249,7 +246,7 @@ class Matrix(Table):
         means: the means by row name and column name.
     """
 
-    def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[float]], *, is_share: bool) -> None:
+    def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[bool | float]], *, is_share: bool) -> None:
         self.means = {names: fmean(numbers) for names, numbers in cells.items() if numbers}
         largest = max((abs(mean) for mean in self.means.values()), default=0.0) or 1.0
         if is_share:
