@@ -358,7 +358,8 @@ class Comparison:
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
         for left, right in zip(self.a.session.steps, self.b.session.steps, strict=False):
             if differ(left, right):
-                return self._explain(left, right)
+                aspects = differing_aspects(left, right, self._names)
+                return explain_difference(left, right, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
             lanes_of_a, lanes_of_b = runs_of_a.get(left.number), runs_of_b.get(left.number)
             if (difference := self._first_in_lanes(lanes_of_a, lanes_of_b, left, differ)) is not None:
                 return difference
@@ -384,11 +385,6 @@ class Comparison:
                     differences.append(difference)
         complete = (difference for difference in differences if not difference.shorter)
         return next(complete, differences[0] if differences else None)
-
-    def _explain(self, left: StepRecord, right: StepRecord) -> FirstDifference:
-        aspects = differing_aspects(left, right, self._names)
-        graphs = self.a.rules.graph, self.b.rules.graph
-        return explain_difference(left, right, aspects, self._names, graphs)
 
     @property
     def stands(self) -> str | None:

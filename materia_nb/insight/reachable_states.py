@@ -209,7 +209,10 @@ class _StateKey:
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)
-        self._fields = _fields_read(sources)
+        paths = filter(None, map(state_path, sources))
+        self._fields = (
+            () if "state" in sources else tuple(sorted({path[0] for path in paths})) or ("",)
+        )  # (): all fields
         self._counts = _LiveCounts(rules)
         self._max_cursor = (max(items, default=0) + 1) ** 2
         self._reads_output = any(source.startswith(("lastJson", "$")) for source in sources)
@@ -369,10 +372,3 @@ def _list_sources(graph: Graph) -> list[str]:
         path = state_path(source)
         sources += [new for new in assigned.pop(path[0], ()) if new not in sources] if path else []
     return sources
-
-
-def _fields_read(sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields of the state that a list may be read from; empty for all of them."""
-    if "state" in sources:
-        return ()
-    return tuple(sorted({path[0] for source in sources if (path := state_path(source))})) or ("",)

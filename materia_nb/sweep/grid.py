@@ -322,15 +322,15 @@ class _Walker:
         readers: tuple[tuple[Any, Callable[[Any, str], JSON]], ...] = (
             (bytes | bytearray, lambda data, _: ["bytes", data.hex()]),
             (FunctionType, self._function),
-            (MethodType, self._method),
+            (
+                MethodType,
+                lambda method, _: ["method", self.key(method.__self__, where), self.key(method.__func__, where)],
+            ),
             (CodeType, self._code),
             (ModuleType, lambda module, _: ["module", module.__name__]),
             (type, self._class),
         )
         return next((read for kind, read in readers if isinstance(value, kind)), self._object)(value, where)
-
-    def _method(self, method: MethodType, where: str) -> JSON:
-        return ["method", self.key(method.__self__, where), self.key(method.__func__, where)]
 
     def _function(self, function: FunctionType, where: str) -> JSON:
         code, installed = function.__code__, _is_installed(function.__module__)

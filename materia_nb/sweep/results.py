@@ -196,11 +196,6 @@ class Sweep(Shown, Sequence[SweepRow]):
         text += f" (unknown of {counted(missing, 'cast')})" if missing and self.tokens is not None else ""
         return text + (f", {self.cost:.4f} USD" if self.cost else "")
 
-    def _summary(self) -> list[str]:
-        earlier = len(self) - self.fresh - self.left_out
-        summary = [f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} from before. {self._usage_text()}"]
-        return [*summary, *self.notes]
-
     def _table(self) -> Table:
         costs = any(row.cost for row in self)
         headers = ["row", "loadout", "request", "agents", "#", "ends", *self.checks, "turns", "tokens"]
@@ -232,7 +227,9 @@ class Sweep(Shown, Sequence[SweepRow]):
         return [(", ".join(rows), name, shorten(why, 300)) for (name, why), rows in list(numbers.items())[:_ROWS_SHOWN]]
 
     def _blocks(self) -> list[Block]:
-        blocks = [*lines(self._summary()), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
+        earlier = len(self) - self.fresh - self.left_out
+        summary = f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} from before. {self._usage_text()}"
+        blocks = [*lines([summary, *self.notes]), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
         if len(self) > _ROWS_SHOWN:
             blocks.append(Line(f"… {len(self) - _ROWS_SHOWN} more (.frame() has all)"))
         reasons = self._reasons()
