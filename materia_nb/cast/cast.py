@@ -1,16 +1,16 @@
-"""One cast, as a person holds it: looked at, gone on with, changed, forked.
+"""One cast: inspect it, continue it, change it, fork it.
 
-A cast stops between steps, never inside one: waiting for a person ends the call,
-and the next call goes on.
+A cast stops between steps, never inside a step: waiting for a person ends the call, and the next call continues.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from materia_nb.agents.background import run_in_thread
 from materia_nb.agents.interface import validate_reply
@@ -46,83 +46,75 @@ if TYPE_CHECKING:
     from materia_nb.insight.why import Why
 
 
-class Cast:
-    """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``.
+class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
+    """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``; ``with`` and ``async with`` close it.
 
     Attributes:
-        runner: what runs it and keeps what comes of it; panels look there whether a step is being made.
+        runner: the runner of the cast; panels use it to see whether a step is running.
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Hold the cast that ``runner`` runs."""
+        """Wrap the cast that ``runner`` runs."""
         self.runner = runner
         runner.followers.follow(self)
         if not isinstance(runner.stops, CastBreakpoints):
             runner.stops = CastBreakpoints(runner)
 
     def close(self) -> None:
-        """Let go of the journal and the lock; the cast can still be looked at. So does ``with`` or ``async with`` at its end."""
+        """Release the journal and the lock; the cast can still be inspected."""
         with self.runner.lock():
             self.runner.close()
 
-    def __enter__(self) -> Self:
-        """Return the cast."""
-        return self
-
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the cast."""
         self.close()
 
-    async def __aenter__(self) -> Self:
-        """Return the cast."""
-        return self
-
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the cast."""
         await run_in_thread(self.close, self.runner.stop)
 
-    # -- what a person does with it ---------------------------------------------------
+    # -- parts --------------------------------------------------------------------------
 
     @property
     def edit(self) -> Edits:
-        """What a person changes between steps: ``cast.edit.items(...)``, ``cast.edit.set("plan.approved", True)``."""
+        """The edits between steps: ``cast.edit.items(...)``, ``cast.edit.set("plan.approved", True)``."""
         return Edits(self.runner)
 
     @property
     def approvals(self) -> Approvals:
-        """What agents ask a person for: ``cast.approvals.approve()``, ``cast.approvals.allow("bash")``."""
+        """The requests of agents to a person: ``cast.approvals.approve()``, ``cast.approvals.allow("bash")``."""
         return Approvals(self.runner)
 
     @property
     def breakpoints(self) -> CastBreakpoints:
-        """Where runs stop: ``cast.breakpoints.add("Socket-3", after=True)``, ``cast.breakpoints.watch("plan.approved")``."""
+        """The breakpoints: ``cast.breakpoints.add("Socket-3", after=True)``, ``cast.breakpoints.watch("plan.approved")``."""
         stops = self.runner.stops
         assert isinstance(stops, CastBreakpoints)  # noqa: S101 - see __init__
         return stops
 
     @property
     def pins(self) -> Pins:
-        """What answers because a person chose it (R40): ``cast.pins.add("Socket-3", "done")``, ``cast.pins.remove(...)``."""
+        """The pinned answers (R40): ``cast.pins.add("Socket-3", "done")``, ``cast.pins.remove(...)``."""
         return Pins(self.runner)
 
     @property
     def export(self) -> Exports:
-        """The cast for others: ``cast.export.page("cast.html")``, a recording, a test, a trace."""
+        """The exports: ``cast.export.page("cast.html")``, a recording, a test."""
         return Exports(self.runner)
 
     @property
     def labels(self) -> Labels:
-        """What people say of the cast and its steps: ``cast.labels.add(3, note="too long")``, ``cast.labels.of(3)``."""
+        """The labels of the cast and its steps: ``cast.labels.add(3, note="too long")``, ``cast.labels.of(3)``."""
         return Labels(self.runner)
 
     def show(self, panel: str | None = None, *, height: int | None = None) -> Any:
-        """Show the cast with buttons in a notebook, or one of its panels: graph, items, state, timeline ...
+        """Show the cast as a widget, or one of its panels: graph, items, state, timeline ...
 
-        The value is a widget; showing it again in the same cell closes the earlier one.
+        Showing it again in the same cell closes the earlier widget.
 
         Args:
-            panel: the name of one panel; all of them on one surface if left out.
-            height: in pixels; 560 for the whole surface if left out.
+            panel: the name of one panel; the whole surface if left out.
+            height: the height in pixels; 560 for the whole surface if left out.
 
         Raises:
             MateriaError: there is no such panel (``unknown_panel``).
@@ -134,18 +126,18 @@ class Cast:
 
     @property
     def agents(self) -> AgentTable:
-        """Who answers: ``cast.agents.set("Write", function)``."""
+        """The agents: ``cast.agents.set("Write", function)``."""
         return self.runner.agents
 
-    # -- looking at it ----------------------------------------------------------------
+    # -- inspecting ---------------------------------------------------------------------
 
     @property
     def now(self) -> Snapshot:
-        """The cast as it is now: its prompt, who is waited for, what is asked for, usage, warnings ... It never changes."""
+        """A snapshot of the cast: its prompt, requests, usage, warnings ... It never changes."""
         return self.runner.snapshot()
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
-        """Return the cast as it was after a step, frozen."""
+        """Return a snapshot of the cast as it was after a step."""
         return self.now.at(number, branch)
 
     @property
@@ -175,7 +167,7 @@ class Cast:
 
     @property
     def steps(self) -> StepList:
-        """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
+        """The steps so far, in order; ``steps[-1]`` is the latest. They are shown as a table, see :class:`StepList`."""
         return steps_of(self.runner.session, self.graph)
 
     @property
@@ -185,7 +177,7 @@ class Cast:
 
     @property
     def failure(self) -> Failure | None:
-        """Why the cast stopped, when it failed or was aborted."""
+        """The reason why the cast failed or was aborted, or None."""
         return self.runner.session.state.failure
 
     def why(self, step: int | None = None, *, lane: str | None = None) -> Why:
@@ -193,7 +185,7 @@ class Cast:
 
         Args:
             step: a step number; the latest if left out.
-            lane: the lane that made it, of those that the cast had last.
+            lane: the lane of the step, one of those that the cast had last.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
@@ -206,9 +198,9 @@ class Cast:
         return self.runner.followers
 
     def usage(self, *by: str) -> SpentView:
-        """Show where tokens, cost and time went: by socket (the default), materia or item, or several of these.
+        """Return the usage of tokens, cost and time by socket (the default), materia or item, or by several of these.
 
-        Steps that going back left behind count too. It shows itself as a table with the sum; iterating gives the rows,
+        Steps that going back left behind count too. The result is shown as a table with a sum; iterating gives the rows,
         ``frame()`` a pandas data frame::
 
             cast.usage("socket", "item")
@@ -217,7 +209,7 @@ class Cast:
             by: socket, materia or item; socket if left out.
 
         Raises:
-            MateriaError: there is no such thing to add up by (``unknown_group``).
+            MateriaError: it is none of these (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
         from materia_nb.insight.estimate import usage_by
@@ -227,16 +219,16 @@ class Cast:
 
     @property
     def files(self) -> FilesView:
-        """Which step changed which files, where they are kept: it shows itself; ``cast.files.difference(3)`` is a patch."""
+        """The files that each step changed, if they are kept; ``cast.files.difference(3)`` is a patch."""
         from materia_nb.cast.views.tables import FilesView
 
         return FilesView(self.now)
 
     def blame(self, path: str) -> BlameView | View:
-        """Show which step, answer and rule set a value of the state, latest change first; or a line of a file.
+        """Return which step, answer and rule set a value of the state, latest change first; or who wrote a line of a file.
 
-        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``. Of a line of a
-        file it shows the step that wrote it, with socket, item and prompt, where files are kept.
+        The result is shown as a table; iterating gives each change with its ``step``, ``rule`` and ``source``. For a line
+        of a file it shows the step that wrote the line, with its socket, item and prompt.
 
         Args:
             path: a dotted path into the state, such as workItems.0.title; or a file of the project and a line, such as
@@ -259,10 +251,10 @@ class Cast:
         return BlameView(path, blame_value(self.runner.session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
-        """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
+        """Replay the recorded answers in another loadout, to see where the cast would have gone. Nothing runs.
 
-        The value is true if it would have: ``first`` says where and why, ``route`` which way it takes, ``needs``
-        which answer it would still lack, ``asked_otherwise`` which steps were asked something else then.
+        The result is true if it goes elsewhere: ``first`` says where and why, ``route`` is its route, ``needs`` the answer
+        that is missing, ``asked_otherwise`` the steps whose prompt differs.
 
         Args:
             loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadouts.show(name)``), or a config as a mapping.
@@ -274,13 +266,11 @@ class Cast:
         from materia_nb.insight.replay import replay_answers
 
         self.now.needs_castable()
-        replayed = replay_answers(
-            self.now.side, Rules(graph_of(loadout)).in_session(self.runner.rules.session or self.id)
-        )
-        return ReplayView(replayed, self._go_on)
+        rules = Rules(graph_of(loadout)).in_session(self.runner.rules.session or self.id)
+        return ReplayView(replay_answers(self.now.side, rules), self._cast_of_replay)
 
     def __repr__(self) -> str:
-        """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
+        """Return the status as text; the same in every run, since notebooks are compared by it."""
         from materia_nb.cast.views.status import status_text
 
         return status_text(self.now)
@@ -290,13 +280,13 @@ class Cast:
 
         return cast_view(self.now)._repr_mimebundle_()
 
-    # -- going on -------------------------------------------------------------------
+    # -- continuing ---------------------------------------------------------------------
 
     def step(self, *, ask: bool = True) -> StepRecord | None:
         """Run one socket and return its step, or None if the cast only came to its end.
 
-        A person's socket is entered and left waiting. An interrupt leaves the socket waiting too; the next step runs
-        it again.
+        The socket of a person is entered and waits. After an interrupt the socket waits too, and the next step runs it
+        again.
 
         Args:
             ask: False to only enter the socket, so that its prompt can be read and edited before its agent is asked.
@@ -315,32 +305,31 @@ class Cast:
             return self.steps[-1] if self.runner.session.state.waiting_at else None
 
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Step until the cast is over or must stop, and say why it stopped.
+        """Run steps until the cast is over or must stop, and return the reason why it stopped.
 
-        A socket given as ``until`` stops the run in front of it, but not where it starts, and so do
-        breakpoints; one on a refused output stops it before the repair turn.
+        A socket given as ``until`` stops the run before it, but not where the run starts, and so do breakpoints. A
+        breakpoint on a refused output stops before the repair turn.
 
         Args:
-            until: a socket to stop in front of (``end`` for the end), or a condition looked at
-                before each step.
-            steps: the most steps to take.
+            until: a socket to stop before (``end`` for the end), or a condition that is tested before each step.
+            steps: the maximum number of steps.
 
         Raises:
             MateriaError: the cast is over; the failure itself when it failed.
         """
-        with contextlib.closing(self._running(until, steps, alone=not callable(until))) as running:
+        with contextlib.closing(self._running(until, steps, unattended=not callable(until))) as running:
             while True:
                 try:
                     next(running)
-                except StopIteration as over:
-                    pause: Pause = over.value
+                except StopIteration as end:
+                    pause: Pause = end.value
                     return pause
 
     async def arun(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Run as :meth:`run` does, while the caller's event loop goes on; agents that are coroutines run on that loop.
+        """Run as :meth:`run` does, while the event loop of the caller continues; coroutine agents run on that loop.
 
-        Cancelling it stops the cast as an interrupt does: its journal is whole, and it can be gone on with. A function
-        that is not a coroutine cannot be ended: it is left behind, and what it answers later is thrown away.
+        Cancelling it stops the cast as an interrupt does; the cast can be continued. A function that is not a coroutine
+        cannot be ended: it is abandoned, and its answer is discarded.
         """
         return await run_in_thread(partial(self.run, until, steps=steps), self.runner.stop)
 
@@ -359,11 +348,11 @@ class Cast:
             await run_in_thread(running.close, self.runner.stop)
 
     def _running(
-        self, until: str | Callable[[Cast], bool] | None, steps: int | None, *, alone: bool = False
+        self, until: str | Callable[[Cast], bool] | None, steps: int | None, *, unattended: bool = False
     ) -> Generator[StepRecord, None, Pause]:
-        """Give each step of a run, and return why it stopped; files that follow from the journal are written behind the last.
+        """Yield each step of a run and return why it stopped; the derived files are written after the last step.
 
-        ``alone`` says that nobody does anything between two steps.
+        ``unattended`` is True if the caller does nothing between two steps.
         """
         if isinstance(until, str) and until != END:
             self.graph.needs_socket(until)
@@ -389,13 +378,12 @@ class Cast:
                         self.runner.begin()
                         followers = self.runner.followers
                         followed = followers.wants("changes") or followers.wants("events")
-                        self.runner.goes_on = alone and not followed and not self.breakpoints.conditions
+                        self.runner.goes_on = unattended and not followed and not self.breakpoints.conditions
                         step = self.runner.advance(breaks)
                     if step is not None:
                         yield step
                 steps_taken += 1
         except BaseException:
-            # What went wrong is told; that the derived files are not there yet follows from it.
             with contextlib.suppress(MateriaError):
                 self.runner.write_now()
             raise
@@ -405,7 +393,7 @@ class Cast:
         return pause
 
     def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
-        """Give each step of lanes; between two of them others may look at the cast and change it."""
+        """Yield each step of lanes; between two steps others may inspect and change the cast."""
         lane_steps = self.runner.advance_lanes(breaks, once=once)
         try:
             while True:
@@ -421,14 +409,9 @@ class Cast:
                 lane_steps.close()
 
     def _pause(
-        self,
-        until: str | Callable[[Cast], bool] | None,
-        steps: int | None,
-        steps_taken: int,
-        *,
-        broken_off: bool,
+        self, until: str | Callable[[Cast], bool] | None, steps: int | None, steps_taken: int, *, broken_off: bool
     ) -> Pause | None:
-        """Whether a run that has taken so many steps stops here, and why; one ``broken_off`` owes a repair turn."""
+        """Return why a run stops now, or None; a run that was ``broken_off`` is at a breakpoint before a repair turn."""
         status = self.status
         if status in OVER:
             return OVER[status]
@@ -449,21 +432,21 @@ class Cast:
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
         """Answer the socket that waits for a person, a question of an agent, or the socket that failed.
 
-        An object is written as the socket hands over. An agent that holds the cast gets the text in the same
-        conversation. Where a cast failed or was aborted within a visit, this answers by hand in the place of whatever failed, a
-        utility too: a utility's text goes the way of a real stdout (R6-R10). Journal, why and timeline say so.
+        An object is written in the form of the socket's handoff. An agent that holds the cast gets the text in the same
+        conversation. Where a cast failed or was aborted within a visit, this replaces the missing answer, also of a utility,
+        whose text is read as its stdout (R6-R10). Journal, why and timeline show that it was answered by hand.
 
-        An answer that breaks the handoff's rules is refused with all its issues: nothing is recorded, no
-        repair turn is used up, and the socket goes on waiting (R42).
+        An answer that breaks the rules of the handoff is refused with all its issues: nothing is recorded, no repair turn
+        is used up, and the socket keeps waiting (R42).
 
         Args:
-            answer: as text, or as a value; in a notebook also a $variable.
+            answer: text or a value; in a notebook also a $variable.
             lane: the lane, if lanes are at work or stopped; may be left out if only one waits for a person, or failed.
 
         Raises:
             ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), no such lane is at work (``unknown_lane``), or
-                the cast stopped behind a socket that had answered (``nothing_owed``).
+                the cast stopped after a socket that had answered (``nothing_owed``).
         """
         if lane is None and self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
@@ -483,23 +466,20 @@ class Cast:
             return work.session.steps[-1]
 
     def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> None:
-        """Take a person's answer for the visit that waits, or by hand where the cast, or the lane, stopped."""
+        """Handle a person's answer to the waiting visit, or by hand where the cast or the lane stopped."""
         state = work.session.state
         stopped = self.failure is not None or state.failure is not None
         visit = state.at if stopped else decide.waiting(work.session)
         socket_rules = None if visit is None else work.rules.sockets[visit.socket]
         if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
-            raise MateriaError(
-                f"{socket_rules.socket.id} is a utility; a process answers there.",
-                hint="step runs it",
-                kind="not_an_agent",
-            )
+            message = f"{socket_rules.socket.id} is a utility; a process answers there."
+            raise MateriaError(message, hint="step runs it", kind="not_an_agent")
         reply = validate_reply(given(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if stopped:
-            return self.runner.by_hand(work, reply, clean(reply.text))
-        decide.check_reply(work.rules, work.session, clean(reply.text))
-        work.handle_reply(reply)
-        return None
+            self.runner.by_hand(work, reply, clean(reply.text))
+        else:
+            decide.check_reply(work.rules, work.session, clean(reply.text))
+            work.handle_reply(reply)
 
     def refine(self, message: str) -> StepRecord:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit.
@@ -510,11 +490,11 @@ class Cast:
         return self._record(decide.refine, clean(message))
 
     def accept(self, decision: str | None = None, *, lane: str | None = None) -> StepRecord:
-        """Accept what an agent has given so far: a draft, for which it then gives the final result; or the output with which it holds the cast.
+        """Accept the draft of an agent, which then gives its final result, or the output with which an agent holds the cast.
 
         Args:
-            decision: for an output that holds the cast: the verdict (satisfied, not_satisfied), or the socket to continue at,
-                whatever its edges are; the output's own verdict if left out.
+            decision: for an output that holds the cast: the verdict (satisfied, not_satisfied), or any socket to continue at;
+                the output's own verdict if left out.
             lane: the held lane, if there are several.
 
         Raises:
@@ -532,16 +512,16 @@ class Cast:
         return self.steps[-1]
 
     def stop(self) -> None:
-        """End a run between two steps, from another thread: a step that is being made is ended, and can be made again."""
+        """Stop a run, from another thread. A running step is ended and can be made again."""
         self.runner.stop.set()
 
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
-        """End the cast where it is; retry continues it. A step running in another thread is ended first.
+        """End the cast where it is; retry continues it. A step that runs in another thread is ended first.
 
         Args:
-            reason: why, for the journal.
-            leave: go on without a function that does not return; what it answers later is thrown away. One that runs
-                in the main thread ends by an interrupt of the kernel only.
+            reason: the reason, for the journal.
+            leave: abandon a function that does not return, and discard its answer. A function in the main thread ends only
+                by an interrupt of the kernel.
         """
         if leave:
             self.runner.stop.leave()
@@ -549,11 +529,8 @@ class Cast:
         with self.runner.lock():
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
-                raise MateriaError(
-                    f"The cast {self.runner.session.state.stands} already.",
-                    hint=NEXT[self.status],
-                    kind="over",
-                )
+                message = f"The cast {self.runner.session.state.stands} already."
+                raise MateriaError(message, hint=NEXT[self.status], kind="over")
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 
@@ -562,30 +539,27 @@ class Cast:
 
         Args:
             turn: only ask the interrupted turn again: same prompt, same conversation, same tool calls so far.
-            limit: continue, with the limit that stopped the cast granted once more.
+            limit: continue past the limit that stopped the cast, which is raised once.
 
         Raises:
-            MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask once more
-                (``nothing_to_send``, ``nothing_owed``), a limit stopped it behind an answer (``at_limit``), or both are
-                given (``usage``).
+            MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask again
+                (``nothing_to_send``, ``nothing_owed``), a limit stopped it after an answer (``at_limit``), or both options
+                are given (``usage``).
         """
         if turn and limit:
             raise MateriaError("Retry either the turn or past the limit.", kind="usage")
-        if turn:  # when it waits already, perhaps in other words, it only has to be asked
+        if turn:  # a turn that waits already, perhaps with an edited prompt, only has to be asked
             return self._record(decide.resend if self.now.prompt is None else decide.no_op)
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(
                 f"{failure.socket} has answered; a limit stopped the cast after it.",
-                hint=f"retry --limit goes on past the limit; back {steps - 1}, then step asks {failure.socket} again",
+                hint=f"continue past the limit with retry --limit, or ask {failure.socket} again with back {steps - 1}, then step",
                 kind="at_limit",
             )
-        return self._again(decide.revive if limit else decide.recast)
-
-    def _again(self, command: Callable[..., Events]) -> StepRecord | None:
         with self.runner.lock():
             self.runner.begin()
-            self.runner.run_command(command)
+            self.runner.run_command(decide.revive if limit else decide.recast)
             self.runner.stop.clear()
             if self.status in ("ready", "waiting"):
                 return self.runner.advance(once=True)
@@ -593,18 +567,17 @@ class Cast:
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Continue without the socket where a cast failed, by its always edge, or without its item; the journal keeps the note.
+        """Continue a failed cast without the socket where it failed, by its always edge, or without its item.
 
-        It is as if the socket had said nothing: nothing of it comes into the state, and the first ``always`` edge is
-        taken (R3).
+        The state stays as it is, and the first ``always`` edge is taken (R3). The journal has the note.
 
         Args:
-            note: why, for the journal and for why.
+            note: the reason, for the journal and for why.
             item: skip the whole work item and start the next one (R46).
 
         Raises:
             MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), it stopped
-                behind a socket that had answered (``nothing_owed``), or at no work item (``no_item``).
+                after a socket that had answered (``nothing_owed``), or at no work item (``no_item``).
         """
         with self.runner.lock():
             self.runner.begin()
@@ -632,17 +605,14 @@ class Cast:
             discard_edits: whether to continue without the edits made after that step.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), or one that was never kept
-                would be overwritten (``in_the_way``), or an edit does not fit the earlier state (``edits_lost``); nothing has
-                changed then. Nothing ever changed the value (``no_change``), or the
-                cast did not go on from that step (``back``).
+            MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), a file that was never kept
+                would be overwritten (``in_the_way``), an edit does not fit the earlier state (``edits_lost``), nothing
+                changed the value (``no_change``), or the cast did not continue from that step (``back``). Nothing was
+                changed then.
         """
         if (step is None) is (change is None):
-            raise MateriaError(
-                "Say either which step to go back to, or before which change.",
-                hint="back(3), or back(change='workItems.0.title')",
-                kind="usage",
-            )
+            hint = "call back(3), or back(change='workItems.0.title')"
+            raise MateriaError("Give either a step or a change to go back to.", hint=hint, kind="usage")
         of_edit = False
         if change is not None:
             step, of_edit = self._before_change(change)
@@ -667,36 +637,34 @@ class Cast:
         self.now.needs_castable()
         latest = next((change for change in blame_value(self.runner.session, path) if change.step > 0), None)
         if latest is None:
-            raise MateriaError(
-                f"No step changed {path!r}.", hint="blame shows where a value comes from", kind="no_change"
-            )
-        # A person's edit came behind its step, or while that still waited: then it cannot be gone back to. What lanes
-        # brought came behind the step that handed the items out.
+            hint = "list the changes of a value with blame"
+            raise MateriaError(f"No step changed {path!r}.", hint=hint, kind="no_change")
+        # An edit comes after its step, or while the step still waited, which cannot be gone back to. The changes of lanes
+        # come after the step that distributed the items.
         by_hand = latest.rule == "edit" and self.steps.at(latest.step).after.status in ("ready", "complete")
         return (latest.step if by_hand or latest.rule == "P6" else latest.step - 1), latest.rule == "edit"
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
-        """Start another cast from a step, in its own directory; this one stays as it is (R55).
+        """Start another cast from a step, in a directory of its own; this one stays as it is (R55).
 
-        It begins with a copy of who answers here, of the pins and of the breakpoints; what is set in one of the two
-        later reaches the other no more (R47).
+        It begins with a copy of the agents, pins and breakpoints; later changes of these in one of the casts do not affect
+        the other (R47).
 
         Args:
-            step: as it was after this step, without later edits, as ``at`` shows it; 0 is the start. As it is now if
-                left out, with all edits.
-            root: where the directory is made; beside that of this cast by default.
+            step: the step to begin after, without later edits; 0 is the start. The current state with all edits if left out.
+            root: the parent of its directory; that of this cast by default.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), or the cast did not go on from it (``back``).
+            MateriaError: there is no such step (``no_step``), or the cast did not continue from it (``back``).
         """
         number = self.steps.at(step).number if step else step
-        return self._begun_as_mine(runner_factory.fork_directory(self.runner, number, root))
+        return self._resume_like_this(runner_factory.fork_directory(self.runner, number, root))
 
-    def _go_on(self, replay: Replay) -> Cast:
-        return self._begun_as_mine(runner_factory.replay_directory(self.runner, replay))
+    def _cast_of_replay(self, replay: Replay) -> Cast:
+        return self._resume_like_this(runner_factory.replay_directory(self.runner, replay))
 
-    def _begun_as_mine(self, path: Path) -> Cast:
-        """Resume a cast that begins with what this one did: the same agents, breakpoints and pinned functions."""
+    def _resume_like_this(self, path: Path) -> Cast:
+        """Resume a cast with the agents, breakpoints and pinned functions of this one."""
         runner = runner_factory.resume_like(self.runner, path)
         try:
             cast = Cast(runner)
@@ -706,8 +674,6 @@ class Cast:
         except BaseException:
             runner.close()
             raise
-
-    # -- one turn, several times ------------------------------------------------------
 
     def attempt(
         self,
@@ -720,26 +686,25 @@ class Cast:
     ) -> Attempts:
         """Ask the waiting turn, or the next one, several times, and compare the answers side by side.
 
-        Nothing of it touches the cast: nothing is journaled, no token counts, and tools that change something
-        ask instead of running. Taking one makes it the answer::
+        The cast stays as it is: nothing is written to the journal, no token counts, and tools that change something ask
+        instead of running. Taking an attempt makes it the answer::
 
             tried = cast.attempt("Socket-3", n=2, agents=["openai:gpt-5-mini", "anthropic:claude-haiku-4-5"])
             tried.take(3)  # or tried.pin(3)
 
         Args:
-            socket: the waiting or next socket, to be sure which it is.
-            n: how often each agent is asked, in each wording.
-            agents: who is asked, each as for ``Workbench.agent``; whoever answers there anyway if left out.
-            prompts: what is asked: another prompt of the materia, with the same variables, or texts of layers by
-                name; None is the prompt as it is, which is asked if this is left out.
-            at_once: how many are asked at the same time, by threads.
+            socket: the waiting or next socket, to make sure that it is this one.
+            n: how often each agent is asked with each prompt.
+            agents: the agents, each as for ``Workbench.agent``; the agent of the socket if left out.
+            prompts: other prompts of the materia, with the same variables, or texts of prompt layers by name; None is the
+                prompt as it is, which is asked if this is left out.
+            at_once: how many are asked at the same time, in threads.
 
         Returns:
-            What was answered; it shows itself as a table. ``cast.now.attempts`` is the latest, also of
-            an attempt that was interrupted.
+            The attempts, shown as a table. ``cast.now.attempts`` has the latest ones, also after an interrupt.
 
         Raises:
-            MateriaError: no agent's turn waits there (``not_waiting``, ``not_an_agent``). An agent that fails is a row.
+            MateriaError: no agent's turn waits there (``not_waiting``, ``not_an_agent``). An agent that fails is an attempt without an answer.
         """
         self.runner.attempts = attempts = Attempts(self.runner, socket, n, agents, prompts)
         attempts.ask(at_once)
@@ -747,14 +712,14 @@ class Cast:
 
 
 def open_cast(path: Path, agents: AgentTable | None = None) -> Cast:
-    """Open a run directory to look at it, see :func:`materia_nb.cast.runner_factory.open_runner`."""
+    """Open a run directory read-only, see :func:`materia_nb.cast.runner_factory.open_runner`."""
     return Cast(runner_factory.open_runner(path, agents))
 
 
 def resume_cast(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Cast:
-    """Open a run directory to go on with it, see :func:`materia_nb.cast.runner_factory.resume_runner`."""
+    """Open a run directory to continue the cast, see :func:`materia_nb.cast.runner_factory.resume_runner`."""
     return Cast(runner_factory.resume_runner(path, agents, utilities=utilities, sync=sync))
 
 
