@@ -1,6 +1,6 @@
-"""What can be done where a cast failed: one table of the kinds of failure, and of the acts that each offers.
+"""What a person can do where a cast failed: the kinds of failure, and the actions that each offers.
 
-The panel, the text of a status and the documentation are made from it, so that each names the same acts.
+The panel, the text of a status and the documentation use these tables, so that they name the same actions.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 class Act(NamedTuple):
-    """One way on: its words on a button, what it does, the verbs that do it, and where it is to be had."""
+    """An action: the words of its button, its effect, the verbs that do the same, and the condition under which it is offered."""
 
+    name: str
     words: str
     does: str
     verbs: str
@@ -32,9 +33,9 @@ class Act(NamedTuple):
 
 
 class FailureKind(NamedTuple):
-    """A kind of failure: what happened, in words, as a headline goes on behind a name; and its acts, the likeliest first.
+    """A kind of failure: its description, a predicate, and its actions, the likeliest first.
 
-    ``note`` says why an act that one would look for is not among them.
+    ``note`` says why an action that one would expect is missing.
     """
 
     words: str
@@ -44,30 +45,29 @@ class FailureKind(NamedTuple):
 
 _TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
-ACTS: Final = {name: Act(**row) for name, row in _TABLES["acts"].items()}
-"""Every way on, in the order in which they are offered where a kind has no other."""
+ACTS: Final = {name: Act(name, **row) for name, row in _TABLES["acts"].items()}
+"""Every action by its name, in the order in which a kind without an order of its own offers them."""
 
 
-def _kind_of(words: str, acts: str | list[str], note: str = "") -> FailureKind:
+def _failure_kind(words: str, acts: str | list[str], note: str = "") -> FailureKind:
     return FailureKind(words, tuple(_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
 
 
-FAILURE_KINDS: Final = {name: _kind_of(**row) for name, row in FAILURES.items()}
-"""Every kind of failure of ours, and how it is mended. An agent of other people may fail with one of its own."""
+FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}
+"""Every kind of failure by its name. An agent of other people may fail with a kind of its own."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
-"""What is offered for a kind that is not ours."""
+"""The kind that is used for unknown kinds."""
 
 
 REDEFINED: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
-"""The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
+"""The fields of a materia that may change in a running cast, since no decision depends on them."""
 
 
 class Redefinition(NamedTuple):
-    """How the definition that a workbench has of a materia differs from the copy of a cast.
+    """The differences between the workbench's definition of a materia (``new``) and the copy of a cast (``old``).
 
-    ``old`` and ``new`` are both whole; ``kept`` are the fields that earlier steps of the cast went by, for which it
-    cannot be taken.
+    ``kept`` are the fields that earlier steps of the cast depend on, for which it cannot be applied.
     """
 
     materia: str
@@ -77,7 +77,7 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The fields that differ, written as JSON: each line behind ``+``, ``-`` or a blank; what is far from a change is left out."""
+        """The fields that differ, as lines of JSON near the changes, each with ``+``, ``-`` or a blank."""
         changed: list[tuple[str, str]] = []
         for key in _differing(self.old, self.new):
             compared = ndiff(_field(key, self.old), _field(key, self.new))
@@ -92,7 +92,7 @@ def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
 
 
 def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
-    """Name the fields in which two definitions differ, in the order of the new one."""
+    """Return the fields in which two definitions differ, in the order of the new one."""
     keys = dict.fromkeys((*new, *old))
     return [key for key in keys if not same(old.get(key, MISSING), new.get(key, MISSING))]
 
@@ -100,7 +100,7 @@ def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
 def redefinition(
     old: Mapping[str, JSON], new: Mapping[str, JSON], materia: str, owner: Path | None
 ) -> Redefinition | None:
-    """Compare a cast's copy of a definition with another one, whose config file is in ``owner``; None when they are the same."""
+    """Compare a cast's copy of a definition with another one from a config file in ``owner``; None if they are equal."""
     changed = _differing(old, new)
     if not changed or same(dict(old), with_absolute_paths(new, owner)):
         return None
@@ -108,7 +108,7 @@ def redefinition(
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
-    """Return how the workbench's definition of the materia where a cast stopped differs from its copy; None when it does not."""
+    """Compare the definition of the materia where a cast stopped with the workbench's; None if they are equal."""
     socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
     definitions = cast.live.definitions
     if socket is None or definitions is None:
@@ -121,42 +121,33 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
     return redefinition(old, new, id_, owners.get(id_))
 
 
-class Offer(NamedTuple):
-    """An act that is offered now, in the words of this failure."""
-
-    name: str
-    words: str
-    does: str
-    verbs: str
-
-
-def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
-    """Return what can be done where a cast failed or was aborted, the likeliest first; nothing where it did not.
+def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
+    """Return the actions for a cast that failed or was aborted, the likeliest first, in the words of its failure.
 
     Args:
-        cast: which.
-        changed: how the definition of its materia differs, see :func:`changed_definition`.
+        cast: the cast.
+        changed: the differences of the definition of its materia, see :func:`changed_definition`.
     """
     failure = cast.failure
     if failure is None:
         return []
     socket = cast.graph.sockets.get(failure.socket or "")
-    values = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
-    values["folders"] = ", ".join(folders_asked(cast))
-    values["more"] = _granted(failure)
-    values["before"] = str(len(cast.steps) - 1)
-    acts: Mapping[str, Act] = ACTS
+    values = {
+        "materia": socket.materia.id if socket else "",
+        "socket": socket.id if socket else "",
+        "folders": ", ".join(folders_asked(cast)),
+        "more": _extension(failure),
+        "before": str(len(cast.steps) - 1),
+    }
+    acts = [ACTS[name] for name in FAILURE_KINDS.get(failure.kind, OTHER).acts if _is_offered(cast, name, changed)]
     if lanes_at_work(cast.session) is not None:
-        acts = {**ACTS, "recast": ACTS["recast"]._replace(does="go on with the lanes that were not accepted")}
-    return [
-        Offer(name, *(text.format(**values) for text in acts[name][:3]))
-        for name in FAILURE_KINDS.get(failure.kind, OTHER).acts
-        if _can(cast, name, changed)
-    ]
+        lanes = ACTS["retry"]._replace(does="continue the lanes that were not accepted")
+        acts = [lanes if act.name == "retry" else act for act in acts]
+    return [Act(*(text.format(**values) for text in act)) for act in acts]
 
 
 def folders_asked(cast: Snapshot) -> list[str]:
-    """Return the directories outside the project that a cast, or lanes of it, stopped before, as ``allow`` takes them (P8)."""
+    """Return the directories outside the project that a cast or its lanes ask for, as ``allow`` takes them (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
         engine
@@ -171,34 +162,34 @@ def _stopped(cast: Snapshot) -> list[Snapshot]:
     return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
 
-def _granted(failure: Failure) -> str:
-    """Say what going past a limit grants (R18, R19)."""
+def _extension(failure: Failure) -> str:
+    """Return what continuing past a limit allows (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"
-    return "one more attempt" if failure.kind == "repair_exhausted" else "the limit that stopped it granted once more"
+    return "one more attempt" if failure.kind == "repair_exhausted" else "the limit raised once"
 
 
 def _answered_last(cast: Snapshot) -> bool:
-    """Whether a limit stopped the cast behind the answer of its last step."""
+    """Return True if a limit stopped the cast after the answer of its last step."""
     failure = cast.failure
     return bool(cast.steps and failure and failure.blocked and failure.socket == cast.steps[-1].socket)
 
 
-def _can(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
+def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
-        return False  # they have begun from what that would change
+        return False  # the lanes began from what these would change
     stopped = _stopped(cast)
     cut_short = cast.prompt_cut_short is not None
-    can: dict[str, bool] = {
-        "take": changed is not None and not changed.kept,
-        "resend": cut_short,
-        "reword": cut_short,
+    conditions: dict[str, bool] = {
+        "apply_changes": changed is not None and not changed.kept,
+        "retry_turn": cut_short,
+        "edit_prompt": cut_short,
         "budget": cast.budget_used_up,
-        "revive": any(snapshot.at_limit for snapshot in stopped) and not cast.budget_used_up,
+        "retry_limit": any(snapshot.at_limit for snapshot in stopped) and not cast.budget_used_up,
         "allow_folder": bool(folders_asked(cast)),
         "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
         **dict.fromkeys(("answer", "pin", "skip"), cast.owed),
         "skip_item": WORKED_ON in cast.standings,
     }
-    return can.get(name, True)
+    return conditions.get(name, True)

@@ -155,17 +155,17 @@ class CastPanel(CastSurface):
         self.run_until(lambda: cast.run(lambda cast: cast.now.upcoming_item != item))
 
     @_starts
-    def _recast(self) -> None:
+    def _retry(self) -> None:
         """Run the socket where the cast stopped again."""
         self.resolve(self.cast.retry)
 
     @_starts
-    def _resend(self) -> None:
+    def _retry_turn(self) -> None:
         """Repeat the turn that failed."""
         self.resolve(partial(self.cast.retry, turn=True))
 
     @_starts
-    def _revive(self) -> None:
+    def _retry_limit(self) -> None:
         """Continue with the limit that stopped the cast extended once."""
         self.resolve(partial(self.cast.retry, limit=True))
 
@@ -181,7 +181,7 @@ class CastPanel(CastSurface):
         self.resolve(ask_again)
 
     @_starts_when_idle
-    def _take(self) -> None:
+    def _apply_changes(self) -> None:
         """Adopt the workbench's changes to the materia where the cast failed, and run the socket again."""
         if (changed := changed_definition(self.cast.now)) is not None:
             self.cast.edit.redefine(changed.materia)

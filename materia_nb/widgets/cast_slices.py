@@ -171,17 +171,17 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
             "pause": busy and not activity.aborting,
             "leave": status_pill.tone == "aborting",
             "abort": (going or status == "held") and alive and not activity.aborting,
-            "recast": can_retry and not blocked,
-            "resend": can_retry and now.prompt_cut_short is not None,
-            "revive": can_retry and now.at_limit and not now.budget_used_up,
+            "retry": can_retry and not blocked,
+            "retry_turn": can_retry and now.prompt_cut_short is not None,
+            "retry_limit": can_retry and now.at_limit and not now.budget_used_up,
         },
         "why": {
             **dict.fromkeys(("step", "run"), why_not),
             "pause": "nothing runs",
-            "recast": _ANSWERED,
-            "revive": "raise the budget first" if now.budget_used_up else _NO_LIMIT,
+            "retry": _ANSWERED,
+            "retry_limit": "raise the budget first" if now.budget_used_up else _NO_LIMIT,
         },
-        "resendable": now.prompt_cut_short is not None,
+        "turn_failed": now.prompt_cut_short is not None,
         "sockets": [*names.items()],
         "breaks": [
             {

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _STDERR: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _CONCLUSION: Final = 20
-_OF_LANES: Final = ("recast", "resend", "revive", "answer")
+_OF_LANES: Final = ("retry", "retry_turn", "retry_limit", "answer")
 """Actions that are offered in a failed lane. Except for the answer, they apply to all failed lanes."""
 
 

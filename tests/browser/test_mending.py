@@ -89,7 +89,7 @@ def pressed(name):
 
 
 FAILURES = {
-    "utility_exit": (f"failed('A', {UTILITY['utility_exit']})", "Count ended with code 3", pressed("Take it and retry")),
+    "utility_exit": (f"failed('A', {UTILITY['utility_exit']})", "Count ended with code 3", pressed("Apply it and retry")),
     "utility_timeout": (f"failed('B', {UTILITY['utility_timeout']})", "Count took longer than 100 ms", by_hand(JSON)),
     "utility_not_started": (f"failed('C', {UTILITY['utility_not_started']})", "Count could not be started", skipped),
     "invalid_output": (f"failed('D', {UTILITY['invalid_output']})", "Count gave an unusable output", pinned),

@@ -47,9 +47,9 @@ def fails_in_a_utility(root):
 
 
 FAILURES = {
-    "take": fails_in_a_utility,
+    "apply_changes": fails_in_a_utility,
     "budget": fails_over_the_budget,
-    "revive": fails_at_an_edge,
+    "retry_limit": fails_at_an_edge,
     "ask_again": fails_at_an_edge,
     "correct": fails_at_an_edge,
     "skip_item": fails_at_an_edge,
@@ -87,13 +87,13 @@ def pin(cast):
 
 
 PERFORM = {
-    "take": take,
-    "resend": lambda cast: cast.retry(turn=True),
-    "recast": lambda cast: cast.retry(),
+    "apply_changes": take,
+    "retry_turn": lambda cast: cast.retry(turn=True),
+    "retry": lambda cast: cast.retry(),
     "budget": raise_budget,
-    "revive": lambda cast: cast.retry(limit=True),
+    "retry_limit": lambda cast: cast.retry(limit=True),
     "ask_again": ask_again,
-    "reword": edit_prompt,
+    "edit_prompt": edit_prompt,
     "answer": lambda cast: cast.reply(answer_of(cast)),
     "correct": lambda cast: cast.edit.output({"satisfied": True}),
     "pin": pin,
@@ -127,7 +127,7 @@ def test_each_action_keeps_edits_of_the_state(name, tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-@pytest.mark.parametrize("name", [name for name in PERFORM if name not in ("take", "budget")])
+@pytest.mark.parametrize("name", [name for name in PERFORM if name not in ("apply_changes", "budget")])
 def test_each_action_keeps_edits_of_the_work_items(name, tmp_path):
     cast = FAILURES.get(name, fails_in_a_turn)(tmp_path)
     assert cast.run() == "failed"
@@ -142,7 +142,7 @@ def test_retry_past_the_limit_grants_the_announced_passes(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
     does = {offer.name: offer.does for offer in offers(cast.now)}
-    assert does["revive"] == "continue, with 3 more allowed"
+    assert does["retry_limit"] == "continue, with 3 more allowed"
     builds = sum(step.socket == "Socket-2" for step in cast.steps)
     cast.retry(limit=True)
     assert cast.run() == "failed"
@@ -159,7 +159,7 @@ def test_retry_past_the_repair_limit_asks_the_announced_times(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": prose})
     assert cast.run() == "failed"
     does = {offer.name: offer.does for offer in offers(cast.now)}
-    assert does["revive"] == "continue, with one more attempt"
+    assert does["retry_limit"] == "continue, with one more attempt"
     before = len(asked)
     cast.retry(limit=True)
     assert (cast.status, len(asked)) == ("failed", before + 1)

@@ -93,7 +93,7 @@ def names(cast, changed=None):
 
 
 def test_answer_by_hand_for_a_utility_is_treated_as_stdout(failed):
-    assert names(failed) == ["recast", "answer", "pin", "skip"]
+    assert names(failed) == ["retry", "answer", "pin", "skip"]
     step = failed.reply({"state": {"n": 4}, "context": "counted by hand"})
     assert failed.state["n"] == 4  # R10: the patch of a utility, which an agent's answer would not be
     assert (step.output, step.by_hand, step.number) == (
@@ -156,7 +156,7 @@ def test_budget_can_be_raised_and_retried(tmp_path):
     cast = over_budget(tmp_path)
     assert names(cast) == ["budget"]
     cast.edit.budget(None)
-    assert "revive" in names(cast)
+    assert "retry_limit" in names(cast)
     cast.retry(limit=True)
     assert len(cast.steps) == 2
 
@@ -167,7 +167,7 @@ def test_failed_agent_can_be_answered_by_hand(tmp_path):
 
     cast = h.start(tmp_path, h.loop_config(), {"Plan": breaks})
     assert cast.run() == "failed"
-    assert names(cast) == ["resend", "recast", "reword", "answer", "pin", "skip"]
+    assert names(cast) == ["retry_turn", "retry", "edit_prompt", "answer", "pin", "skip"]
     step = cast.reply({"workItems": h.items("a")})
     assert step.by_hand
     assert cast.now.work_items == h.items("a")
@@ -191,7 +191,7 @@ def test_person_can_answer_after_refused_answers(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {"Plan": lambda: "prose"})
     assert cast.run() == "failed"
     assert cast.failure.kind == "repair_exhausted"
-    assert names(cast) == ["revive", "recast", "answer", "pin", "skip"]
+    assert names(cast) == ["retry_limit", "retry", "answer", "pin", "skip"]
     cast.reply({"workItems": h.items("a")})
     assert [turn.by for turn in cast.steps[-1].turns] == [None, None, "person"]
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -204,7 +204,7 @@ def test_exceeded_limit_offers_retry_and_correction(tmp_path):
     cast = h.start(tmp_path, config, agents)
     assert cast.run() == "failed"
     assert cast.failure.kind == "no_advance_cycles_exhausted"
-    assert names(cast) == ["revive", "correct", "skip_item"]
+    assert names(cast) == ["retry_limit", "correct", "skip_item"]
     cast.edit.output(h.YES)
     cast.agents.set("Check", lambda: h.YES)
     assert cast.run() == "complete"
@@ -231,7 +231,7 @@ def test_changed_materia_is_offered_with_its_difference(shell):
     assert changed is not None
     assert ("-", '    "raise SystemExit(3)"') in changed.lines
     assert ("+", "    \"print('{}')\"") in changed.lines
-    assert names(cast, changed)[0] == "take"
+    assert names(cast, changed)[0] == "apply_changes"
     said = text(line(shell, "status"))
     assert "Count was changed since this cast began:" in said
     assert "ways to continue: edit redefine Count, then retry; retry; " in said
@@ -248,7 +248,7 @@ def test_changes_that_affect_earlier_steps_are_named_and_not_offered(shell):
     cell(shell, "define loadout L", loadout(h.python("print(1)", parse="text")))
     changed = changed_definition(cast.now)
     assert changed.kept == ("parse",)
-    assert "take" not in names(cast, changed)
+    assert "apply_changes" not in names(cast, changed)
     assert "in parse too, so only a new cast can have it" in text(line(shell, "status"))
 
 

@@ -110,10 +110,10 @@ def test_bar_of_a_stopped_cast_shows_place_and_actions(tmp_path):
     cast.run()
     tone, words, can = bar(cast)
     assert (tone, words) == ("failed", "failed · M")
-    assert can == {"recast", "resend"}
+    assert can == {"retry", "retry_turn"}
     state = bar_state(cast.now, IDLE)
     assert "gone" in state["detail"]
-    assert (state["stopped"], state["resendable"]) == (True, True)
+    assert (state["stopped"], state["turn_failed"]) == (True, True)
     assert bar(cast, Activity(busy=True))[2] == {"pause"}
     cast.close()
     aborted = h.start(tmp_path, h.one_config(), "person")
@@ -136,7 +136,7 @@ def test_exhausted_budget_is_raised_first(tmp_path):
     cast.run()
     assert (cast.status, cast.failure.kind) == ("failed", "budget")
     state = bar_state(cast.now, IDLE)
-    assert (state["can"]["revive"], state["why"]["revive"]) == (False, "raise the budget first")
+    assert (state["can"]["retry_limit"], state["why"]["retry_limit"]) == (False, "raise the budget first")
     cast.edit.budget(100)
-    assert bar_state(cast.now, IDLE)["can"]["revive"]
+    assert bar_state(cast.now, IDLE)["can"]["retry_limit"]
     cast.close()

@@ -28,14 +28,14 @@ from panel_helpers import from_page
 from protocol_helpers import ASK, report
 from stream_helpers import stream_agents, streams_config
 
-PLAIN = ("take", "resend", "revive")
+PLAIN = ("apply_changes", "retry_turn", "retry_limit")
 ENGINE = {
     "invalid_output", "repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment",
     "budget", "aborted",
 }  # fmt: skip
 SENT = {
-    "recast": ("recast", {}),
-    "resend": ("resend", {}),
+    "retry": ("retry", {}),
+    "retry_turn": ("retry_turn", {}),
     "answer": ("by_hand", {"text": "mine"}),
     "pin": ("pin_text", {"socket": "Socket-1", "text": "mine"}),
     "skip": ("skip", {"note": "not today"}),
@@ -165,7 +165,7 @@ def test_pause_and_abort_are_shown_immediately_with_their_duration(bench, cast, 
     done(panel)
     assert cast.status == "aborted"
     assert panel.front.bar["stopped"]
-    say(panel, "recast")
+    say(panel, "retry")
     done(panel)
     assert cast.status in ("ready", "waiting")
 
@@ -533,8 +533,8 @@ def test_failure_is_shown_first_with_its_actions(tmp_path, make):
     assert told[0]["tone"] == "bad"
     assert told[0]["text"].endswith(" failed")
     assert "no line" in told[2]["text"]
-    assert [one["name"] for one in shown["failed"]["offers"]][:2] == ["resend", "recast"]
-    say(panel, "recast")
+    assert [one["name"] for one in shown["failed"]["offers"]][:2] == ["retry_turn", "retry"]
+    say(panel, "retry")
     done(panel)
     assert len(tries) == 2
 
@@ -888,7 +888,7 @@ FAILS = {
 
 @pytest.mark.parametrize("kind", FAILS)
 def test_each_offered_action_recovers_any_failure_of_an_agent(tmp_path, make, kind):
-    offered = ["recast"]
+    offered = ["retry"]
     while offered:
         act = offered.pop(0)
         tries = []
@@ -905,8 +905,8 @@ def test_each_offered_action_recovers_any_failure_of_an_agent(tmp_path, make, ki
         done(panel)
         shown = content(panel, "answer")["failed"]
         assert shown["blocks"][0]["tone"] == "bad"
-        if act == "recast":
-            offered = [one["name"] for one in shown["offers"] if one["name"] not in ("recast", "reword")]
+        if act == "retry":
+            offered = [one["name"] for one in shown["offers"] if one["name"] not in ("retry", "edit_prompt")]
             assert offered == [name for name in (*PLAIN, "answer", "pin", "skip") if name in offered]
         say(panel, *SENT[act][:1], **SENT[act][1])
         done(panel)
@@ -923,19 +923,19 @@ def test_panel_shows_changes_made_by_a_cell(make, shell):
     cast = line(shell, "cast x")
     cast.run()
     panel = make(cast)
-    assert "take" not in [one["name"] for one in content(panel, "answer")["failed"]["offers"]]
+    assert "apply_changes" not in [one["name"] for one in content(panel, "answer")["failed"]["offers"]]
     cell(shell, "define loadout L", loadout("print('{}')"))
     shell.events.trigger("post_run_cell", None)
     panel.refresh()
     shown = content(panel, "answer")["failed"]
     assert shown["offers"][0] == {
-        "name": "take",
-        "words": "Take the changed Count and retry",
+        "name": "apply_changes",
+        "words": "Apply the changed Count and retry",
         "does": "this cast uses it from here on",
     }
     (change,) = [one for one in shown["blocks"] if one["is"] == "diff"]
     assert ["+", "    \"print('{}')\""] in change["rows"]
-    say(panel, "take")
+    say(panel, "apply_changes")
     done(panel)
     assert cast.run() == "complete"
     assert [one["type"] for one in h.lines_of(cast)].count("materia_redefined") == 1
@@ -1214,7 +1214,7 @@ def test_lane_can_be_allowed_to_work_outside_the_project(tmp_path, make):
     say(panel, "run")
     done(panel)
     shown = content(panel, "answer")["failed"]
-    assert [one["name"] for one in shown["offers"]] == ["allow_folder", "recast"]
+    assert [one["name"] for one in shown["offers"]] == ["allow_folder", "retry"]
     assert str(outside) in shown["offers"][0]["does"]
     say(panel, "allow_folder")
     done(panel)
@@ -1290,7 +1290,7 @@ def test_run_continues_after_a_failure_is_fixed(tmp_path, make):
     say(panel, "run")
     done(panel)
     assert panel.cast.status == "failed"
-    say(panel, "recast")
+    say(panel, "retry")
     done(panel)
     assert panel.cast.status == "complete"
 
@@ -1310,9 +1310,9 @@ def stopped_by_a_limit(tmp_path, make):
 
 def test_answer_before_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
-    assert not panel.front.bar["can"]["recast"]
+    assert not panel.front.bar["can"]["retry"]
     offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
-    assert offers["revive"]["does"] == "continue, with 1 more allowed"
+    assert offers["retry_limit"]["does"] == "continue, with 1 more allowed"
     assert offers["ask_again"]["words"] == "Ask Check again"
     with pytest.raises(MateriaError, match="has answered"):
         panel.cast.retry()

@@ -115,7 +115,7 @@ def message(dice, panel):
             ("run_to", {"socket": socket}),
             ("enter", {}),
             ("reply", {"text": dice.choice([h.YES, h.NO, "nonsense"])}),
-            ("recast", {}),
+            ("retry", {}),
             ("skip", {"note": "not now"}),
             ("by_hand", {"text": "by hand"}),
             ("recommit", {"text": h.NO}),

@@ -201,9 +201,9 @@ def test_panel_session_matches_its_record(bench, cast):
 YES = m("verdict", satisfied=True, reason="well done")
 NO = m("verdict", satisfied=False, reason="")
 STOPPED = (
-    (cast_scenes.in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("recast"), m("resend"), m("revive"), m("ask_again"), m("take"), m("allow_folder"), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
-    (cast_scenes.out_of_turns, [m("revive"), m("ask_again"), m("back", step=3)]),
-    (cast_scenes.failing_utility, [*TABS, m("recast"), m("by_hand", text="mine"), m("run")]),
+    (cast_scenes.in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("retry"), m("retry_turn"), m("retry_limit"), m("ask_again"), m("apply_changes"), m("allow_folder"), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
+    (cast_scenes.out_of_turns, [m("retry_limit"), m("ask_again"), m("back", step=3)]),
+    (cast_scenes.failing_utility, [*TABS, m("retry"), m("by_hand", text="mine"), m("run")]),
     (cast_scenes.by_a_person, [m("items_answer", rows=[["", "x"]], reason=""), m("items_answer", rows=[["A", "x"], ["B", "y"]], reason="so"), m("run"), YES, m("run"), NO, m("reply", text="no"), m("reply", text=h.YES)]),
     (cast_scenes.with_a_draft, [m("refine", text="shorter"), m("finalize"), m("reply", text="the end"), *TABS]),
     (cast_scenes.with_a_tool, [m("allow"), m("deny", reason="r"), m("disallow", tool="bash"), m("answer", text="x"), m("reply", text="mine")]),

@@ -49,7 +49,7 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  /** Continue the cast; if typed input has not been applied, ask first. @param {HTMLElement} at @param {string} label @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind */
+  /** Continue the cast; if typed input has not been applied, ask first. @param {HTMLElement} at @param {string} label @param {"step"|"run"|"run_item"|"retry"|"retry_turn"|"retry_limit"} kind */
   const goOn = (at, label, kind) => {
     const unsent = shell.unsent();
     if (!unsent.length) return send(kind);
@@ -59,7 +59,7 @@ export function barPart(host, send, shell) {
       { words: `${label} without it (your text stays)`, acts: true, act: () => send(kind) },
     ]);
   };
-  /** @param {string} label @param {string} title @param {"step"|"run"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
+  /** @param {string} label @param {string} title @param {"step"|"run"|"retry"|"retry_turn"|"retry_limit"} kind @param {Attributes} [attrs] */
   const going = (label, title, kind, attrs) => {
     const node = actButton(label, title, () => goOn(node, label, kind), attrs, kind === "step" || kind === "run");
     return node;
@@ -78,10 +78,10 @@ export function barPart(host, send, shell) {
     { words: "Keep it", act: () => {} },
   ]), { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
   const leave = actButton("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
-  const resend = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "resend");
-  const recast = going("Retry", "run the socket where it stopped again", "recast");
-  const revive = going("Retry past the limit", "continue; the limit that stopped it is granted once more", "revive");
-  const retries = h("span", { class: "mnb-again" }, recast, resend, revive);
+  const retryTurn = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "retry_turn");
+  const retry = going("Retry", "run the socket where it stopped again", "retry");
+  const retryLimit = going("Retry past the limit", "continue; the limit that stopped it is raised once", "retry_limit");
+  const retries = h("span", { class: "mnb-again" }, retry, retryTurn, retryLimit);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
   const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }));
@@ -131,7 +131,7 @@ export function barPart(host, send, shell) {
       setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
       setText(live, now.words || "");
       tick();
-      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["recast", recast], ["resend", resend], ["revive", revive]])) {
+      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["retry", retry], ["retry_turn", retryTurn], ["retry_limit", retryLimit]])) {
         for (const node of nodes) setEnabled(node, Boolean(can[name]), why[name]);
       }
       step.classList.toggle("mnb-main", Boolean(can.step));
@@ -140,7 +140,7 @@ export function barPart(host, send, shell) {
       abort.hidden = !cast || stopped;
       leave.hidden = !cast || !can.leave;
       retries.hidden = !cast || !stopped;
-      resend.hidden = !can.resend && !now.resendable;
+      retryTurn.hidden = !can.retry_turn && !now.turn_failed;
       asks.hidden = !cast || !approval;
       if (approval) {
         setText(asksWords, approval.words);

@@ -62,9 +62,9 @@ export function failedBox(send, opens) {
       const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none" });
       return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, actButton("Raise it", offer.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
-    allow_folder: (offer, style) => [actButton("Let it", offer.does, () => send("allow_folder"), style)],
+    allow_folder: (offer, style) => [actButton("Allow", offer.does, () => send("allow_folder"), style)],
     correct: (offer, style) => [button(`${offer.words}…`, offer.does, () => opens.correct(), style)],
-    reword: (offer) => [button(offer.words, offer.does, () => send("tab", { tab: "prompt" }))],
+    edit_prompt: (offer) => [button(offer.words, offer.does, () => send("tab", { tab: "prompt" }))],
   };
   make.skip_item = make.skip;
   /** @type {typeof make.pin} */

@@ -17,15 +17,15 @@ export interface ToCast {
   /** Run until another work item comes next, or none. */
   run_item: { first?: Array<Record<string, unknown>> };
   /** Run the socket where the cast stopped again. */
-  recast: { first?: Array<Record<string, unknown>> };
+  retry: { first?: Array<Record<string, unknown>> };
   /** Repeat the turn that failed. */
-  resend: { first?: Array<Record<string, unknown>> };
+  retry_turn: { first?: Array<Record<string, unknown>> };
   /** Continue with the limit that stopped the cast extended once. */
-  revive: { first?: Array<Record<string, unknown>> };
+  retry_limit: { first?: Array<Record<string, unknown>> };
   /** Go back before the last answer of the socket after which a limit stopped the cast, and ask again. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
   /** Adopt the workbench's changes to the materia where the cast failed, and run the socket again. */
-  take: { first?: Array<Record<string, unknown>> };
+  apply_changes: { first?: Array<Record<string, unknown>> };
   /** Allow the folders outside the project that the cast asks for, and run the socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
   /** Answer the socket where the cast failed with a text from now on, and continue. */

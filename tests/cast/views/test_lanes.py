@@ -241,14 +241,14 @@ def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
 
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
     cast.run()
-    assert [one.name for one in offers(cast.now)] == ["recast"]
+    assert [one.name for one in offers(cast.now)] == ["retry"]
     assert cast.now.failed_at == ("Socket-3", "api")
     marks = marks_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
     assert state_label("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
     again = h.start(tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False})))
     again.run()
-    assert [one.name for one in offers(again.now)] == ["revive", "recast"]
+    assert [one.name for one in offers(again.now)] == ["retry_limit", "retry"]
 
 
 def test_verbs_look_into_a_lane(done):
