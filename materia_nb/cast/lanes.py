@@ -1,4 +1,4 @@
-"""The lanes of a cast: one thread for each waits for its agent or process, and what comes of that is taken one at a time."""
+"""The lanes of a cast. One thread for each waits for its agent or process; the results are handled one at a time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from materia_nb.engine.session import Pending, Session, StepRecord, lanes_runnin
 from materia_nb.handoff.base import BASE
 from materia_nb.store.file_snapshots import OF_LANE, FileSnapshots
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _END_S = 1.0
-"""How long what was asked may take to end, once a run was interrupted."""
+"""Time that running jobs have to end after an interrupt, in seconds."""
 
 
 class LaneWork(Work):
-    """The work of one lane; the journal, and who answers, are those of the cast."""
+    """The work of one lane; it uses the journal and the agents of the cast."""
 
     def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
         super().__init__(main)
@@ -36,23 +36,23 @@ class LaneWork(Work):
 
     @property
     def rules(self) -> Rules:  # type: ignore[override]
-        """What the cast runs by."""
+        """The rules of the cast."""
         return self.main.rules
 
     @property
     def session(self) -> Session:  # type: ignore[override]
-        """Everything that is known in the lane."""
+        """The session of the lane."""
         return self.main.session.streams[-1].lanes[self.lane].session
 
     @property
     def base(self) -> Path:
-        """The directory in which agents and processes work, but for their scope."""
+        """The directory in which agents and processes work, apart from their scope."""
         return self.main.base
 
     def keep_files(self, by: str) -> None:
-        """Keep those of a directory that this lane alone works in, such as a worktree of its own.
+        """Keep the files of a directory that only this lane works in, such as a worktree of its own.
 
-        Those of the project, which others change meanwhile, are kept when the lanes have come together.
+        The files of the project, which other lanes change too, are kept after the lanes have joined.
         """
         scope = self.session.state.scope
         if not self.session.keeps or scope == BASE or not self._is_alone():
@@ -61,7 +61,7 @@ class LaneWork(Work):
         number = [*self.main.session.streams[-1].lanes].index(self.lane) + 1
         if self._kept is None or self._kept.folder != folder:
             self._kept = None
-        fresh = self.session.folder != scope.cwd  # what it held before is not this lane's doing
+        fresh = self.session.folder != scope.cwd  # its earlier files are not from this lane
 
         def keeper() -> FileSnapshots:
             self._kept = self._kept or self.keeper_of(folder, f"{OF_LANE}{self._lanes.number}-{number}")
@@ -82,7 +82,7 @@ class LaneWork(Work):
         )
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Keep what a command leads to in the lane."""
+        """Apply the events of a command to the lane."""
         self.main.apply(decide.in_lane, self.lane, command, *arguments, later=later)
 
 
@@ -97,11 +97,11 @@ class Lanes:
     def __init__(self, main: Work) -> None:
         self.number = main.session.forks
         self.stuck = False
-        self._goes_on = True  # whether the lane that was taken last may
+        self._goes_on = True  # the lane of the last handled result may continue
         self._main = main
         self._works: dict[str, LaneWork] = {}
-        self._asked: dict[str, tuple[str, Job]] = {}  # what is run now: by lane, the socket and the job
-        self._came: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
+        self._asked: dict[str, tuple[str, Job]] = {}  # the running socket and job of each lane
+        self._results: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
 
     def work(self, name: str) -> LaneWork:
         """Return the work of a lane."""
@@ -116,33 +116,33 @@ class Lanes:
 
     @property
     def saying(self) -> dict[str, tuple[str, ...]]:
-        """What the agents that are asked have said so far, by lane."""
+        """The arriving answers of the agents, by lane."""
         return {name: tuple(work.saying) for name, work in self._works.items()}
 
     def asked_before(self, socket: str) -> tuple[int, int]:
-        """Return how many turns a socket, and its materia, had in all lanes, those that are asked now among them."""
+        """Return the number of turns of a socket and of its materia in all lanes, including running ones."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
         asked_sockets = self.asked
         lanes = [lane.session.turns for lane in session.streams[-1].lanes.values()]
 
-        def count(key: str, now: int) -> int:
+        def count(key: str, running: int) -> int:
             before = session.turns.get(key, 0)
-            return before + sum(turns.get(key, 0) - before for turns in lanes) + now
+            return before + sum(turns.get(key, 0) - before for turns in lanes) + running
 
-        alike = sum(sockets[other].socket.materia.id == materia for other in asked_sockets)
-        return count(socket, asked_sockets.count(socket)), count(f"materia {materia}", alike)
+        of_materia = sum(sockets[other].socket.materia.id == materia for other in asked_sockets)
+        return count(socket, asked_sockets.count(socket)), count(f"materia {materia}", of_materia)
 
     def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
-        """Run the lanes, and give each step once it is made, or a person must answer there.
+        """Run the lanes, and yield each step that is complete or waits for a person.
 
-        They stop when all are over, when ``breaks`` says so of one that has made a step, or when only persons can go on.
-        With ``once`` each runs one socket. While a step is held by whoever was given it, nothing new is begun, and what is
-        asked goes on; who lets go of the rest ends it, as an interrupt does.
+        They stop when all are over, when ``breaks`` returns True for a lane after its step, or when only persons can
+        continue. With ``once`` each lane runs one socket. While the caller holds a step, nothing new is started, and running
+        jobs continue; closing the generator ends them as an interrupt does.
         """
         stop = self._main.stop
-        left: set[str] = set()  # those that a person must answer
-        rests: set[str] = set()  # those that have run their one socket
+        left: set[str] = set()  # lanes that a person must answer
+        rests: set[str] = set()  # lanes that have run their one socket
         halted = stepped = False
         try:
             while True:
@@ -181,10 +181,11 @@ class Lanes:
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
             return None
-        names = [one.lane for one in self._due() if one.lane and one.what != "person" and one.lane not in left]
-        running = [one for one in names if at_work.lanes[one].status == "running"]
-        may = names if len(running) < at_work.limit else running
-        name = next((one for one in may if one not in self._asked and one not in rests), None)
+        due = (action for action in self._due() if action.lane and action.what != "person")
+        names = [action.lane for action in due if action.lane not in left]
+        running = [lane for lane in names if at_work.lanes[lane].status == "running"]
+        eligible = names if len(running) < at_work.limit else running
+        name = next((lane for lane in eligible if lane not in self._asked and lane not in rests), None)
         if name is None:
             return None
         work = self.work(name)
@@ -201,10 +202,10 @@ class Lanes:
             return name
         self._asked[name] = (visit.socket, job)
         if job.at_once or not platform.THREADS:
-            self._came.put((name, job, job.run()))
+            self._results.put((name, job, job.run()))
         else:
-            context = copy_context()  # which knows on what loop coroutines run
-            act = partial(context.run, lambda: self._came.put((name, job, job.run())))
+            context = copy_context()  # which has the event loop of coroutines
+            act = partial(context.run, lambda: self._results.put((name, job, job.run())))
             platform.start_thread(act, f"materia-lane-{name}")
         return name
 
@@ -212,7 +213,7 @@ class Lanes:
         """Handle the result of the next finished job; return its lane, or None if none has finished or its result is not wanted."""
         try:
             with platform.resting():
-                name, job, result = self._came.get(timeout=_LOOK_S)
+                name, job, result = self._results.get(timeout=_POLL_S)
         except queue.Empty:
             return None
         if self._asked.get(name, ("", None))[1] is not job:
@@ -233,5 +234,5 @@ class Lanes:
         until = time.monotonic() + _END_S
         for _ in range(len(self._asked)):
             with suppress(queue.Empty):
-                self._came.get(timeout=max(0.0, until - time.monotonic()))
+                self._results.get(timeout=max(0.0, until - time.monotonic()))
         self._asked.clear()

@@ -1,7 +1,4 @@
-"""How a cast begins: started from a plan, opened to be looked at, resumed, forked, or gone on with in another loadout.
-
-Each gives the runner of the cast, or the directory that one can be resumed from.
-"""
+"""The ways to get the runner of a cast: start it, open it read-only, resume it, fork it, or continue a replay."""
 
 from __future__ import annotations
 
@@ -49,20 +46,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a cast is started from.
+    """The values that a cast is started from.
 
     Attributes:
-        graph: the loadout, resolved; the cast keeps it whatever happens to the files.
-        document: the config as written, cut down to this loadout and its materia.
-        source: where it came from, in words, for the journal.
+        graph: the resolved loadout; the cast keeps it whatever happens to the files.
+        document: the config as written, limited to this loadout and its materia.
+        source: a description of its origin, for the journal.
         project: the directory that utilities and agents work in.
-        root: the directory that run directories are made in.
-        utilities: directories with copies of the shipped utility scripts, which come before the packaged ones.
+        root: the directory of run directories.
+        utilities: directories with copies of the shipped utility scripts, which take precedence over the packaged ones.
         sync: whether every step is forced to the disk (fsync), which is slower.
-        data: what the state holds before the first step.
-        files: whether the files of the project are kept after each step, as the config says it.
-        apart: where the cast stands beside others with the same project, and its files are kept, it works in a folder of its
-            own; this directory holds them all, and is not part of the project.
+        data: the state before the first step.
+        files: whether the files of the project are kept after each step, as in the config.
+        apart: the directory, not part of the project, of casts that run side by side in one project. A cast whose files are
+            kept then works in a folder of its own.
     """
 
     graph: Graph
@@ -78,7 +75,7 @@ class Plan:
 
 
 class Prepared(NamedTuple):
-    """Everything that a cast is started from, but for its request: the plan, who answers, and what is pinned."""
+    """Everything that a cast is started from, except for its request."""
 
     plan: Plan
     table: AgentTable
@@ -91,21 +88,12 @@ class Prepared(NamedTuple):
 
 @nothing_recorded()
 def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
-    """Make the run directory, write how the cast begins, and return the runner before its first step."""
-    rules = Rules(plan.graph)
-    start = ev.CastStart(
-        request=request,
-        config_source=plan.source,
-        artifact_root=str(plan.root),
-        loadout=plan.graph.name,
-        project=str(plan.project),
-        owners=_owners_of(plan.graph),
-        engine=ENGINE,
-        knowledge=read_context(plan.root) if rules.tells_knowledge else {},
-        state=dict(plan.data),
-        files="" if plan.files == FILES_AS_THEY_ARE else plan.files,
-        ts=now(),
-    )
+    """Make the run directory, write the start of the cast, and return the runner before its first step."""
+    rules, graph = Rules(plan.graph), plan.graph
+    knowledge = read_context(plan.root) if rules.tells_knowledge else {}
+    files_kept = "" if plan.files == FILES_AS_THEY_ARE else plan.files
+    start = _cast_start(graph, request, plan.source, plan.root, plan.project)
+    start = start.replace(knowledge=knowledge, state=dict(plan.data), files=files_kept)
     path = new_run_dir(plan.root)
     rules, start = rules.in_session(path.name), start.replace(session=path.name, place=location_of(path))
     files = RunDir(path, sync=plan.sync)
@@ -121,25 +109,31 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
             with disk(path, "make the directory of the cast"):
                 sync_folder(str(path))
                 sync_folder(str(plan.root))
-        runner = Runner(
-            files,
-            rules,
-            session,
-            project=plan.project,
-            agents=agents or AgentTable(),
-            utilities=plan.utilities,
-            journal=journal,
-        )
+        table, scripts = agents or AgentTable(), plan.utilities
+        runner = Runner(files, rules, session, project=plan.project, agents=table, utilities=scripts, journal=journal)
         runner.begin_files(plan.apart)
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
-        _let_go(journal, lock)
+        _release(journal, lock)
         shutil.rmtree(path, ignore_errors=True)  # nothing of the cast is recorded
         raise
 
 
-def _let_go(journal: Journal | None, lock: CastLock | None) -> None:
-    """Close what a cast that did not come about had open: the traceback of the error may hold it for long."""
+def _cast_start(graph: Graph, request: str, source: str, root: Path, project: Path) -> ev.CastStart:
+    return ev.CastStart(
+        request=request,
+        config_source=source,
+        artifact_root=str(root),
+        loadout=graph.name,
+        project=str(project),
+        owners=_owners_of(graph),
+        engine=ENGINE,
+        ts=now(),
+    )
+
+
+def _release(journal: Journal | None, lock: CastLock | None) -> None:
+    """Release what a cast that could not be started had open, since the traceback of the error may keep it for long."""
     if journal is not None:
         journal.close()
     elif lock is not None:
@@ -147,15 +141,14 @@ def _let_go(journal: Journal | None, lock: CastLock | None) -> None:
 
 
 def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
-    """Open a run directory to look at it, one of the reference engine too. Nothing is written.
+    """Open a run directory read-only, also one of the reference engine.
 
-    ``differences`` says where our engine would not have taken the recorded route, and
-    ``messages`` what of the recording could not be read. A cast whose loadout cannot be cast here is
-    shown as it was recorded, and ``messages`` says what is wrong with the loadout (R41).
+    ``differences`` says where our engine would not have taken the recorded route, and ``messages`` what could not be read. A
+    cast whose loadout cannot be cast here is shown as recorded, with a message about the problems of the loadout (R41).
 
     Raises:
-        MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal
-            is damaged (``damaged_journal``).
+        MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal is damaged
+            (``damaged_journal``).
     """
     files = RunDir(path)
     recorded = read_recorded(files, to_look=True)
@@ -184,16 +177,14 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
 def resume_runner(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Runner:
-    """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
+    """Open a run directory to continue the cast: take its lock and set a torn last line aside.
 
-    What a person allowed to tools counts only in the directory, on the machine and for the user that the
-    cast began with; elsewhere they ask anew.
+    Allowed tools stay allowed only in the directory, on the machine and for the user that the cast began with.
 
     Raises:
         DiskError: the directory cannot be written.
-        MateriaError: as :func:`open_runner`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
-            owner), and ``missing_artifact`` when an output that the journal names cannot be
-            read, since going on without it would silently lose a step.
+        MateriaError: as :func:`open_runner`; also ``not_ours``, ``not_begun``, ``locked`` (with the owner), and
+            ``missing_artifact`` if an output that the journal names cannot be read, since its step would be lost.
     """
     files = RunDir(path, sync=sync)
     check_resumable(files)
@@ -231,27 +222,29 @@ def resume_runner(
                 files.write_json(CONFIG, recorded.document)
             runner.write_now()  # a crash may have come first
             _keep_envelope(runner)
-        if start.get("place") != location_of(path) and _ask_anew(runner):
-            runner.messages.append("Tools were allowed elsewhere or by somebody else: they ask again.")
+        if start.get("place") != location_of(path) and _remove_approvals(runner):
+            runner.messages.append(
+                "Tools were allowed on another machine, in another directory or by another user: they ask again."
+            )
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
-        _let_go(journal, lock)
+        _release(journal, lock)
         raise
 
 
 def _keep_envelope(runner: Runner) -> None:
-    """Write the envelope of the latest output once more: a crash may have come between the journal and its file."""
+    """Write the envelope of the latest output again, since a crash may have prevented it."""
     last = runner.session.steps.latest
     if last is None or runner.rules.sockets[last.socket].filing is None:
         return
     lines = read_journal(runner.files.journal).lines
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
     latest_output = max(outputs, default=0)
-    before = (
-        read_session(runner.rules, lines[:latest_output], runner.files.text_of).session.state if latest_output else None
-    )
-    visit = None if before is None else before.waiting_at
-    if before is not None and visit is not None and visit.socket == last.socket:
+    if not latest_output:
+        return
+    before = read_session(runner.rules, lines[:latest_output], runner.files.text_of).session.state
+    visit = before.waiting_at
+    if visit is not None and visit.socket == last.socket:
         try:
             write_envelope(runner.files.path, runner.rules, runner.session, visit, before)
         except MateriaError as error:  # the journal has it, so nothing is lost
@@ -259,7 +252,7 @@ def _keep_envelope(runner: Runner) -> None:
 
 
 def fork_directory(runner: Runner, number: int | None, root: Path | None = None) -> Path:
-    """Make the directory of a cast that goes on from where another was after step ``number``, or is now (R55)."""
+    """Make the directory of a cast that continues from step ``number`` of another, or from its current state (R55)."""
     with runner.lock():
         runner.begin()
         runner.write_derived()
@@ -268,48 +261,26 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
 
 
 def replay_directory(runner: Runner, replay: Replay) -> Path:
-    """Make the directory of a cast that begins with what another one's answers did in another loadout."""
-    rules, when = replay.replayed.rules, now()
+    """Make the directory of a cast that begins with the replay of another one's answers in another loadout."""
+    rules, when, original = replay.replayed.rules, now(), runner.session
     if not rules.graph.document:
-        raise MateriaError(
-            "The loadout was given without its config, which a cast keeps.",
-            hint="give wb.graph(name), or the config itself",
-            kind="no_config",
-        )
-    known = names_of(rules.graph)
-    pins = [
-        ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in runner.session.pins.items() if name in known
-    ]
-    root = runner.files.path.parent
-    start = ev.CastStart(
-        request=runner.session.start.request,
-        config_source=f"replay of {runner.files.path.name}",
-        artifact_root=str(root),
-        loadout=rules.graph.name,
-        project=str(runner.project),
-        owners=_owners_of(rules.graph),
-        engine=ENGINE,
+        hint = "give wb.graph(name), or the config itself"
+        raise MateriaError("The loadout was given without its config, which a cast keeps.", hint=hint, kind="no_config")
+    known, cast = names_of(rules.graph), runner.files.path
+    pins = [ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in original.pins.items() if name in known]
+    start = _cast_start(rules.graph, original.start.request, f"replay of {cast.name}", cast.parent, runner.project)
+    start = start.replace(
         session=rules.session,
-        knowledge=runner.session.start.knowledge,
-        state=dict(runner.session.start.data),
-        forked_from={
-            "cast": runner.files.path.name,
-            "step": len(replay.route),
-            "loadout": runner.rules.graph.name,
-        },
-        ts=when,
+        knowledge=original.start.knowledge,
+        state=dict(original.start.data),
+        forked_from={"cast": cast.name, "step": len(replay.route), "loadout": runner.rules.graph.name},
     )
-    return write_events(
-        root,
-        rules,
-        start,
-        [*pins, *(event.replace(ts=when) for event in replay.events)],
-        sync=runner.files.sync,
-    )
+    events = [*pins, *(event.replace(ts=when) for event in replay.events)]
+    return write_events(cast.parent, rules, start, events, sync=runner.files.sync)
 
 
 def resume_like(runner: Runner, path: Path) -> Runner:
-    """Resume a cast that begins with what another one did: with the same agents and pinned functions."""
+    """Resume a cast with the agents and pinned functions of another one."""
     try:
         resumed = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
         resumed.functions.update(runner.functions)  # no journal holds them
@@ -319,8 +290,8 @@ def resume_like(runner: Runner, path: Path) -> Runner:
     return resumed
 
 
-def _ask_anew(runner: Runner) -> bool:
-    """Take back what was allowed to tools; whether there was anything."""
+def _remove_approvals(runner: Runner) -> bool:
+    """Remove all approvals of tools; return True if there were any."""
     with runner.lock():
         runner.begin()
         before = runner.session
@@ -334,7 +305,7 @@ def _owners_of(graph: Graph) -> dict[str, JSON]:
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
-    """Say why a cast is shown as it was recorded (R41)."""
+    """Return the messages about a cast that is shown as recorded (R41)."""
     if not problems:
         return []
     first = (

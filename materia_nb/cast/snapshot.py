@@ -1,4 +1,4 @@
-"""What can be seen of a cast: a frozen view of its session. Panels, magics and pictures read this."""
+"""Snapshots of a cast: frozen views of its session, which panels, magics and pictures read."""
 
 from __future__ import annotations
 
@@ -42,35 +42,32 @@ if TYPE_CHECKING:
 
 
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
-"""The kinds of failure in which a limit was reached (R18, R19, R20)."""
-
-
+"""The kinds of failure that are limits (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
-"""Gives the definitions of materia that a workbench has now, and the directories of their config files."""
-
-
+"""Returns the current materia of a workbench, and the directories of their config files."""
 RESUME: Final = "resume it to continue"
-"""How to continue a cast of our own that is open read-only."""
+"""The hint for a cast of our own that is open read-only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is so of a cast only now and here, and stands in no journal.
+    """The properties of a cast in this kernel that no journal has.
 
     Attributes:
-        writable: whether it can be gone on with.
-        continuing: how to continue it where it is not writable.
-        saying: the pieces of an answer that is still coming.
-        stop_asked: whether a stop was asked for.
-        stopping: what that still waits for.
-        raised: what an agent raised last in this kernel.
-        attempts: the latest of ``cast.attempt``, also of one that was interrupted.
-        stops: where runs stop.
-        pins_gone: names pinned to functions of a kernel that is no more.
-        messages: what a person is to know of how it was opened, and of views that broke.
+        writable: True if the cast can be continued.
+        continuing: how to continue it if it is read-only.
+        saying: the pieces of the answer that is arriving.
+        lanes_saying: the same for each lane.
+        stop_asked: True if a stop was requested.
+        stopping: what that stop still waits for.
+        raised: the latest exception of an agent in this kernel.
+        attempts: the latest attempts, also if they were interrupted.
+        stops: the breakpoints.
+        pins_gone: the names that are pinned to functions of an earlier kernel.
+        messages: messages about how it was opened, and about views that failed.
         differences: where our engine would not have taken the recorded route.
-        definitions: gives what the workbench has of each materia now; None where no workbench has the cast.
-        agents: who is set to answer, see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
+        definitions: returns the current materia of the workbench, or None without a workbench.
+        agents: the agents that are set, see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
     """
 
     writable: bool = False
@@ -90,43 +87,43 @@ class Live:
 
 
 class Snapshot:
-    """A cast at one moment; nothing that happens to the cast changes it.
+    """A cast at one moment. It never changes.
 
     Attributes:
-        session: everything that the cast knew.
-        engine: the whole state of the engine.
-        rules: what it runs by.
-        graph: the loadout that it runs.
-        run_dir: its directory.
+        session: the session of the cast.
+        engine: the state of the engine.
+        rules: the rules of the cast.
+        graph: the loadout.
+        run_dir: the run directory.
         project: the directory that utilities and agents work in.
-        id: the name of its directory.
-        problems: why its loadout cannot be cast here, if it cannot (R41).
-        messages: what a person is to know of how it was opened, and of views that broke.
+        id: the name of the run directory.
+        problems: the reasons why its loadout cannot be cast here (R41).
+        messages: messages about how it was opened, and about views that failed.
         differences: where our engine would not have taken the recorded route.
-        live: what is so only now and here; that of the past is empty.
-        request: what the cast was asked to do.
+        live: the properties that no journal has; empty for an earlier moment.
+        request: the request.
         status: ``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``.
         state: the JSON state that the sockets share.
-        latest: the latest step; None before the first.
-        visits: how often each socket was entered.
-        waiting_at: the visit that owes an output, None when no socket is entered.
-        held: what the cast is held for: why, and what a person is asked for; None when it is not held.
-        failure: why the cast stopped, when it failed or was aborted.
-        ended_by: the decision that skipped empty loops to the end, None when the cast ended otherwise.
-        wish: what the person wants changed in the draft, while that is asked in place of the prompt.
-        calls: the tool calls of the turn that waits, so far.
-        edits: the changes that a person made and did not undo, in order.
-        can_undo: whether the last edit can be taken back: nothing was done since.
-        abandoned: the steps that were left behind by going back, one branch each.
-        pins: what answers in the place of sockets and materia because a person chose it, by their names (R40).
-        pins_gone: the names pinned to functions of a kernel that is no more: pin them again, or unpin them.
-        lanes_go_on: whether this is a lane, or a cast in the middle of its lanes: nothing is edited that these have begun from.
-        answered_by: says who answers an agent's socket, in a word or two; None when nobody can say.
-        usage: tokens and cost in all: ``input``, ``output``, ``tokens``, ``cost``.
-        writable: whether the cast can be gone on with from where it is held.
-        breakpoints: where runs stop; a moment of the past has no breakpoints.
-        stopping: what a stop that was asked for still waits for, and for how long; None when it waits for nothing.
-        attempts: the latest of ``cast.attempt``, also of one that was interrupted; None before the first.
+        latest: the latest step, or None.
+        visits: the number of visits of each socket.
+        waiting_at: the visit that waits for an output, or None.
+        held: the reason why the cast is held and what a person is asked for, or None.
+        failure: the reason why the cast failed or was aborted, or None.
+        ended_by: the decision that skipped empty loops to the end, or None.
+        wish: the requested change of the draft, while it is asked in place of the prompt.
+        calls: the tool calls of the waiting turn so far.
+        edits: the edits that were not undone, in order.
+        can_undo: True if the last edit can be undone, because nothing was done since.
+        abandoned: the steps that going back left behind, by branch.
+        pins: the pinned answers by socket or materia (R40).
+        pins_gone: the names that are pinned to functions of an earlier kernel.
+        lanes_go_on: True for a lane, and for a cast with running lanes: what the lanes began from cannot be edited.
+        answered_by: returns who answers the socket of an agent in a word or two, or None if that is unknown.
+        usage: the total usage: ``input``, ``output``, ``tokens``, ``cost``.
+        writable: True if the cast can be continued.
+        breakpoints: the breakpoints; none at an earlier moment.
+        stopping: what a requested stop still waits for, and for how long; otherwise None.
+        attempts: the latest attempts, also if they were interrupted; None before the first.
     """
 
     def __init__(
@@ -142,9 +139,8 @@ class Snapshot:
     ) -> None:
         """Show ``session``.
 
-        ``problems`` is why its loadout cannot be cast here, so that it is shown as recorded; ``answerers``
-        tells who answers a socket now, which is not part of the past; ``live`` is what the journal does not hold of
-        the present.
+        ``problems`` are the reasons why its loadout cannot be cast here; ``answerers`` returns who answers a socket now;
+        ``live`` has the properties that no journal has.
         """
         self.session, self.engine = session, session.state
         self.rules, self.graph = rules, rules.graph
@@ -166,26 +162,26 @@ class Snapshot:
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
-        """The breakpoints that the cast is at, whatever their conditions say."""
+        """The breakpoints that the cast is at, apart from the functions that are their conditions."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
         return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """What each socket is called: by its materia's label, behind its id where several have the same."""
+        """The name of each socket: the label of its materia, after its id if several sockets have the same label."""
         labels = {id_: part(socket.materia.label, 60) for id_, socket in self.graph.sockets.items()}
         count = Counter(labels.values())
         return {id_: label if count[label] == 1 else f"{part(id_)} {label}" for id_, label in labels.items()}
 
     @cached_property
     def steps(self) -> StepList:
-        """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
+        """The steps so far, in order; ``steps[-1]`` is the latest."""
         return steps_of(self.session, self.rules.graph)
 
     @cached_property
     def all_steps(self) -> StepList:
-        """The steps of the cast and of its lanes: one lane behind the other, behind the step that handed the items out."""
+        """The steps of the cast and of its lanes; the lanes follow the step that distributed the items, one after another."""
         return StepList(all_steps(self.session), self.rules.graph)
 
     @property
@@ -195,27 +191,27 @@ class Snapshot:
 
     @property
     def work_items(self) -> list[JSON]:
-        """The work items in the state; an empty list when there are none."""
+        """The work items in the state; empty if there are none."""
         items = self.engine.data.get("workItems")
         return list(items) if isinstance(items, list) else []
 
     @cached_property
     def lanes(self) -> Mapping[str, LaneNow]:
-        """The lanes that are at work, or that the cast had last, by name in the order of the schedule."""
+        """The lanes that run, or ran last, by name in the order of the schedule."""
         if not self.session.streams:
             return {}
         return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
 
     @cached_property
     def lane_of_item(self) -> Mapping[int, LaneNow]:
-        """Which of :attr:`lanes` works, or has worked, on an item, by its place in the list as it is now."""
+        """The lane of each work item, by the index of the item in the current list."""
         lanes = list(self.lanes.values())
         if not lanes or not same(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
-            return {}  # the items were changed since, or are those of another generator
+            return {}  # the items were changed since, or are from another generator
         return {index: lane for lane in lanes for index in lane.indexes}
 
     def lane(self, name: str | None) -> Snapshot:
-        """Return one of :attr:`lanes` as a cast is shown; this snapshot itself without a name.
+        """Return the snapshot of a lane; without a name this snapshot.
 
         Raises:
             MateriaError: there is no such lane (``unknown_lane``).
@@ -227,16 +223,16 @@ class Snapshot:
         return snapshot
 
     def maker_of(self, step: StepRecord) -> Snapshot:
-        """Return the lane that made one of :attr:`all_steps`, as a cast is shown; this snapshot itself if the cast did."""
+        """Return the snapshot of the lane that made one of :attr:`all_steps`, or this snapshot if the cast itself did."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
         maker = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
         return self if maker is None else LaneNow(maker, self).now
 
     @property
     def failed_at(self) -> tuple[str, str]:
-        """The socket where the cast stopped, and the lane if it did so in one: the first that failed.
+        """The socket where the cast failed, and the lane, which is the first that failed.
 
-        Empty where all its lanes stopped with it: by a person, or by the budget.
+        Empty if a person or the budget stopped all lanes.
         """
         if (failure := self.failure) is None or lanes_at_work(self.session) is None:
             return "" if failure is None else failure.socket or "", ""
@@ -245,28 +241,27 @@ class Snapshot:
 
     @property
     def at_limit(self) -> bool:
-        """Whether a limit stopped the cast, which ``revive`` grants once more."""
+        """True if a limit stopped the cast; ``retry(limit=True)`` continues past it."""
         failure = self.failure
         return failure is not None and (failure.kind in LIMITS or bool(failure.blocked))
 
     @property
     def budget_used_up(self) -> bool:
-        """Whether what is used reaches the budget (R20)."""
+        """True if the budget is used up (R20)."""
         return used_up(self.engine) is not None
 
     @property
     def owed(self) -> bool:
-        """Whether the socket where the cast failed or was aborted still owes an answer."""
+        """True if the socket where the cast failed or was aborted has not answered."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """How each work item stands: ``done``, ``being worked on``, ``open`` or ``skipped``, by its visits (R46).
+        """The standing of each work item by its visits: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
-        Where several loops go over the work items, for the one that the cast is in, or was in last; in lanes that are at work,
-        for the lane that each is in.
+        If several loops go over the work items, the current or last loop counts; for running lanes, the lane of the item.
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
@@ -280,7 +275,7 @@ class Snapshot:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """The prompt that is waiting for an answer, None when no agent is asked."""
+        """The prompt that waits for an answer, or None."""
         visit = self.waiting_at
         if visit is None or self.rules.sockets[visit.socket].socket.is_utility:
             return None
@@ -288,7 +283,7 @@ class Snapshot:
 
     @property
     def prompt_cut_short(self) -> Prompt | None:
-        """The prompt of a turn that failed or was aborted and can be sent again; None when there is none."""
+        """The prompt of a turn that failed or was aborted and can be asked again, or None."""
         visit, failure = self.engine.at, self.failure
         if visit is None or failure is None or not failure.again:
             return None
@@ -296,13 +291,13 @@ class Snapshot:
 
     @cached_property
     def next_socket(self) -> str | None:
-        """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
+        """The socket that the next step runs, ``end`` if only the end is left, or None if the cast is over."""
         visit = self.waiting_at
         return visit.socket if visit else self._upcoming()
 
     @cached_property
     def upcoming_item(self) -> Item | None:
-        """The item that the next socket will work on, or that the waiting one works on; None outside items."""
+        """The work item of the waiting or next socket, or None."""
         if (visit := self.waiting_at) is not None:
             return visit.item
         if self.engine.next is None or self.engine.status != "ready":
@@ -312,69 +307,69 @@ class Snapshot:
 
     @cached_property
     def warnings(self) -> tuple[CastWarning, ...]:
-        """What is odd about a complete cast, since complete is not the same as good; empty while it is not (R45)."""
+        """The warnings about a complete cast; empty before it is complete (R45)."""
         return find_warnings(self.rules, self.session)
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """What was said in the current visit."""
+        """The messages of the current visit."""
         return self.session.said
 
     @cached_property
     def saying(self) -> str:
-        """What the agent that is asked has said so far of an answer that is still coming."""
+        """The part of an answer that has arrived so far."""
         return scrubbed("".join(self.live.saying))
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the agent of the latest step told a person since it was asked last."""
+        """The notes of the agent of the latest step since it was asked last."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pinned_at(self, socket: str) -> str | None:
-        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        """Return the name whose pin answers a socket, its own or its materia's, or None."""
         pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
         return socket if socket in pins else materia if materia in pins else None
 
     @cached_property
     def approvals(self) -> ApprovalsNow:
-        """What its agents asked a person for."""
+        """The requests of its agents to a person."""
         return ApprovalsNow(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
-        """Return what people say of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
+        """Return the label of a step, or of the cast: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
 
         Raises:
             MateriaError: there is no such step (``no_step``).
         """
         record = self.steps.at(step) if isinstance(step, int) else step
         if record is not None and record.lane:
-            return Label()  # those of lanes have numbers that steps of the cast have too, and cannot be labelled
+            return Label()  # steps of lanes cannot be labelled, since their numbers are not unique
         return session_label(self.session, record)
 
     @property
     def usage_report(self) -> dict[str, JSON]:
-        """Tokens and cost in all, by socket, by materia and by item, as usage.json has them (R20)."""
+        """The usage in total, by socket, by materia and by item, as in usage.json (R20)."""
         return report_of(self.rules, self.session)
 
     @property
     def suggestions(self) -> list[Suggestion]:
-        """What the accepted outputs of this cast suggest to remember, in order, each thing once."""
+        """The suggestions of the accepted outputs of what to remember, in order, without repetitions."""
         return suggestions_of(self.rules, self.all_steps, self.session.kept)
 
     @property
     def conclusion(self) -> list[str]:
-        """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
+        """The conclusion of a complete cast for a person, by line; empty if the protocols have no such field."""
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
-        """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
+        """Raise MateriaError (``not_castable``) if the loadout of an opened cast cannot be cast here (R41)."""
         refuse_recorded(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
-        """Return the steps one after another, as they led to the present, or into an abandoned branch.
+        """Return the steps that led to the present, or into an abandoned branch.
 
         Args:
-            branch: which abandoned branch, from 0; its line begins with the steps that it shares with later ones.
+            branch: the number of the branch, from 0; its steps begin with those that it shares with later branches.
 
         Raises:
             MateriaError: there is no such branch (``no_branch``).
@@ -383,18 +378,18 @@ class Snapshot:
         if branch is None:
             return self.session.steps
         if not 0 <= branch < len(left):
-            raise MateriaError(f"There is no abandoned branch {branch}; the cast has {len(left)}.", kind="no_branch")
+            raise MateriaError(f"Branch {branch} does not exist; the cast has {len(left)}.", kind="no_branch")
         steps_of_branch: list[StepRecord] = list(self.steps)
         for steps in reversed(left[branch:]):
             steps_of_branch[steps[0].number - 1 :] = steps
         return steps_of_branch
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
-        """Return the cast as it was after a step.
+        """Return the snapshot after a step.
 
         Args:
             number: of the step; 0 is the start.
-            branch: the abandoned branch to which the step belongs, if it is one of those.
+            branch: the number of the abandoned branch of the step, if it belongs to one.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or branch (``no_branch``).
@@ -406,9 +401,9 @@ class Snapshot:
         return self.of_session(then)
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
-        """Return another session of this cast as it is shown: of a moment, or of a lane."""
-        cast_parts, answerers = (session, self.rules, self.run_dir, self.project), self.answered_by
-        return Snapshot(*cast_parts, problems=self.problems, answerers=answerers, live=live)
+        """Return the snapshot of another session of this cast: of an earlier moment, or of a lane."""
+        cast = session, self.rules, self.run_dir, self.project
+        return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -421,15 +416,8 @@ class Snapshot:
         after = self.engine if latest else record.after
         after_it = record.number - self.steps[0].number + 1
         following = self.steps[after_it].entry if after_it < len(self.steps) else self.ended_by
-        why = explain(
-            self.rules,
-            record.title,
-            record.decision,
-            after,
-            record.entry,
-            onward=following,
-            pinned=record.pinned,
-        )
+        decision, entry, pinned = record.decision, record.entry, record.pinned
+        why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
         first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
         if record.skipped is not None:
             first.append(f"A person continued without it: {record.skipped}")
@@ -440,19 +428,15 @@ class Snapshot:
     @property
     def side(self) -> ComparedCast:
         """The cast as one side of a comparison."""
-        return ComparedCast(
-            self.id,
-            self.rules,
-            self.session,
-            self.run_dir.parent / REPOSITORY if self.session.keeps else None,
-        )
+        kept = self.run_dir.parent / REPOSITORY if self.session.keeps else None
+        return ComparedCast(self.id, self.rules, self.session, kept)
 
     def __repr__(self) -> str:
-        """Say which cast, and how it stands."""
+        """Return the id, the loadout and the status."""
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
     def _upcoming(self) -> str | None:
-        """The socket that is entered next: behind the loops that are skipped because they are empty."""
+        """Return the socket that is entered next, after empty loops that are skipped."""
         target = self.engine.next
         socket = self.graph.sockets.get(target) if target else None
         if socket is None or socket.iterator is None or self.engine.status != "ready":
@@ -464,11 +448,11 @@ class Snapshot:
 
 
 class ApprovalsNow:
-    """What the agents of a cast ask a person for, and what they were allowed."""
+    """The requests of the agents of a cast to a person, and the allowed tools."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
-        """``seen`` returns the cast as it is to be looked at: at one moment, or whenever it is asked."""
-        self._seen = take_snapshot
+        """``take_snapshot`` returns a fixed snapshot, or the current one at each call."""
+        self._snapshot = take_snapshot
 
     def __repr__(self) -> str:
         return f"<approvals of {self.cast.id}: {len(self.asking)} asked for>"
@@ -476,27 +460,27 @@ class ApprovalsNow:
     @property
     def cast(self) -> Snapshot:
         """The cast, or the lane of it, whose agents ask."""
-        return self._seen()
+        return self._snapshot()
 
     @property
     def asking(self) -> tuple[ToolCall, ...]:
-        """The tool calls that wait for a person's leave; empty when none does."""
+        """The tool calls that wait for approval."""
         return approvals.asking(self.cast.session)
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
-        """The tool calls that a person allowed and that have not run yet."""
+        """The approved tool calls that have not run yet."""
         return tuple(call for call in self.cast.session.asking if call.decided is not None)
 
     @property
     def tools(self) -> dict[str, bool]:
-        """The tools that change something, and whether each is allowed to without asking."""
+        """The tools that change something; True for those that run without asking."""
         known = approvals.asking_tools(self.cast.rules)
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property
-    def request(self) -> ApprovalRequest | None:
-        """The command that waits for approval, sealed with its fingerprint; None when none is asked for."""
+    def request(self) -> Approval | None:
+        """The command that waits for approval, sealed with its fingerprint, or None."""
         hold = self.cast.held
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None
@@ -504,14 +488,14 @@ class ApprovalsNow:
         return sealed_from(request, asked_at) if can_be_approved(request) else None
 
     @property
-    def current(self) -> Approval | None:
-        """A person's approval of one exact command, while the waiting agent may still use it; None when none stands (R44)."""
-        approval = self.cast.waiting_at.approval if self.cast.waiting_at else None
-        return approval if approval is not None and approval.at(time.time()).standing == "PENDING" else None
+    def grant(self) -> Grant | None:
+        """The approval of one exact command that the waiting agent may still use, or None (R44)."""
+        grant = self.cast.waiting_at.grant if self.cast.waiting_at else None
+        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:
-        """The tools that change something and yet need not ask in this cast."""
+        """The tools that change something and run without asking in this cast."""
         return self.cast.session.allowed
 
 
@@ -519,11 +503,11 @@ class LaneNow:
     """A lane at one moment.
 
     Attributes:
-        name: that of its stream.
+        name: the name of the lane.
         status: ``waiting``, ``running``, ``accepted``, ``failed`` or ``interrupted``.
-        error: why it was not accepted.
-        indexes: of its items in the whole list, in the order in which they are worked on.
-        now: the lane as the cast is shown: its steps, its prompt, why ...
+        error: the reason why it was not accepted.
+        indexes: the indices of its items in the whole list, in working order.
+        now: the snapshot of the lane: its steps, its prompt, why ...
     """
 
     def __init__(self, lane: Lane, cast: Snapshot) -> None:
@@ -534,20 +518,20 @@ class LaneNow:
 
     @cached_property
     def now(self) -> Snapshot:
-        """The lane as the cast is shown."""
+        """The snapshot of the lane."""
         live, saying = self._cast.live, self._cast.live.lanes_saying.get(self.name, ())
         return self._cast.of_session(self.lane.session, dataclasses.replace(live, saying=saying))
 
     @property
     def done(self) -> int:
-        """How many of its items are done."""
+        """The number of its items that are done."""
         state, of_lane = self.lane.session.state, self.lane.session.start.lane
         cursor = of_lane.cursor if of_lane is not None else ""
         return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
 
     @property
     def wants_a_person(self) -> bool:
-        """Whether it stands still until a person has answered, decided or allowed something there."""
+        """True if the lane waits until a person answers, decides or approves."""
         now = self.now
         visit = now.waiting_at
         if self.status != "running" or visit is None:
@@ -556,18 +540,18 @@ class LaneNow:
         return asks or now.answered_by(visit.socket) in (None, "person")
 
     def __repr__(self) -> str:
-        """Say how it stands."""
+        """Return the status and the progress."""
         return f"<lane {self.name}: {self.status}, {self.done} of {len(self.indexes)} items done>"
 
 
 def snapshot_of(value: object) -> Snapshot | None:
-    """Return a snapshot, also of a cast as it is now; None when ``value`` is neither."""
+    """Return the snapshot that a value is, or the current one of a cast; None for other values."""
     now = getattr(value, "now", value)
     return now if isinstance(now, Snapshot) else None
 
 
 def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
-    """Raise MateriaError (``not_castable``) when ``problems`` keep the loadout of an opened cast from being cast here."""
+    """Raise MateriaError (``not_castable``) if there are problems that prevent a cast of the loadout."""
     if problems:
         raise MateriaError(
             f"The loadout of this cast cannot be cast here, so it can only be inspected: {problems[0]}",
@@ -578,7 +562,7 @@ def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
 
 
 def graph_of(loadout: object) -> Graph:
-    """Return the graph of a loadout, however it is given."""
+    """Return the graph of a loadout that is given as a graph, a config or an object with a ``graph``."""
     graph = getattr(loadout, "graph", loadout)
     if isinstance(graph, Mapping):
         return build_graph(graph)
