@@ -1,6 +1,6 @@
-"""The status of a cast: in words, and as marks on the picture of its graph.
+"""The status of a cast, as text and as marks on the picture of its graph.
 
-The text is stable from run to run (no ids, no times), since notebooks are compared by it.
+The text is the same in every run (no ids, no times), since notebooks are compared by it.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from materia_nb.handoff.jsontext import as_text
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.loadout.graph import END, Route
 
-_CONCLUSION_LINES: Final = 40
-_CONCLUSION_CHARS: Final = 1_000
-"""How much a status shows of what the agents say at the end."""
-_STEPS_SHOWN: Final = 12
-_LOOPS_SHOWN: Final = 4
-_WARNINGS_SHOWN: Final = 8
-_CHANGED_SHOWN: Final = 12
-_OUTPUT_CHARS: Final = 160
+_MAX_CONCLUSION_LINES: Final = 40
+_MAX_LINE: Final = 1_000
+"""Maximum size of the conclusion in a status."""
+_MAX_STEPS: Final = 12
+_MAX_LOOPS: Final = 4
+_MAX_WARNINGS: Final = 8
+_MAX_CHANGES: Final = 12
+_MAX_OUTPUT: Final = 160
 
 
 def status_text(cast: Snapshot) -> str:
-    """Return the status of a cast as plain text; stable from run to run, since notebooks are compared by it."""
+    """Return the status of a cast as plain text."""
     return "\n".join(plain(line) for line in status_lines(cast))
 
 
 def cast_view(cast: Snapshot) -> View:
-    """Return the picture of a cast: its graph with what happened on it, and below it the tool calls that wait."""
+    """Return the graph of a cast with its marks, and the tool calls that wait for approval."""
     picture = graph_block(cast.graph, marks_of(cast), status_text(cast))
     return View("", [picture, *call_blocks(cast.approvals.asking)])
 
 
 def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> View:
-    """Return the status of a cast, its latest steps, and what a person can do next; arguments as in :func:`status_lines`."""
+    """Return the status of a cast, its latest steps, and the draft or prompt that waits; arguments as in :func:`status_lines`."""
     steps, draft = steps_view(cast), draft_of(cast)
     blocks = lines(status_lines(cast, pause, hit))
     if steps.rows:
-        blocks.append(Table(steps.headers, steps.rows[-_STEPS_SHOWN:]))
+        blocks.append(Table(steps.headers, steps.rows[-_MAX_STEPS:]))
     blocks += call_blocks(cast.approvals.asking)
     if draft:
         blocks.append(Code(draft, title="draft"))
@@ -64,22 +64,15 @@ def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoi
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
-    """Say how a cast stands, one line a fact, the last one what to do next.
+    """Return the status of a cast as lines; the last one is about what to do next.
 
     Args:
-        cast: which.
-        pause: why a run stopped here, if one did.
-        hit: the breakpoints that it is at.
+        cast: the cast.
+        pause: the reason why a run stopped here, if one did.
+        hit: the breakpoints that the cast is at.
     """
     now = cast.engine
-    lines = [
-        *_standing(cast),
-        *_lanes(cast),
-        *_warnings(cast.warnings),
-        *cast.messages,
-        *_pinned(cast),
-        *_warned(cast),
-    ]
+    lines = [*_progress(cast), *_lanes(cast), *_warnings(cast.warnings), *cast.messages, *_pinned(cast), *_notes(cast)]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
     failure = now.failure
@@ -107,34 +100,34 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
 
 
 def _next(cast: Snapshot) -> str:
-    """Say what step or run would do: enter a socket, go on in lanes, or complete the cast."""
+    """Return what the next step does: enter a socket, continue the lanes, or complete the cast."""
     if lanes_at_work(cast.session) is not None:
         waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
-        return f"lanes {', '.join(waits)}" if waits else "the barrier, where the lanes come together"
+        return f"lanes {', '.join(waits)}" if waits else "the join of the lanes"
     return str(cast.engine.next) if cast.engine.next != END else "end (step or run completes the cast)"
 
 
 def _offered(cast: Snapshot) -> Iterator[str]:
-    """What can be done where a cast failed, as verbs; and how the definition there was changed since."""
+    """Yield the ways to continue a failed cast, as verbs, and the changes of its definition."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
         also = f" in {', '.join(changed.kept)} too, so only a new cast can have it" if changed.kept else ""
         yield f"{changed.materia} was changed since this cast began{also}:"
-        yield from (f"  {sign} {line}" for sign, line in changed.lines[:_CHANGED_SHOWN])
+        yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
     verbs = [offer.verbs for offer in offers(cast, changed)] if cast.writable else []
     if verbs:
         yield f"ways to continue: {'; '.join(verbs)}"
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
-    """Say why a run stopped here; a breakpoint in front of the socket that comes next needs no more words."""
+    """Return why a run stopped here; a breakpoint before the next socket needs no description."""
     if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
-        return f" (breakpoint: {'; '.join(one.words(cast.graph) for one in hit)})"
+        return f" (breakpoint: {'; '.join(breakpoint_.words(cast.graph) for breakpoint_ in hit)})"
     return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
 
 
-def _standing(cast: Snapshot) -> list[str]:
-    """How far a cast is, and what it has used."""
+def _progress(cast: Snapshot) -> list[str]:
+    """Return the progress of a cast, its usage and its label."""
     now = cast.engine
     status = f"{now.status}, with warnings," if cast.warnings else now.status
     lines = [f"{cast.graph.name}: {status} after {steps_words(cast)}"]
@@ -154,13 +147,13 @@ def _standing(cast: Snapshot) -> list[str]:
 
 
 def steps_words(cast: Snapshot) -> str:
-    """Say how many steps a cast has made, and how many of its lanes."""
+    """Return the number of steps of a cast and of its lanes, as text."""
     in_lanes = len(cast.all_steps) - len(cast.steps)
     return counted(len(cast.steps), "step") + (f", {in_lanes} in lanes" if in_lanes else "")
 
 
 def _lanes(cast: Snapshot) -> Iterator[str]:
-    """How each lane stands, unless all have come together."""
+    """Yield the status of each lane, unless all have joined."""
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
             at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
@@ -168,42 +161,42 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
             yield f"lane {shorten(name, 60)}: {lane.status}{at}{wants}, {lane.done} of {len(lane.indexes)} items done"
 
 
-def _warnings(odd: Sequence[CastWarning]) -> Iterator[str]:
-    """What is odd about a complete cast (R45)."""
-    yield from (f"warning: {warning}" for warning in odd[:_WARNINGS_SHOWN])
-    if len(odd) > _WARNINGS_SHOWN:
-        yield f"and {len(odd) - _WARNINGS_SHOWN} more warnings (cast.now.warnings)"
+def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
+    """Yield the warnings about a complete cast (R45)."""
+    yield from (f"warning: {warning}" for warning in warnings[:_MAX_WARNINGS])
+    if len(warnings) > _MAX_WARNINGS:
+        yield f"and {len(warnings) - _MAX_WARNINGS} more warnings (cast.now.warnings)"
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
-    """What the agents tell a person at the end, and that there is something to remember."""
+    """Yield the conclusion of the agents, and the number of suggestions."""
     conclusion = cast.conclusion
-    yield from (shorten(line, _CONCLUSION_CHARS) for line in conclusion[:_CONCLUSION_LINES])
-    if len(conclusion) > _CONCLUSION_LINES:
-        yield f"and {counted(len(conclusion) - _CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
-    left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
+    yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
+    if len(conclusion) > _MAX_CONCLUSION_LINES:
+        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
+    left = sum(not suggestion.kept for suggestion in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
-    """What is pinned, and which functions are gone (R40)."""
-    gone = cast.pins_gone if cast.writable else ()
+    """Yield the pins, and which of their functions were lost with their kernel (R40)."""
     for name, pin in cast.pins.items():
-        lost = ", which is gone with its kernel: pin it again, or unpin it" if name in gone else ""
+        is_lost = cast.writable and name in cast.pins_gone
+        lost = ", which is gone with its kernel: pin it again, or unpin it" if is_lost else ""
         yield f"pinned: {name} to {pin.words}{lost}"
 
 
 def tried_words(cast: Snapshot) -> str:
-    """Say how often the socket was tried where a cast failed; empty when once."""
+    """Return how often the failed socket was tried; empty if once."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
     tries = cast.steps[-1].tries
     return f"tried {tries} times" if tries > 1 else ""
 
 
-def _warned(cast: Snapshot) -> Iterator[str]:
-    """What is odd about a recording, and about the latest step."""
+def _notes(cast: Snapshot) -> Iterator[str]:
+    """Yield the differences of a recording, and the notes and missing files of the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
     if cast.engine.status in ("waiting", "failed"):
         yield from (f"note: {note}" for note in cast.notes[-3:])
@@ -212,7 +205,7 @@ def _warned(cast: Snapshot) -> Iterator[str]:
 
 
 def draft_of(cast: Snapshot) -> str | None:
-    """The draft that a person is to judge, None when there is none."""
+    """Return the draft that waits for a person, or None."""
     visit = cast.waiting_at
     return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
@@ -256,11 +249,11 @@ _REQUEST_LABELS: Final = {
     "rollback": "rollback",
     "verification": "confirmation",
 }
-"""What a person sees beside the exact command that needs approval, each field of the request with its word."""
+"""The labels of the fields that are shown next to a command that waits for approval."""
 
 
 def approval_lines(cast: Snapshot) -> list[str]:
-    """Say what exactly ``approve`` allows: an agent's command (contract rules, section 12), or its tool calls."""
+    """Return what ``approve`` approves: an agent's command (contract rules, section 12), or its tool calls."""
     hold = cast.held
     if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
         return [call_words(call) for call in cast.approvals.asking]
@@ -279,7 +272,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
         "approval": "approve or deny the command",
         "direction": "answer how to continue",
         "question": "answer the question",
-        "help": "answer with what it lacks",
+        "help": "give the missing information",
     }.get(hold.needs or "", "answer")
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
@@ -289,7 +282,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
 
 
 def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return for every loop over items how many it is done with, by its visits (R46), and how many there are."""
+    """Return the number of items that are done by their visits (R46), and of all items, for every loop over items."""
     progress = {}
     for loop in cast.graph.loops.values():
         if loop.iterator is not None:
@@ -298,26 +291,23 @@ def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
                 statuses = [statuses[index] for index in lane.indexes]
             progress[loop.id] = (statuses.count("done") if _begun(cast, loop.id) else 0, len(statuses))
     if cast.lanes and (streams := cast.session.streams[-1]).status != "joined":
-        lanes = cast.lanes.values()
-        progress[streams.region.loop] = (
-            sum(lane_.done for lane_ in lanes),
-            sum(len(lane_.indexes) for lane_ in lanes),
-        )
+        done = sum(lane_.done for lane_ in cast.lanes.values())
+        progress[streams.region.loop] = done, sum(len(lane_.indexes) for lane_ in cast.lanes.values())
     return progress
 
 
 def _begun(cast: Snapshot, loop: str) -> bool:
-    """Whether a loop was ever entered: one that shares its cursor with another may be skipped as a whole."""
+    """Return True if a loop was ever entered; a loop that shares its cursor with another may be skipped as a whole."""
     engines = (cast.engine, *(lane.now.engine for lane in cast.lanes.values()))
     return any(socket in engine.visits for engine in engines for socket in cast.graph.loops[loop].sockets)
 
 
 def _loops(cast: Snapshot) -> str:
-    """How far the loops are that were entered, the latest ones if there are many; the others are counted."""
+    """Return the progress of the latest loops that were entered, and the number of the others."""
     progress = {loop: (done, total) for loop, (done, total) in loop_progress(cast).items() if total}
     entered = [f"loop {loop}: {done} of {total} done" for loop, (done, total) in progress.items() if _begun(cast, loop)]
     rest = [loop for loop in progress if not _begun(cast, loop)]
-    phrases = entered[-_LOOPS_SHOWN:]
+    phrases = entered[-_MAX_LOOPS:]
     if len(entered) > len(phrases):
         phrases.insert(0, f"{len(entered) - len(phrases)} loops before")
     if rest:
@@ -326,7 +316,7 @@ def _loops(cast: Snapshot) -> str:
 
 
 def marks_of(cast: Snapshot) -> Marks:
-    """What to lay over the picture of the cast's graph."""
+    """Return the marks on the graph of a cast."""
     now = cast.engine
     visit = cast.waiting_at
     last = cast.steps[-1].decision if cast.steps else None
@@ -346,11 +336,11 @@ def marks_of(cast: Snapshot) -> Marks:
             visits.subtract(lane.session.start.visits)
     lanes_failed = dict[str, tuple[str, ...]]()
     for name, lane_now in cast.lanes.items():
-        if lane_now.status == "failed" and (place := lane_now.now.failed_at[0]):
-            lanes_failed[place] = (*lanes_failed.get(place, ()), name)
-        place = lane_now.now.next_socket or ""
-        if lane_now.status in ("running", "interrupted") and place in cast.graph.sockets:
-            standing_at[place] = (*standing_at.get(place, ()), name)
+        if lane_now.status == "failed" and (socket := lane_now.now.failed_at[0]):
+            lanes_failed[socket] = (*lanes_failed.get(socket, ()), name)
+        socket = lane_now.now.next_socket or ""
+        if lane_now.status in ("running", "interrupted") and socket in cast.graph.sockets:
+            standing_at[socket] = (*standing_at.get(socket, ()), name)
             current = None
     latest = _latest(cast)
     return Marks(
@@ -364,24 +354,20 @@ def marks_of(cast: Snapshot) -> Marks:
         traversals=dict(now.traversals),
         last_route=route,
         progress=loop_progress(cast),
-        breakpoints=frozenset(
-            breakpoint_.socket for breakpoint_ in cast.breakpoints if breakpoint_.socket and breakpoint_.kind != "edge"
-        ),
+        breakpoints=frozenset(stop.socket for stop in cast.breakpoints if stop.socket and stop.kind != "edge"),
         break_routes=_break_routes(cast),
         warnings=_codes(cast),
         budgets=edges_used(cast.rules, cast.engine),
         in_item=now.at is not None and now.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
-        pins={
-            socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pinned_at(socket)) is not None
-        },
-        outputs={socket: verdict_words(step, _OUTPUT_CHARS) for socket, step in latest.items()},
+        pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pinned_at(socket))},
+        outputs={socket: verdict_words(step, _MAX_OUTPUT) for socket, step in latest.items()},
         sent_back=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
     )
 
 
 def _latest(cast: Snapshot) -> dict[str, StepRecord]:
-    """The last step of each socket; of lanes that have come together, the last one of the schedule counts."""
+    """Return the latest step of each socket; of lanes that have joined, that of the last lane of the schedule."""
     own = [(step.number, 0, 0, step) for step in cast.steps]
     of_lanes = [
         (streams.step, index if streams.status == "joined" else 0, step.started, step)
@@ -394,19 +380,18 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
 
 
 def _break_routes(cast: Snapshot) -> frozenset[Route]:
-    """The ways on the graph that have a breakpoint."""
-    stops = [breakpoint_ for breakpoint_ in cast.breakpoints if breakpoint_.kind == "edge"]
-    return frozenset(
-        link.route
-        for link in (links(cast.graph) if stops else ())
-        for one in stops
-        if link.route is not None
-        and one.marks(link.source, link.place, END if link.target == END_SIGN else link.target)
-    )
+    """Return the edges and exits that have a breakpoint."""
+    stops = [stop for stop in cast.breakpoints if stop.kind == "edge"]
+    routes = set()
+    for link in links(cast.graph) if stops else ():
+        target = END if link.target == END_SIGN else link.target
+        if link.route is not None and any(stop.marks(link.source, link.place, target) for stop in stops):
+            routes.add(link.route)
+    return frozenset(routes)
 
 
 def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
-    """The codes of the warnings by socket."""
+    """Return the codes of the warnings, by socket."""
     codes: dict[str, dict[str, None]] = {}
     for warning in cast.warnings:
         codes.setdefault(warning.socket or "", {})[warning.code] = None
@@ -414,7 +399,7 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
 
 
 def steps_view(cast: Snapshot) -> Table:
-    """The steps of a cast and of its lanes, one a row."""
+    """Return the steps of a cast and of its lanes, one per row."""
     table = step_table(cast.all_steps, cast.graph)
     labels = [cast.label_of(step).words for step in cast.all_steps]
     if not any(labels):

@@ -100,7 +100,7 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
 
 
 def counted_tokens(step: StepRecord) -> str:
-    """Say how many tokens were counted for each turn of a step, beside the estimate of its prompt; empty where nobody did."""
+    """Return the reported tokens of each turn of a step; empty if none were reported."""
     counts = [
         f"turn {number}: {turn.usage.input:,} in, {turn.usage.output or 0:,} out"
         for number, turn in enumerate(step.turns, start=1)
@@ -112,22 +112,14 @@ def counted_tokens(step: StepRecord) -> str:
 
 
 def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
-    """Say which parts are other than when the socket of a step was visited before; empty at its first visit, or of a later turn."""
+    """Return how the prompt differs from that of the previous visit of the socket; empty at its first visit, or for a later turn."""
     if not prompt.begins:
         return ""
-    earlier = (earlier_step for earlier_step in reversed(steps) if earlier_step.number < step.number)
-    last = next(
-        (
-            earlier_step
-            for earlier_step in earlier
-            if earlier_step.socket == step.socket and earlier_step.prompt is not None
-        ),
-        None,
-    )
+    earlier = (record for record in reversed(steps) if record.number < step.number and record.socket == step.socket)
+    last = next((record for record in earlier if record.prompt is not None), None)
     if last is None or last.prompt is None:
         return ""
-    before = {part.name: part.text for part in last.prompt.parts}
-    now = {earlier_step.name: earlier_step.text for earlier_step in prompt.parts}
+    before, now = ({part.name: part.text for part in shown.parts} for shown in (last.prompt, prompt))
     names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
     changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
     difference = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
@@ -143,7 +135,7 @@ class HandoffView(View):
 
 
 def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
-    """Say what a step handed on: each output as its protocol means it, issues, warnings, requirements, assignments."""
+    """Return the handoff of a step: its outputs in the layout of their protocol, issues, warnings, requirements, assignments."""
     blocks: list[Block] = [] if step.turns else [Line("no output yet", "quiet")]
     for number, turn in enumerate(step.turns, start=1):
         inside = _turn_blocks(cast, step, turn)
@@ -160,9 +152,9 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     blocks += lines([f"not on the disk, though named as made: {path}" for path in step.missing], "warn")
     decision, required = step.decision, cast.rules.sockets[step.socket].wants
     if decision is not None:
-        # Some things are found odd only when the output is applied, such as an update that was not allowed.
+        # Some warnings appear only when the output is applied, such as one about an update that was not allowed.
         read = {warning.code for warning in step.reading.warnings} if step.reading else set()
-        blocks += _warnings([one for one in decision.warnings if one.code not in read])
+        blocks += _warnings([warning for warning in decision.warnings if warning.code not in read])
     if required:
         blocks.append(Table(("required", "what it must be"), list(required.items())))
     if decision is not None and decision.assigned:
@@ -177,7 +169,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
-    """Say one output: what was asked for, who answered, the text, and what was made of it."""
+    """Return one output: its request, who answered, the text, and how it was read."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
@@ -197,7 +189,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
 
 
 def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list[Section]:
-    """What a reading means; empty for a protocol without a layout, and for what could not be read."""
+    """Return the layout of a reading; empty without a layout, and for an unreadable output."""
     protocol = cast.rules.sockets[step.socket].protocol
     if reading is None or not isinstance(reading.value, dict):
         return []
@@ -205,18 +197,18 @@ def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list
 
 
 def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
-    """Return the way through statuses that a visit took, in a protocol that has them."""
+    """Return the statuses that a visit went through, in a protocol that has statuses."""
     protocol = cast.rules.sockets[step.socket].protocol
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
 
 def _warnings(warnings: Sequence[Issue]) -> list[Block]:
-    """What is odd about an output without being a reason to refuse it."""
+    """Return the warnings about an output."""
     return [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])] if warnings else []
 
 
 def _answered_by(turn: TurnRecord) -> list[str]:
-    """Say which model answered, and for how many tokens; nothing where neither is known."""
+    """Return the model and the tokens of a turn, as far as they are known."""
     facts, model = [], turn.meta.get("model")
     if isinstance(model, str):
         from_recording = ", from a recording" if turn.meta.get("recorded") is True else ""
@@ -237,21 +229,19 @@ def _answered_by(turn: TurnRecord) -> list[str]:
 
 
 def cast_page_html(cast: Snapshot) -> str:
-    """Return one static HTML page about the whole cast; of a long one the last 1,000 steps."""
+    """Return a static HTML page about the cast, with at most its last 1,000 steps."""
     return html_page(f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", blocks_as_html(_page_blocks(cast)))
 
 
 def _page_blocks(cast: Snapshot) -> list[Block]:
     failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
-    facts = [("request", cast.request), *(("how it stands", line) for line in status_lines(cast))]
+    facts = [("request", cast.request), *(("status", line) for line in status_lines(cast))]
     blocks: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
     blocks += [Heading("Graph"), graph_block(cast.graph, marks_of(cast))]
     blocks.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), max_chars=200_000)]))
     if cast.lanes:
-        blocks += [
-            Heading("Lanes"),
-            *(block for block in lanes_blocks(cast) if not isinstance(block, Action)),
-        ]
+        blocks.append(Heading("Lanes"))
+        blocks += [block for block in lanes_blocks(cast) if not isinstance(block, Action)]
     blocks.append(Heading("Timeline"))
     if left_out := len(cast.all_steps) - len(steps):
         blocks.append(Line(f"{left_out:,} earlier steps are not shown."))
@@ -273,8 +263,8 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
 
 
 def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
-    """One step, folded; a failed one is open."""
-    events = [f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events]
+    """Return one step, folded unless it failed."""
+    events = [": ".join(filter(None, (event.severity, event.name, event.message))) for event in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
     inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
@@ -287,13 +277,13 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
 
 _MAX_BARS: Final = 200
 _IMMEDIATE_MS: Final = 100
-"""A lane that begins sooner after the fork has not waited for a place."""
+"""A lane that begins sooner after the items were distributed did not wait."""
 
 
 def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
-    """Say how each lane stands that the cast is in the middle of, or had last; nothing where there were none.
+    """Return the status of each lane that the cast has, or had last.
 
-    ``now`` is the time in milliseconds while the cast runs, up to which the axis goes, ``past`` the moment that is looked at.
+    ``now`` is the time in milliseconds, the end of the time axis of a running cast; ``past`` is the moment that is shown.
     """
     lanes = cast.lanes
     if not lanes:
@@ -325,7 +315,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
     wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
     return [
-        Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_barrier_words(cast)}"),
+        Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_join_words(cast)}"),
         axis_of(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *actions,
@@ -334,22 +324,22 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
 
 
 def where_words(lane: LaneNow) -> str:
-    """Say at which socket a lane is; empty where it has not begun or is over."""
+    """Return the socket of a running lane; otherwise an empty text."""
     now = lane.now
     if lane.status != "running":
         return ""
     socket = now.next_socket or ""
-    return now.names.get(socket, "the barrier")
+    return now.names.get(socket, "the join")
 
 
-def _barrier_words(cast: Snapshot) -> str:
+def _join_words(cast: Snapshot) -> str:
     status = cast.session.streams[-1].status
     over = sum(lane.status == "accepted" for lane in cast.lanes.values())
     failure = cast.failure
     if status != "joined" and failure is not None and failure.kind != "stream_failed":
-        return f"stopped with {over} at the barrier"
-    phrases = {"joined": "all have come together", "failed": "the cast failed at the barrier"}
-    return phrases.get(status, f"{over} at the barrier")
+        return f"stopped with {over} at the join"
+    phrases = {"joined": "all have joined", "failed": "the cast failed at the join"}
+    return phrases.get(status, f"{over} at the join")
 
 
 def _item_words(lane: LaneNow) -> str:
@@ -364,9 +354,9 @@ def _took(lane: LaneNow, until: int) -> str:
 
 
 def _latest_in_lane(cast: Snapshot) -> int:
-    """Return the last moment that is known of the cast or a lane."""
+    """Return the time of the latest event of the cast or a lane."""
     times = [lane.lane.ended for lane in cast.lanes.values() if lane.lane.ended is not None]
-    for steps in (cast.steps, *(one.now.steps for one in cast.lanes.values())):
+    for steps in (cast.steps, *(lane.now.steps for lane in cast.lanes.values())):
         times += [steps[-1].ended or steps[-1].started] if steps else []
     return max(times, default=0)
 
@@ -375,9 +365,9 @@ def _latest_in_lane(cast: Snapshot) -> int:
 
 
 def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
-    """Lay the steps of a cast that has lanes, and of these, out on one axis of time.
+    """Return the steps of a cast and of its lanes on one time axis.
 
-    ``now`` and ``past`` are as in :func:`lanes_blocks`; the moment may be one of a lane.
+    ``now`` and ``past`` are as in :func:`lanes_blocks`; the moment may be that of a lane.
     """
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started
@@ -405,7 +395,7 @@ def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
 
 
 def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
-    """Give the bars of steps: what was worked on each first, then how long it stood still."""
+    """Yield the bars of steps: first the working time of each, then its waiting time."""
     for step in steps[-_MAX_BARS:]:
         item, time = step.at.item, step_time(step)
         label = cast.names.get(step.socket, step.socket) + (f" {item.position + 1}" if item is not None else "")
@@ -425,7 +415,7 @@ def _lane_bars(lane: LaneNow, forked: int) -> list[Bar]:
     started, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
     first = bars[0].begins if bars else started if started is not None else lane.lane.ended
     if first is None or first - forked > _IMMEDIATE_MS:
-        bars.insert(0, Bar("waits for a place", forked, first, "wait"))
+        bars.insert(0, Bar("waits for a free lane", forked, first, "wait"))
     last = bars[-1] if bars else None
     if last is not None and last.kind == "now" and lane.wants_a_person:
         bars[-1] = last._replace(kind="wait", words=f"{last.words}, waits for you")

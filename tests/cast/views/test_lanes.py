@@ -34,7 +34,7 @@ def waiting(tmp_path):
 
 def test_a_row_says_where_a_lane_is_and_how_far(waiting):
     said = blocks_as_text(lanes_blocks(waiting.now))
-    assert "2 lanes, 2 at once; 0 at the barrier" in said
+    assert "2 lanes, 2 at once; 0 at the join" in said
     row = next(line for line in said.splitlines() if line.startswith("ui "))
     assert row.split("  ")[0] == "ui"
     assert all(words in row for words in ("running", "Check, waits for you", "Part 2", "0/2"))
@@ -128,7 +128,7 @@ def test_a_lane_that_failed_says_why(tmp_path):
     cast.run()
     said = blocks_as_text(lanes_blocks(cast.now))
     assert "no room" in said
-    assert "the cast failed at the barrier" in said
+    assert "the cast failed at the join" in said
 
 
 def test_why_names_the_lane(tmp_path):
