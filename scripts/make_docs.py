@@ -209,12 +209,12 @@ def with_failures(page: str) -> str:
     }
     acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
     acts += [
-        f"| {act.words.format(**descriptions)} | {cell(act.does.format(**descriptions))} | `{act.verbs.format(**descriptions)}` | {act.when} |"
+        f"| {act.label.format(**descriptions)} | {cell(act.does.format(**descriptions))} | `{act.verbs.format(**descriptions)}` | {act.when} |"
         for act in ACTS.values()
     ]
     kinds = ["| kind | what happened | ways to continue, the likeliest first |", "|---|---|---|"]
     kinds += [
-        f"| {name} | {kind.words} | {', '.join(ACTS[act].words.format(**descriptions) for act in kind.acts)}{kind.note and f' ({kind.note})'} |"
+        f"| {name} | {kind.description} | {', '.join(ACTS[act].label.format(**descriptions) for act in kind.acts)}{kind.note and f' ({kind.note})'} |"
         for name, kind in [
             *((f"`{name}`", failure_kind) for name, failure_kind in FAILURE_KINDS.items()),
             ("any other", OTHER),

@@ -192,9 +192,9 @@ class Agents(AgentTable):
         table = AgentTable(over=self)
         if agent is not None:
             table.set(socket, agent)
-        graph, asked = in_their_form(graph, table), table.for_turn(socket, graph.sockets[socket].materia.id)
+        graph, asked_agent = in_their_form(graph, table), table.for_turn(socket, graph.sockets[socket].materia.id)
         project = self._loadouts.project
-        return ask_socket(graph, socket, asked, request=request, item=item, state=state or {}, project=project)
+        return ask_socket(graph, socket, asked_agent, request=request, item=item, state=state or {}, project=project)
 
     # -- pins -----------------------------------------------------------------------
 
@@ -388,8 +388,7 @@ def ask_socket(
         )
     if path and (item is not None or get_path(data, path) is MISSING):
         data = set_path(data, path, [{"title": "Item 1"} if item is None else json_copy(item)])
-    begun = entering.begin(rules, request, data=data)._replace(next=socket)
-    session = begin_at(begun)
+    session = begin_at(entering.begin(rules, request, data=data)._replace(next=socket))
     session = fold(rules, session, decide.enter(rules, session, now()))
     visit = session.state.at
     if visit is None or visit.socket != socket:

@@ -422,12 +422,12 @@ class Attempts(Shown, Sequence[Attempt]):
 
     def _still_waits(self, session: Session) -> bool:
         """Return True if the same turn waits: of the same visit, with the same conversation and the same prompt."""
-        now_asked, asked = entered(self._runner.rules, session), self._asked
-        if now_asked is None or now_asked.asking or len(now_asked.abandoned) != len(asked.abandoned):
+        current, before = entered(self._runner.rules, session), self._asked
+        if current is None or current.asking or len(current.abandoned) != len(before.abandoned):
             return False
-        visit, other = (decide.waiting(session_)._replace(approval=None) for session_ in (now_asked, asked))
-        same_text = _asked_text(now_asked) == _asked_text(asked)
-        return visit == other and same_text and now_asked.said == asked.said and now_asked.calls == asked.calls
+        visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (current, before))
+        same_text = _asked_text(current) == _asked_text(before)
+        return visit == other and same_text and current.said == before.said and current.calls == before.calls
 
     def _result(self, number: int) -> tuple[Attempt, Trial]:
         if type(number) is not int or not 1 <= number <= len(self):
@@ -454,7 +454,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
         MateriaError: no agent is asked next, or the cast is at another socket.
     """
     refuse_recorded(runner.problems, runner.files.path)
-    graph, stands = runner.rules.graph, runner.session.state.stands
+    graph = runner.rules.graph
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
     if socket is not None:
@@ -462,7 +462,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(
-            f"No turn of an agent waits; the cast {stands}.",
+            f"No turn of an agent waits; the cast {runner.session.state.stands}.",
             hint="fork it after the previous step, and attempt there",
             kind="not_waiting",
         )

@@ -59,8 +59,8 @@ class Breakpoints:
         self.replace(self._without(removed))
 
     def _without(self, removed: Iterable[Breakpoint]) -> dict[Breakpoint, StopCondition | None]:
-        places = {breakpoint_.every_time for breakpoint_ in removed}
-        return {place: condition for place, condition in self.conditions.items() if place.every_time not in places}
+        keys = {breakpoint_.every_time for breakpoint_ in removed}
+        return {stop: condition for stop, condition in self.conditions.items() if stop.every_time not in keys}
 
     def replace(self, conditions: Mapping[Breakpoint, StopCondition | None]) -> None:
         """Set all breakpoints, and store those without a condition."""

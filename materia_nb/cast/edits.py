@@ -412,9 +412,9 @@ def _redefined(
             hint="retry runs it again; a script is read from its file each time",
             kind="redefine",
         )
-    if differences.kept:
+    if differences.fixed_fields:
         raise MateriaError(
-            f"{materia} differs in {', '.join(differences.kept)}, which earlier steps of this cast depend on.",
+            f"{materia} differs in {', '.join(differences.fixed_fields)}, which earlier steps of this cast depend on.",
             hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(REDEFINED))}",
             kind="redefine",
         )

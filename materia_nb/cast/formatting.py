@@ -382,7 +382,7 @@ def way_words(step: StepRecord) -> str:
 
 def failure_words(kind: str) -> str:
     """Return a failure as the predicate of a sentence; an agent of other people may have a kind of its own."""
-    return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["words"])
+    return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["description"])
 
 
 FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_package_toml(__file__, "failures.toml")

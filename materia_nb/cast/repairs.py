@@ -23,10 +23,10 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 class Act(NamedTuple):
-    """An action: the words of its button, its effect, the verbs that do the same, and the condition under which it is offered."""
+    """An action: the label of its button, its effect, the verbs that do the same, and the condition under which it is offered."""
 
     name: str
-    words: str
+    label: str
     does: str
     verbs: str
     when: str
@@ -38,7 +38,7 @@ class FailureKind(NamedTuple):
     ``note`` says why an action that one would expect is missing.
     """
 
-    words: str
+    description: str
     acts: tuple[str, ...]
     note: str = ""
 
@@ -49,8 +49,8 @@ ACTS: Final = {name: Act(name, **row) for name, row in _TABLES["acts"].items()}
 """Every action by its name, in the order in which a kind without an order of its own offers them."""
 
 
-def _failure_kind(words: str, acts: str | list[str], note: str = "") -> FailureKind:
-    return FailureKind(words, tuple(_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
+def _failure_kind(description: str, acts: str | list[str], note: str = "") -> FailureKind:
+    return FailureKind(description, tuple(_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
 
 
 FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}
@@ -67,13 +67,13 @@ REDEFINED: Final = frozenset({"command", "description", "model", "params", "scri
 class Redefinition(NamedTuple):
     """The differences between the workbench's definition of a materia (``new``) and the copy of a cast (``old``).
 
-    ``kept`` are the fields that earlier steps of the cast depend on, for which it cannot be applied.
+    ``fixed_fields`` are the fields that earlier steps of the cast depend on, for which it cannot be applied.
     """
 
     materia: str
     old: Mapping[str, JSON]
     new: Mapping[str, JSON]
-    kept: tuple[str, ...] = ()
+    fixed_fields: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -181,7 +181,7 @@ def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool
     stopped = _stopped(cast)
     cut_short = cast.prompt_cut_short is not None
     conditions: dict[str, bool] = {
-        "apply_changes": changed is not None and not changed.kept,
+        "apply_changes": changed is not None and not changed.fixed_fields,
         "retry_turn": cut_short,
         "edit_prompt": cut_short,
         "budget": cast.budget_used_up,

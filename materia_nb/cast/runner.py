@@ -369,7 +369,7 @@ class Runner(Work):
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
-        """Keep the files that the cast begins with; ``own_folders`` is ``Plan.apart``."""
+        """Keep the files that the cast begins with; ``own_folders`` is ``Plan.own_folders``."""
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return

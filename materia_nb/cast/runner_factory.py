@@ -58,7 +58,7 @@ class Plan:
         sync: whether every step is forced to the disk (fsync), which is slower.
         data: the state before the first step.
         files: whether the files of the project are kept after each step, as in the config.
-        apart: the directory, not part of the project, of casts that run side by side in one project. A cast whose files are
+        own_folders: the directory, not part of the project, of casts that run side by side in one project. A cast whose files are
             kept then works in a folder of its own.
     """
 
@@ -71,7 +71,7 @@ class Plan:
     sync: bool = False
     data: Mapping[str, JSON] = field(default_factory=dict)
     files: str = FILES_AS_THEY_ARE
-    apart: Path | None = None
+    own_folders: Path | None = None
 
 
 class Prepared(NamedTuple):
@@ -111,7 +111,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
                 sync_folder(str(plan.root))
         table, scripts = agents or AgentTable(), plan.utilities
         runner = Runner(files, rules, session, project=plan.project, agents=table, utilities=scripts, journal=journal)
-        runner.begin_files(plan.apart)
+        runner.begin_files(plan.own_folders)
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _release(journal, lock)

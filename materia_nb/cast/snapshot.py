@@ -428,8 +428,8 @@ class Snapshot:
     @property
     def side(self) -> ComparedCast:
         """The cast as one side of a comparison."""
-        kept = self.run_dir.parent / REPOSITORY if self.session.keeps else None
-        return ComparedCast(self.id, self.rules, self.session, kept)
+        repository = self.run_dir.parent / REPOSITORY if self.session.keeps else None
+        return ComparedCast(self.id, self.rules, self.session, repository)
 
     def __repr__(self) -> str:
         """Return the id, the loadout and the status."""

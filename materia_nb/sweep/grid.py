@@ -126,7 +126,7 @@ def grid_cells(
         for (request, text), number in product(texts.items(), range(1, repeat + 1)):
             unique = [uuid4().hex] if common.opaque else []
             key = digest([common.key, choice.label, request, text, list(allow), number, *unique])
-            own = prepared._replace(plan=replace(plan, root=folder / "casts" / key, apart=plan.root))
+            own = prepared._replace(plan=replace(plan, root=folder / "casts" / key, own_folders=plan.root))
             cell = GridCell(loadout, request, choice.label, number, text, own, allow, key, common.opaque)
             cells.append(cell)
     return cells

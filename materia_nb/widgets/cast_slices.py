@@ -236,7 +236,7 @@ def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
         busy: whether a step runs.
     """
     changed = changed_definition(now)
-    shown_change = None if changed is None else [changed.lines, changed.kept]
+    shown_change = None if changed is None else [changed.lines, changed.fixed_fields]
     return (
         f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown_change])}"
     )

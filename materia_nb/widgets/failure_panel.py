@@ -65,7 +65,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "blocks": [block for block in blocks if not isinstance(block, Fold)],
         "more": [block for block in blocks if isinstance(block, Fold)],
         "offers": [
-            {"name": offer.name, "words": part(offer.words, 80), "does": offer.does}
+            {"name": offer.name, "words": part(offer.label, 80), "does": offer.does}
             for offer in (offers(now, changed) if now.writable else [])
             if now.engine.lane is None or offer.name in _OF_LANES
         ],
@@ -107,10 +107,12 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(Fold("where it was raised", [Code(outgoing_traceback(raised))]))
     if changed is not None:
-        used_by_steps = f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
+        used_by_steps = (
+            f" in {', '.join(changed.fixed_fields)} too, which earlier steps went by" if changed.fixed_fields else ""
+        )
         parts += [Heading(f"changed since this cast began{used_by_steps} · {changed.materia}", small=True)]
         parts.append(LineDiff(changed.lines))
-        if changed.kept:
+        if changed.fixed_fields:
             parts.append(Line("Only a new cast uses this change.", "quiet"))
     return parts
 

@@ -168,7 +168,7 @@ def test_retry_past_the_repair_limit_asks_the_announced_times(tmp_path):
 def test_skipped_steps_and_items_are_shown_as_skipped(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
-    words = {offer.name: offer.words for offer in offers(cast.now)}
+    words = {offer.name: offer.label for offer in offers(cast.now)}
     assert words["skip_item"] == "Skip this item"
     cast.skip("not needed", item=True)
     assert cast.now.standings == ["skipped", "open", "open"]

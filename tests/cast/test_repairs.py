@@ -247,7 +247,7 @@ def test_changes_that_affect_earlier_steps_are_named_and_not_offered(shell):
     assert cast.run() == "failed"
     cell(shell, "define loadout L", loadout(h.python("print(1)", parse="text")))
     changed = changed_definition(cast.now)
-    assert changed.kept == ("parse",)
+    assert changed.fixed_fields == ("parse",)
     assert "apply_changes" not in names(cast, changed)
     assert "in parse too, so only a new cast can have it" in text(line(shell, "status"))
 

@@ -284,13 +284,13 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return [*blocks, Line("A is the cast, B the replay."), table, graph_block(drawn.graph, drawn.marks)]
 
     def _lines(self) -> list[str]:
-        first, beside, needs = self.first, self.beside, self.needs
-        sentences = ["It goes as it did." if beside is None else "It goes the same way."]
+        first, same_route, needs = self.first, self.beside, self.needs
+        sentences = ["It goes as it did." if same_route is None else "It goes the same way."]
         if first is not None:
             sentences = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
-        if beside is not None:
+        if same_route is not None:
             when = "Before that" if first is not None else "On it"
-            sentences += [f"{when} {beside.place} differs.", *(f"  {line}" for line in beside.lines)]
+            sentences += [f"{when} {same_route.place} differs.", *(f"  {line}" for line in same_route.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             sentences.append(
@@ -381,8 +381,8 @@ def compare_view(a: Any, b: Any) -> Compared:
 def replayed_words(replay: ReplayView[Any]) -> tuple[str, str, str]:
     """Return whether a replay goes otherwise, from which step, and why."""
     if replay.first is None:
-        beside = replay.beside
-        step, why = ("", "") if beside is None else (beside.place.removeprefix("step "), beside.why)
+        difference = replay.beside
+        step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)
         return "the same way", step, why
     goes = "otherwise" if replay.needs is None else f"otherwise, needs {replay.needs.socket}"
     return goes, replay.first.place.removeprefix("step "), replay.first.why

@@ -51,7 +51,7 @@ def report_view(name: str, report: Report) -> View:
 def _findings_table(problems: Sequence[Problem], hints: Sequence[Problem]) -> Table:
     kinds: list[tuple[Cell, Problem]] = [(Badge("problem"), problem) for problem in problems]
     kinds += [("hint", hint) for hint in hints]
-    rows = [(kind, found.code, found.source, found.message, found.hint or "") for kind, found in kinds]
+    rows = [(kind, problem.code, problem.source, problem.message, problem.hint or "") for kind, problem in kinds]
     return Table(("", "code", "where", "what", "what to do"), rows)
 
 
@@ -194,7 +194,7 @@ class ExploreView(_View, Exploration):
     Args:
         graph: the loadout.
         items: how long the lists are that are tried.
-        most: after how many states the search is cut off.
+        max_states: the number of states after which the search stops.
         progress: whether a bar is printed, or what is told.
         document: the config of the loadout, which the tests that are saved hold.
         estimated: what estimates a cast over lists of a length, for one line of the view.
@@ -204,13 +204,13 @@ class ExploreView(_View, Exploration):
         self,
         graph: Graph,
         items: Sequence[int] | int = range(4),
-        most: int = MAX_STATES,
+        max_states: int = MAX_STATES,
         *,
         progress: Progress = False,
         document: Mapping[str, JSON] | None = None,
         estimated: Callable[[int], EstimateView] | None = None,
     ) -> None:
-        super().__init__(graph, items, most, progress=progress)
+        super().__init__(graph, items, max_states, progress=progress)
         self._document, self._estimated = document, estimated
 
     @cached_property
@@ -302,12 +302,12 @@ class ExploreView(_View, Exploration):
         yield from _first_rows(("way", "when", "to"), rows)
         yield Line(f"these are {word} taken")
 
-    def _never_row(self, taken: EdgeRef) -> tuple[str, str, str]:
-        if isinstance(taken, tuple):
-            edge = self.graph.sockets[taken[0]].edges[taken[1] - 1]
-            return f"edge {taken[1]} of {taken[0]}", edge.when, edge.to
-        route = next(candidate for candidate in self._routes() if self._route_name(candidate) == taken)
-        return f"exit {taken} of loop {route.loop}", route.condition, route.target
+    def _never_row(self, edge_ref: EdgeRef) -> tuple[str, str, str]:
+        if isinstance(edge_ref, tuple):
+            edge = self.graph.sockets[edge_ref[0]].edges[edge_ref[1] - 1]
+            return f"edge {edge_ref[1]} of {edge_ref[0]}", edge.when, edge.to
+        route = next(candidate for candidate in self._routes() if self._route_name(candidate) == edge_ref)
+        return f"exit {edge_ref} of loop {route.loop}", route.condition, route.target
 
 
 class OddsView(_View, Odds):

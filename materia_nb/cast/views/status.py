@@ -111,7 +111,9 @@ def _offered(cast: Snapshot) -> Iterator[str]:
     """Yield the ways to continue a failed cast, as verbs, and the changes of its definition."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
-        also = f" in {', '.join(changed.kept)} too, so only a new cast can have it" if changed.kept else ""
+        also = (
+            f" in {', '.join(changed.fixed_fields)} too, so only a new cast can have it" if changed.fixed_fields else ""
+        )
         yield f"{changed.materia} was changed since this cast began{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
     verbs = [offer.verbs for offer in offers(cast, changed)] if cast.writable else []

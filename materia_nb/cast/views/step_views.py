@@ -119,7 +119,7 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     last = next((record for record in earlier if record.prompt is not None), None)
     if last is None or last.prompt is None:
         return ""
-    before, now = ({part.name: part.text for part in shown.parts} for shown in (last.prompt, prompt))
+    before, now = ({part.name: part.text for part in version.parts} for version in (last.prompt, prompt))
     names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
     changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
     difference = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
