@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import mean
@@ -58,19 +57,15 @@ def _findings_table(problems: Sequence[Problem], hints: Sequence[Problem]) -> Ta
 view_registry[Report] = partial(report_view, "")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class LoadoutView(Shown):
     """A loadout: its graph, or its problems if it cannot be cast."""
 
-    name: str
-    origin: str
-    graph: Graph | None
-    report: Report
-    notes: Sequence[str] = ()
+    def __init__(self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()) -> None:
+        self.name, self.origin, self.graph, self.report, self.notes = name, origin, graph, report, tuple(notes)
 
     def noting(self, *notes: str) -> LoadoutView:
         """Return the view with more lines at its top, which a person must not overlook."""
-        return replace(self, notes=(*self.notes, *notes))
+        return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
     def picture(self) -> GraphPicture:
