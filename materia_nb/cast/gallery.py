@@ -1,4 +1,4 @@
-"""The gallery: eleven patterns and ten classic mistakes, each a small loadout with answers, and what to look at in its cast."""
+"""The gallery: patterns and classic mistakes, each a small loadout with answers, and what to look at in its cast."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ from pprint import pformat
 from string import Template
 from typing import Any, Final, Literal, TypeAlias
 
-from materia_nb.display.blocks import (
-    Block,
-    FactTable,
-    Heading,
-    Line,
-    Shown,
-    fit_to_width,
-    lines,
-    mime_bundle,
-)
+from materia_nb.display.blocks import Block, FactTable, Heading, Line, Shown, fit_to_width, lines, mime_bundle
 from materia_nb.display.escape import Html, html_heading, html_join, html_panel
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
@@ -45,13 +36,13 @@ _WIDTH, _HEIGHT = 240, 200
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong with a mistake of the gallery.
+    """The bug of a mistake in the gallery.
 
     Attributes:
-        code: what ``check`` calls it.
-        socket: where it is.
-        why: how it comes to what is complained of.
-        step: the step of the card's cast in which it can be seen; None where no step shows it.
+        code: the code that ``check`` reports.
+        socket: the socket that has it.
+        why: how it causes the complaint.
+        step: the step of the card's cast that shows it, or None.
     """
 
     code: str
@@ -62,19 +53,19 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Card(Shown):
-    """One entry of the gallery; it shows itself with its picture and what to look at.
+    """One entry of the gallery; it is shown with its picture and what to look at.
 
     Attributes:
-        name: what it is opened by, such as ``critic-loop``; a mistake's name does not tell what is wrong.
+        name: its name, such as ``critic-loop``; the name of a mistake does not reveal the bug.
         kind: ``pattern`` or ``mistake``.
-        title: its name for people.
-        purpose: one line: what a pattern is for, or what is complained of.
-        request: what its cast is asked for.
-        answers: who answers what, by materia, as ``wb.cast(..., agents={"*": answers})`` takes it.
+        title: its title.
+        purpose: one line: the purpose of a pattern, or the complaint about a mistake.
+        request: the request of its cast.
+        answers: the answers by materia, as for ``wb.cast(..., agents={"*": answers})``.
         look: what to look at in its cast.
         document: its config, with one loadout.
-        diagnosis: of a mistake, what is wrong; None for a pattern.
-        mend: of a mistake, the JSON Patch (RFC 6902) that mends the config.
+        diagnosis: the bug of a mistake; None for a pattern.
+        mend: the JSON Patch (RFC 6902) that fixes a mistake.
     """
 
     name: str
@@ -105,7 +96,7 @@ class Card(Shown):
 
     @property
     def mended(self) -> dict[str, JSON]:
-        """The config with the mistake mended; of a pattern, a copy of it."""
+        """The config without the mistake; of a pattern, a copy."""
         import jsonpatch
 
         document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.mend))
@@ -113,15 +104,15 @@ class Card(Shown):
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The directory of its files."""
         return _FOLDER / _FOLDERS[self.kind]
 
     @property
     def cases(self) -> tuple[Path, ...]:
         """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs.
 
-        Those of its own casts come first, then those in a folder of its name: what ``explore(...).save_tests`` writes
-        for it, one for each way in which it can end, and one of all ways.
+        First those of its own casts, then those in a folder of its name, which ``explore(...).save_tests`` writes: one for
+        each end, and one for all visits.
         """
         own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
         return (*sorted(own), *sorted(explored))
@@ -130,7 +121,7 @@ class Card(Shown):
         return f"{self.name}: {self.title}\n{self.purpose}"
 
     def _blocks(self) -> list[Block]:
-        drawn: Block = Line("It cannot be cast: find out why.")
+        drawn: Block = Line("This loadout cannot be cast. Find out why.")
         if self.graph is not None:
             drawn = graph_block(self.graph, text=graph_text(self.graph))
         look = lines(f"· {line}" for line in self.look)
@@ -138,14 +129,14 @@ class Card(Shown):
         return [Line(self.purpose), drawn, opened, Heading("What to look at"), *look]
 
     def small(self) -> Html:
-        """Return the card as HTML: title, purpose, a small picture, and how it is opened."""
+        """Return the card as HTML: its title, its purpose, a small picture, and how to open it."""
         purpose, drawn, opened, *_ = self._blocks()
         picture = Html(fit_to_width(drawn.as_html(), _WIDTH, _HEIGHT))
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 
 class Gallery(Shown, Mapping[str, Card]):
-    """All cards by name, the patterns first; it shows itself as cards with small pictures.
+    """All cards by name, the patterns first; it is shown as cards with small pictures.
 
     Args:
         cards: the cards.
@@ -156,19 +147,16 @@ class Gallery(Shown, Mapping[str, Card]):
         self._by_code = {card.diagnosis.code: card for card in cards if card.diagnosis is not None}
 
     def __getitem__(self, name: str) -> Card:
-        """Return a card by its name, or a mistake by what ``check`` calls it (``late-retry``).
+        """Return a card by its name, or a mistake by the code that ``check`` reports (``late-retry``).
 
         Raises:
-            MateriaError: there is none of that name (``unknown_card``).
+            MateriaError: there is no such card (``unknown_card``).
         """
         slug = str(name).strip().casefold().replace(" ", "-")
         card = self._cards.get(slug) or self._by_code.get(slug)
         if card is None:
-            raise MateriaError(
-                f"The gallery has no card {str(name)[:80]!r}.",
-                hint=did_you_mean(str(name), self._cards),
-                kind="unknown_card",
-            )
+            message = f"The gallery has no card {str(name)[:80]!r}."
+            raise MateriaError(message, hint=did_you_mean(str(name), self._cards), kind="unknown_card")
         return card
 
     def __iter__(self) -> Iterator[str]:
@@ -209,45 +197,31 @@ _TITLES: Final[Mapping[CardKind, str]] = {
 @cache
 def gallery() -> Gallery:
     """Return the gallery, read from the files of the package."""
-    return Gallery(
-        [
-            _card(kind, path)
-            for kind, folder in _FOLDERS.items()
-            for path in sorted((_FOLDER / folder).glob(f"*{_CARD}"))
-        ]
-    )
+    files = ((kind, path) for kind, folder in _FOLDERS.items() for path in sorted((_FOLDER / folder).glob(f"*{_CARD}")))
+    return Gallery([_card(kind, path) for kind, path in files])
 
 
 def _card(kind: CardKind, path: Path) -> Card:
     fields = json.loads(read_package_text(path))
     name = path.name.removesuffix(_CARD)
     document = json.loads(read_package_text(path.with_name(f"{name}.json")))
-    diagnosis = fields.get("diagnosis")
-    return Card(
-        name,
-        kind,
-        fields["title"],
-        fields["purpose"],
-        fields["request"],
-        fields["answers"],
-        tuple(fields["look"]),
-        document,
-        None if diagnosis is None else Diagnosis(**diagnosis),
-        tuple(fields.get("mend", ())),
-    )
+    if (diagnosis := fields.pop("diagnosis", None)) is not None:
+        diagnosis = Diagnosis(**diagnosis)
+    look, mend = tuple(fields.pop("look")), tuple(fields.pop("mend", ()))
+    return Card(name, kind, document=document, diagnosis=diagnosis, look=look, mend=mend, **fields)
 
 
 _LINE: Final = 92
-"""Characters of a line of code that a laptop shows without cutting."""
+"""Maximum length of a line of code on a small screen, in characters."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opened(Shown):
-    """A notebook that was written; it shows itself as a link.
+    """A written notebook; it is shown as a link.
 
     Attributes:
-        card: what it is made of.
-        path: where it is.
+        card: its card.
+        path: its path.
     """
 
     card: Card
@@ -269,12 +243,8 @@ def open_card(card: Card, folder: str | Path) -> Opened:
     path = Path(folder) / f"{card.name}.ipynb"
     text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
     if os.path.lexists(path):
-        raise MateriaError(
-            f"{path.name} exists already and is not overwritten.",
-            where=str(path),
-            hint="open it, or rename it and ask again",
-            kind="exists",
-        )
+        message, hint = f"{path.name} exists already and is not overwritten.", "open it, or rename it and try again"
+        raise MateriaError(message, where=str(path), hint=hint, kind="exists")
     with disk(path, "write the notebook"):
         replace_file(path, text.encode())
     return Opened(card, path)
@@ -286,15 +256,14 @@ def notebook_of(card: Card) -> dict[str, JSON]:
 
 
 def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
-    """Return cells as a notebook in its JSON form (nbformat 4.5), for Python if ``metadata`` does not say."""
+    """Return cells as a notebook in its JSON form (nbformat 4.5), by default for Python."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     numbered = [{"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)]
-    metadata_ = metadata or {"kernelspec": kernel}
-    return {"cells": numbered, "metadata": metadata_, "nbformat": 4, "nbformat_minor": 5}
+    return {"cells": numbered, "metadata": metadata or {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def laid_out(value: JSON, indent: int = 0) -> str:
-    """Return JSON in which what fits into a line stands in one line."""
+    """Return JSON with each object and list on one line if it fits."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat
@@ -312,16 +281,16 @@ def laid_out(value: JSON, indent: int = 0) -> str:
 
 _FENCED: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 _MARKED: Final[Mapping[str, JSON]] = {
-    "exercise": {"tags": ["raises-exception"]},  # an error until it is answered, which running all cells goes past
+    "exercise": {"tags": ["raises-exception"]},  # raises until it is answered, which does not stop a run of all cells
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""What a word behind a fence makes of a cell; one that is ``castable`` is left out where there is no cast."""
+"""The metadata of a cell by the word after its fence; ``castable`` cells are left out if there is no cast."""
 
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
-    """Fill in the notebook of its kind: markdown with code in fences, and ``$name`` for what a card has."""
+    """Yield the cells of the template of its kind: markdown with fenced code, and ``$name`` for the values of the card."""
     prose, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
-    values, castable = _given(card), card.graph is not None
+    values, castable = _template_values(card), card.graph is not None
     yield markdown_cell(Template(prose.strip()).substitute(values))
     for mark, code, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if castable or mark != "castable":
@@ -331,7 +300,7 @@ def _cells(card: Card) -> Iterator[dict[str, JSON]]:
             yield markdown_cell(Template(prose.strip()).substitute(values))
 
 
-def _given(card: Card) -> dict[str, str]:
+def _template_values(card: Card) -> dict[str, str]:
     values = {
         "title": card.title,
         "purpose": card.purpose,
@@ -342,19 +311,16 @@ def _given(card: Card) -> dict[str, str]:
         "request": repr(card.request),
         "look": "\n".join(f"- {line}" for line in card.look),
     }
-    if (wrong := card.diagnosis) is None:
-        return values
-    parameters = ("socket",) if wrong.step is None else ("socket", "step")
-    mended = _define(f"{card.loadout}-Mended", card.loadout, card.mended)
-    dots = ", ".join(f"{parameter}=..." for parameter in parameters)
-    return {
-        **values,
-        "asked": " and ".join(parameters),
-        "dots": dots,
-        "why": wrong.why,
-        "code": wrong.code,
-        "mended": mended,
-    }
+    if (diagnosis := card.diagnosis) is not None:
+        parameters = ("socket",) if diagnosis.step is None else ("socket", "step")
+        values |= {
+            "asked": " and ".join(parameters),
+            "dots": ", ".join(f"{parameter}=..." for parameter in parameters),
+            "why": diagnosis.why,
+            "code": diagnosis.code,
+            "mended": _define(f"{card.loadout}-Mended", card.loadout, card.mended),
+        }
+    return values
 
 
 def _define(name: str, own: str, document: Mapping[str, Any]) -> str:
@@ -363,10 +329,10 @@ def _define(name: str, own: str, document: Mapping[str, Any]) -> str:
 
 
 def code_cell(source: str) -> dict[str, JSON]:
-    """Return a cell of code, without outputs."""
+    """Return a code cell without outputs."""
     return {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
 
 
 def markdown_cell(source: str) -> dict[str, JSON]:
-    """Return a cell of words."""
+    """Return a markdown cell."""
     return {"cell_type": "markdown", "source": source}
