@@ -425,7 +425,7 @@ class Attempts(Shown, Sequence[Attempt]):
         current, before = entered(self._runner.rules, session), self._asked
         if current is None or current.asking or len(current.abandoned) != len(before.abandoned):
             return False
-        visit, other = (decide.waiting(session_)._replace(grant=None) for session_ in (current, before))
+        visit, other = (decide.waiting(session_)._replace(approval=None) for session_ in (current, before))
         same_text = _asked_text(current) == _asked_text(before)
         return visit == other and same_text and current.said == before.said and current.calls == before.calls
 

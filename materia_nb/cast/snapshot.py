@@ -479,7 +479,7 @@ class ApprovalsNow:
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property
-    def request(self) -> Approval | None:
+    def request(self) -> ApprovalRequest | None:
         """The command that waits for approval, sealed with its fingerprint, or None."""
         hold = self.cast.held
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
@@ -488,10 +488,10 @@ class ApprovalsNow:
         return sealed_from(request, asked_at) if can_be_approved(request) else None
 
     @property
-    def grant(self) -> Grant | None:
+    def current(self) -> Approval | None:
         """The approval of one exact command that the waiting agent may still use, or None (R44)."""
-        grant = self.cast.waiting_at.grant if self.cast.waiting_at else None
-        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
+        approval = self.cast.waiting_at.approval if self.cast.waiting_at else None
+        return approval if approval is not None and approval.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:

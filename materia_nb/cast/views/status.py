@@ -176,7 +176,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
         yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
-    left = sum(not suggestion.kept for suggestion in cast.suggestions)
+    left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
 
