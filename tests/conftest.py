@@ -54,7 +54,7 @@ def start_kernel(*given: object, **named: object) -> object:
 nbval.kernel.start_new_kernel = start_kernel
 
 SHARING: Final = (
-    "tests/browser/test_([a-f]|mending)",
+    "tests/browser/test_[a-f]",
     "tests/browser/test_[g-l]",
     "tests/browser/",
     "tests/magics/test_notebook_record.py",

@@ -112,8 +112,8 @@ def test_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
 @each(MISTAKES)
 def test_fix_of_a_mistake_is_folded(card):
     cells = notebook_of(card)["cells"]
-    mending = [cell for cell in cells if f"loadout {card.loadout}-Mended" in "".join(cell["source"])]
-    assert [cell["metadata"] for cell in mending] == [{"jupyter": {"source_hidden": True}}]
+    fixing = [cell for cell in cells if f"loadout {card.loadout}-Mended" in "".join(cell["source"])]
+    assert [cell["metadata"] for cell in fixing] == [{"jupyter": {"source_hidden": True}}]
 
 
 @each(MISTAKES)
