@@ -298,7 +298,7 @@ class Attempts(Shown, Sequence[Attempt]):
         self._results: dict[int, tuple[Attempt, Trial]] = {}
 
     def ask(self, at_once: int) -> None:
-        """Ask all of them, ``at_once`` at a time; after an interrupt the finished ones stay."""
+        """Make the attempts, ``at_once`` at a time; an interrupt keeps the finished ones."""
         if at_once < 1:
             raise MateriaError(
                 "At least one agent must be asked at a time.", hint="set at_once to 1 or more", kind="usage"

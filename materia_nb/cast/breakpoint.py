@@ -60,7 +60,7 @@ StopCondition: TypeAlias = Callable[[Any], bool]
 """A function of the cast that returns True if a run is to stop at the breakpoint. It lasts as long as its kernel."""
 
 FILE: Final = "breakpoints.json"
-"""Name of the file, next to the casts, that stores the breakpoints of a project."""
+"""Name of the file with the breakpoints of a project, next to its casts."""
 _MAX_BYTES: Final = 1_000_000
 _MAX_BREAKPOINTS: Final = 200
 """Maximum number of breakpoints of a loadout that are read, since each is tested after every step."""

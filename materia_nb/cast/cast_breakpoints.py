@@ -1,4 +1,4 @@
-"""The editable breakpoints of a loadout in its project, and those of one cast; files store both."""
+"""The editable breakpoints of loadouts and casts, which are stored in files."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self._put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_valid_nth(nth)))
 
     def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
-        """Make runs stop after each step with which another amount of tokens, cost, time or turns is used.
+        """Make runs stop each time that an amount of tokens, cost, time or turns has been used.
 
         Unlike the budget, which fails a cast, this is a soft limit: ``run`` continues past it. Usage of steps that going
         back left behind counts. A lane counts by itself, and with the whole cast after the lanes have joined. Such as::

@@ -268,7 +268,7 @@ class Edits:
         max_seconds: float | EllipsisType | None = ...,
         max_turns: int | EllipsisType | None = ...,
     ) -> None:
-        """Change limits of the budget of this cast; None removes a limit, one that is left out stays (R20)."""
+        """Change limits of the budget of this cast (R20). None removes a limit; other limits stay."""
         limits = zip(BOUNDS, (max_tokens, max_cost_usd, max_seconds, max_turns), strict=True)
         self._set_budget({bound.field: limit for bound, limit in limits if limit is not ...})
 
@@ -461,7 +461,7 @@ class Approvals(ApprovalsNow):
             self._runner.run_command(approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
-        """Make these tools ask again; all of them if none is named."""
+        """Revoke the approval of these tools; of all tools if none is named."""
         with self._runner.lock():
             self._runner.begin()
             removed = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed

@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 
 def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Any:
-    """Return rows as a pandas data frame with these columns, also if there are no rows.
+    """Return a pandas data frame with these columns.
 
     Raises:
         MateriaError: pandas is not installed (``not_installed``).

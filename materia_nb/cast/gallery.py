@@ -1,4 +1,4 @@
-"""The gallery: patterns and classic mistakes, each a small loadout with answers, and what to look at in its cast."""
+"""The gallery of patterns and classic mistakes: small loadouts with answers and observations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Card(Shown):
-    """One entry of the gallery; it is shown with its picture and what to look at.
+    """One entry of the gallery.
 
     Attributes:
         name: its name, such as ``critic-loop``; the name of a mistake does not reveal the bug.

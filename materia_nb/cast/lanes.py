@@ -50,7 +50,7 @@ class LaneWork(Work):
         return self.main.base
 
     def keep_files(self, by: str) -> None:
-        """Keep the files of a directory that only this lane works in, such as a worktree of its own.
+        """Keep the files of a directory without other lanes, such as a worktree.
 
         The files of the project, which other lanes change too, are kept after the lanes have joined.
         """
@@ -111,7 +111,7 @@ class Lanes:
 
     @property
     def asked(self) -> list[str]:
-        """The sockets whose agents or processes are at work, one for each lane."""
+        """The sockets with a running agent or process, one per lane."""
         return [socket for socket, _ in tuple(self._asked.values())]
 
     @property

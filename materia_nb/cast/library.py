@@ -158,7 +158,7 @@ class Loadouts(Mapping[str, str], Shown):
         return iter(self.config.loadout_names)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of loadouts."""
         return len(self.config.loadout_names)
 
     def __repr__(self) -> str:
@@ -262,10 +262,10 @@ class Loadouts(Mapping[str, str], Shown):
         return drafts_in(self.casts_root, name)
 
     def design(self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False) -> Design:
-        """Begin to edit a loadout, the chosen one by default, as its file has it now.
+        """Start a design of a loadout, by default of the chosen one.
 
-        No config file is changed before :meth:`save`, and a cast keeps the loadout that it started with. Each
-        act is kept as a draft at once, until it is saved; a kernel that dies loses none of them.
+        No config file changes before :meth:`save`, and a cast keeps the loadout that it started with. Every change is
+        stored as a draft until it is saved, so that a crash of the kernel loses nothing.
 
         Args:
             name: the loadout.
@@ -370,7 +370,7 @@ class Loadouts(Mapping[str, str], Shown):
     def define_utility(
         self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
     ) -> Path:
-        """Write a Python script beside the notebook and define a utility materia that runs it.
+        """Write a Python script next to the notebook, and define a utility materia that runs it.
 
         The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
         """
@@ -405,7 +405,7 @@ class Loadouts(Mapping[str, str], Shown):
         return path
 
     def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return a definition that stands by itself, whatever lower layers have under its name."""
+        """Return a definition that inherits nothing from lower layers."""
         return whole_over(definition, self.config.below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:

@@ -86,7 +86,7 @@ class Inbox(Listed[Waiting]):
 
     @property
     def verdict(self) -> str:
-        """The number of casts with a changed loadout for each effect, as text; empty if there are none."""
+        """A sentence that counts the casts with a changed loadout by effect; empty without such casts."""
         counts: Counter[MoveVerdict] = Counter(waiting.verdict for waiting in self if waiting.verdict != "unchanged")
         if not counts:
             return ""
@@ -202,7 +202,7 @@ class Casts(Shown):
         return resume_cast(path, self._table, utilities=utility_folders(), sync=self.sync)
 
     def take(self, cast: Cast) -> Cast:
-        """Make a cast the one that verbs are about; it stops where the casts of its loadout do."""
+        """Make a cast the current one, with the breakpoints of its loadout."""
         if cast.now.writable:
             cast.runner.messages += copy_scripts(cast.graph)
         cast.breakpoints.follow(self._stops_of(cast.graph))
@@ -219,7 +219,7 @@ class Casts(Shown):
         return self._stops[graph.name]
 
     def breakpoints(self) -> LoadoutBreakpoints:
-        """Where all casts of the current cast's loadout stop, or of the chosen one. A file of the project keeps them."""
+        """The breakpoints of the current cast's loadout, otherwise of the chosen one, which a file of the project stores."""
         if self.last is None:
             graph = self._loadouts.graph()
             return LoadoutBreakpoints(self._stops_of(graph), graph, None)
@@ -275,7 +275,7 @@ class Casts(Shown):
         return entry.id
 
     def verify(self, reference: str | Path = "-1") -> Verified:
-        """Report up to which step a recorded cast is unmodified; works also for one that is too damaged to be opened.
+        """Report up to which step a recorded cast is unmodified, even if it is too damaged to be opened.
 
         The links of its journal and the digests of long outputs show it. They are no signature: anyone who can write
         the files can write the links too.
@@ -457,7 +457,7 @@ class Casts(Shown):
 
     @property
     def root(self) -> Path:
-        """Where run directories are made."""
+        """The parent of the run directories."""
         return self._loadouts.casts_root
 
     @property
@@ -485,18 +485,18 @@ def _id_of(reference: object) -> object:
 
 
 PREVIOUS: Final = "previous"
-"""The name in the state of what an earlier cast passes on."""
+"""The name in the state of the data of an earlier cast."""
 
 LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
 LONGEST_CONTEXT: Final = 4_000
 MOST_TITLES: Final = 50
 _LONGEST_TITLE: Final = 200
-"""Limits of what is passed on: text lengths in characters, and the number of titles of work items."""
+"""Limits of the data for a later cast: text lengths in characters, and the number of titles of work items."""
 
 
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return what a cast passes on to a later one.
+    """Return the data of a cast for a later one.
 
     Outputs are cut at the end, the context at the beginning, since its latest entries are at the end.
     """

@@ -1,4 +1,4 @@
-"""What a person can do where a cast failed: the kinds of failure, and the actions that each offers.
+"""The kinds of failure of a cast, and the actions that each offers to a person.
 
 The panel, the text of a status and the documentation use these tables, so that they name the same actions.
 """

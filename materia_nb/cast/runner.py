@@ -1,4 +1,4 @@
-"""The runner of a cast: runs what the session waits for, and writes the results.
+"""The runner of a cast, which executes the pending work of a session and writes the results.
 
 Only here are threads, locks, the clock and the disk. Every change is events of :mod:`materia_nb.engine.decide`. They are
 written to the journal before the session that they lead to is adopted, so the journal always rebuilds the cast.
@@ -144,7 +144,7 @@ class Runner(Work):
         differences: Sequence[Difference] = (),
         continuing: str = RESUME,
     ) -> None:
-        """Put the parts together. Without a journal the cast is read-only, and ``continuing`` says how to continue it."""
+        """Assemble the runner. Without a journal the cast is read-only, and ``continuing`` says how to continue it."""
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
         self.agents = agents.copy(partial(needs_agent, rules.graph))  # its own (R47)
@@ -256,7 +256,7 @@ class Runner(Work):
 
     @property
     def stopping(self) -> str | None:
-        """What a requested stop still waits for, and for how long; None if it waits for nothing.
+        """The function or step that a requested stop waits for, and the time so far; otherwise None.
 
         A process or a request to a model ends at once, but a Python function cannot be ended.
         """
@@ -369,7 +369,7 @@ class Runner(Work):
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
-        """Keep the files that the cast begins with; ``own_folders`` is ``Plan.own_folders``."""
+        """Keep the files that the cast begins with; see ``Plan.own_folders``."""
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
@@ -444,7 +444,7 @@ class Runner(Work):
 
     @property
     def lanes_are_next(self) -> bool:
-        """True if the cast continues in lanes: those that run, or those that get items next."""
+        """True if lanes are running, or get items next."""
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:

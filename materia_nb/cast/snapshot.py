@@ -353,7 +353,7 @@ class Snapshot:
 
     @property
     def suggestions(self) -> list[Suggestion]:
-        """The suggestions of the accepted outputs of what to remember, in order, without repetitions."""
+        """The suggestions for the project's knowledge in the accepted outputs, in order, without duplicates."""
         return suggestions_of(self.rules, self.all_steps, self.session.kept)
 
     @property
@@ -406,7 +406,7 @@ class Snapshot:
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
-        """Explain why a step went where it went; the latest one by default."""
+        """Explain the decision of a step; by default of the latest step."""
         from materia_nb.insight.why import explain
 
         if not self.steps:
