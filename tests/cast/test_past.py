@@ -58,7 +58,7 @@ def test_missing_step_is_refused(cast):
     cast.run(steps=2)
     with pytest.raises(MateriaError, match="no step 3"):
         cast.at(3)
-    with pytest.raises(MateriaError, match="no abandoned branch 0"):
+    with pytest.raises(MateriaError, match="Branch 0 does not exist"):
         cast.at(1, branch=0)
 
 

@@ -322,7 +322,7 @@ def test_listeners_are_notified_after_the_journal_write(cast):
     assert len(broken) == 1
     assert any("stopped following the events of the cast: ValueError: no more" in one for one in cast.now.messages)
     stop()
-    assert len(cast.runner.followers._readers) == 1
+    assert len(cast.runner.followers._functions["events"]) == 1
 
 
 @pytest.mark.parametrize("at_once", [True, False])
