@@ -1,4 +1,4 @@
-"""The loop that agents run on which are coroutines: one in a thread of its own, or that of whoever awaits the cast."""
+"""Event loops for coroutine agents: a loop in a background thread, or the loop of the caller that awaits the cast."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
 
 
 class LoopInbox(Generic[T]):
-    """Brings what an awaitable tells on the loop to the thread that waits for it.
+    """Carries the events of an awaitable from its loop to the thread that waits for it.
 
     Args:
         take: is called there with each thing told, in order.
@@ -113,7 +113,7 @@ class BackgroundLoop:
         stop: threading.Event | None = None,
         inbox: LoopInbox[Any] | None = None,
     ) -> T:
-        """Wait for an awaitable and return its result, or raise what it raises.
+        """Wait for an awaitable and return its result, or raise its error.
 
         What is told to ``inbox`` meanwhile is passed on in the calling thread, all of it before this returns.
 
@@ -169,7 +169,7 @@ class BackgroundLoop:
 
 
 def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
-    """Wait for an awaitable where there are no threads, without giving way to anything else.
+    """Run an awaitable to its end in a kernel without threads. Nothing else runs meanwhile.
 
     So it can compute, but not wait for a timer, the network, or another task.
     """
@@ -262,7 +262,7 @@ CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARE
 
 
 class _ThreadStarter:
-    """Starts threads from one of its own, so that whoever asks does not wait until they have begun.
+    """Starts threads from a background thread, so that the caller does not wait until they run.
 
     A queue brings it what to start, and not a loop: waking one writes to a socket, and whoever writes gives up the interpreter,
     which an event loop then waits for beside a hundred casts that compute.
@@ -316,7 +316,7 @@ _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = w
 
 
 async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
-    """Do what blocks in a thread, while this loop goes on and runs the agents that are coroutines.
+    """Run blocking work in a thread while this loop keeps running the agents that are coroutines.
 
     Raises:
         asyncio.CancelledError: it was cancelled; ``stop`` has been set then, and the thread has ended.

@@ -42,9 +42,9 @@ class ProgramAnswer(NamedTuple):
 
 
 _SHOWN_CHARS: Final = 200
-"""How much of what cannot be read is shown."""
+"""Maximum length of unreadable output in a message, in characters."""
 _TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
-"""What tokens are counted as."""
+"""The kinds of tokens in a usage."""
 
 ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
 """Reads the stdout of a program that has ended."""
@@ -136,7 +136,7 @@ def _text(value: JSON) -> str:
 
 
 def _sum(values: Sequence[JSON]) -> float | None:
-    """Add numbers up; None when there are none."""
+    """Return the sum of the numbers, or None without numbers."""
     numbers = [number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return sum(numbers) if numbers else None
 
@@ -173,7 +173,7 @@ _MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-"""What a program may name its session; the name is an argument later, and must not be read as an option."""
+"""A valid session name. It becomes an argument later, so it must not look like an option."""
 
 
 class CommandAgent:
@@ -324,9 +324,9 @@ def whole_request(turn: Turn) -> str:
 
 
 COMMAND_PREFIX: Final = "command:"
-"""What the name of a preset begins with where agents are set: ``command:claude``."""
+"""The prefix of preset names where agents are set, as in ``command:claude``."""
 ANY_TOOLS: Final = "+tools"
-"""What follows the name of a preset that may use its own tools, whatever the materia's are: ``command:goose+tools``."""
+"""The suffix of a preset that may use its own tools, whatever the materia's tools are, as in ``command:goose+tools``."""
 
 _MODEL: Final = "{model}"
 _SCHEMA_FILE: Final = "{schema_file}"
@@ -420,7 +420,7 @@ PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, row) for name, row i
 
 
 class PresetAgent(CommandAgent):
-    """Runs the program of a preset, with a model of its own or else the one that the materia asks for.
+    """Runs the program of a preset, with its own model or else the model that the materia names.
 
     Args:
         preset: which program.
@@ -467,12 +467,12 @@ class PresetAgent(CommandAgent):
         return preset.command(self.model or turn.model, *more)
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return by what a config may have its price: with its model, or without."""
+        """Return the names under which a config may list its price: with the model, and without."""
         name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{model}", name) if model else (name,)
 
     def goes_on_in(self, turn: Turn) -> str:
-        """Return the session of the answer before in the same conversation, if the program can go on from there."""
+        """Return the session of the previous answer in the same conversation, if the program can continue it."""
         return super().goes_on_in(turn) if self.preset.resume else ""
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:

@@ -124,7 +124,7 @@ class AwaitedAgent:
 
 
 def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
-    """Find out what of a turn the function asks for by name; None for the whole turn, by position."""
+    """Return the fields of a turn that the function names as parameters, or None if it takes the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C that does not tell

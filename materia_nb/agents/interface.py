@@ -39,13 +39,13 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.platform import Stop
 
 AGENT_CELL: Final = "<agent "
-"""How the name of the code begins that a ``%%materia agent`` cell is compiled to."""
+"""The prefix of the code name of a compiled ``%%materia agent`` cell."""
 
 TIMEOUT_S: Final = 600.0
 """Seconds that a model or a program has for an answer, unless it is told otherwise."""
 
 CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
-"""What gives the name of a notebook's cell for the file name of its code; the magics put one in."""
+"""Functions that return the name of a notebook cell for the file name of its code; the magics register one."""
 
 
 def code_location(filename: str, line: int) -> str:
@@ -116,13 +116,13 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens of a turn that its reply does not count: of an answer that asked for tools, or when there is no reply (R20)."""
+    """Tokens that the reply of a turn does not count: those of an answer that asked for tools, or of a turn without a reply (R20)."""
 
     usage: Usage
 
 
 Telling: TypeAlias = Said | Called | Noted | Spent
-"""What an agent tells while it answers."""
+"""An event that an agent reports while it answers."""
 
 
 def ignore_telling(_: Telling) -> None:
@@ -195,7 +195,7 @@ class Turn:
         approval: a person's approval to run one exact command once, in this turn, or None.
         allowed: the tools that change something and yet need not ask, for this cast.
         calls: the tool calls of this turn so far, when it goes on after it was cut off or waited for
-            leave; those without a result have been decided and not run.
+            approval; those without a result have been decided and not run.
         tell: takes what the agent tells while it answers. To be called in the thread of ``answer``.
         lane: in which lane it is asked; "" outside lanes.
         more_tools: the tools from elsewhere that ``tools`` may name: functions, and MCP servers as the config has them.
@@ -247,7 +247,7 @@ class Turn:
 
 
 TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
-"""What a turn has, by name."""
+"""The names of the fields of a turn."""
 
 
 def turn_has(*names: str) -> str:
@@ -280,7 +280,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """An agent cannot go on before a person has decided about tool calls that change something."""
+    """The agent needs approval of tool calls before it can continue."""
 
     calls: tuple[ToolCall, ...]
 
@@ -318,7 +318,7 @@ class Agent(Protocol):
 
 
 def name_of(agent: Agent) -> str:
-    """Return what an agent is called where it is shown or kept: whoever made it may have put anything into its name."""
+    """Return the name of an agent on one line without keys, since its author may have put anything into it."""
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 
@@ -369,7 +369,7 @@ def validate_reply(
     free: bool = False,
     thinks: bool = False,
 ) -> Answer:
-    """Check what an agent gave, and return it with tokens as whole numbers and meta that is JSON; text and objects are taken as replies, see :func:`reply_from`.
+    """Validate the answer of an agent and return it with whole numbers of tokens and JSON meta; see :func:`reply_from` for text and objects.
 
     Args:
         value: what the agent gave.
@@ -502,7 +502,7 @@ def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
 
 
 def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
-    """Return the closing tag of thinking whose opening tag is missing; None if there is no such thinking."""
+    """Return the closing tag of thinking without an opening tag, or None without such thinking."""
     if not any(tag[1] for tag in tags) or _is_json(text):
         return None
     quoted = deque(match.span() for match in _QUOTED.finditer(text))
@@ -549,7 +549,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,
 ) -> Turn:
-    """Return what the agent of a visit, or who is pinned in its place, is asked.
+    """Return the turn for the agent of a visit, or for the function that is pinned instead.
 
     Args:
         rules: what the cast runs by.

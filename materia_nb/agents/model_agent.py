@@ -1,4 +1,4 @@
-"""Agents that are language models, on pydantic-ai (the extra ``models``), which loads when one is first made."""
+"""Language models as agents, through pydantic-ai (the extra ``models``), which is imported with the first model."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _OTHER_KEYS: Final = {
 """Keys that are not called after their provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _NO_KEY: Final = "none"
-"""What a server that wants no key is sent in its place; the client library needs something."""
+"""The key for a server that needs none; the client library requires a value."""
 
 
 def display_name(model: object) -> str:
-    """Return what a model is called where it is shown."""
+    """Return the display name of a model."""
     return model if isinstance(model, str) else str(getattr(model, "model_id", type(model).__name__))
 
 
@@ -240,7 +240,7 @@ def _reports_finish(model: Model) -> bool:
 
 
 def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
-    """Return what a request of a model, ``provider:model``, costs in dollars; None where no price is known (R56). Nobody is asked."""
+    """Return the cost of a request to the model ``provider:model`` in US dollars, or None if its price is unknown (R56). Sends nothing."""
     if find_spec("pydantic_ai") is None:
         return None
     with HeldInterrupts():
@@ -251,7 +251,7 @@ def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
 
 @dataclass(eq=False, repr=False)
 class ModelAgent:
-    """Asks a language model, streams what it says, and lets it use the tools of the materia.
+    """Asks a language model, streams its answer, and lets it use the tools of the materia.
 
     Keys come from the environment, and are never kept, shown or written.
 
@@ -317,7 +317,7 @@ class ModelAgent:
         return {**vars(self), "_handles": {}}
 
     def answer(self, turn: Turn) -> Reply | Asking:
-        """Ask the model until it says something without using a tool, or a tool call needs leave.
+        """Ask the model until it answers without a tool call, or a tool call needs approval.
 
         Raises:
             AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``denied``, ``bad_model``, ``bad_request``,
@@ -349,12 +349,12 @@ class ModelAgent:
         return None
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return by what a config may have its price: its name, and the model that answers."""
+        """Return the names under which a config may list its price: its name, and the name of the model."""
         chosen = self.model if self.model is not None else model
         return (self.name, chosen) if isinstance(chosen, str) else (self.name,)
 
     def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
-        """Return what a request of a materia that asks for ``model`` would cost, in dollars; None where no price is known (R56).
+        """Return the cost of a request for a materia that names ``model``, in US dollars, or None if the price is unknown (R56).
 
         None is known of a server of one's own (``base_url``), or of a model that is not named ``provider:model``.
         """

@@ -61,7 +61,7 @@ _TABLE: Final = read_package_toml(__file__, "failures.toml")
 
 
 def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
-    """Turn what the library raised into an error that a person can act on; keys are cut out of it.
+    """Convert an error of the library to an error with advice, without keys.
 
     Args:
         error: what was raised.
@@ -78,7 +78,7 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
 
 
 def answer_error(name: str, model: str, detail: str = "", *, tries: int = 1, hint: str = "") -> AgentError:
-    """Return the error of a row of ``failures.toml``, with what the provider said as its detail."""
+    """Return the error of a row of ``failures.toml``, with the message of the provider as its detail."""
     row = _TABLE[name]
     sentence = row["what"].format(model=model) + (f", in {tries} tries" if tries > 1 else "")
     return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
@@ -130,7 +130,7 @@ def _failure_name(error: Exception) -> str:
 
 
 def _provider_message(error: Exception) -> str:
-    """Return what the provider, or else the innermost cause, said of it; on one line, bounded, without keys."""
+    """Return the message of the provider, or of the innermost cause, on one line, bounded and without keys."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -146,12 +146,12 @@ def _provider_message(error: Exception) -> str:
 
 
 def one_short_line(text: str) -> str:
-    """Return what a provider said on one line, bounded and without keys."""
+    """Return text on one line, bounded and without keys."""
     return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
 class UsageLog:
-    """Adds up the tokens of answers, also of those that broke off."""
+    """Collects the tokens of answers, including incomplete ones."""
 
     def __init__(self) -> None:
         self._used: list[Usage] = []
@@ -182,7 +182,7 @@ def _price(response: ModelResponse) -> float | None:
 
 @lru_cache(maxsize=4096)
 def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
-    """Return what a request with so many tokens costs in dollars, of a model named ``provider:model``; None where unknown."""
+    """Return the cost of a request to the model ``provider:model`` in US dollars, or None if it is unknown."""
     provider, _, name = model.partition(":")
     used = RequestUsage(input_tokens=tokens_in, output_tokens=tokens_out)
     return _price(ModelResponse([], usage=used, model_name=name, provider_name=provider)) if name else None
@@ -194,7 +194,7 @@ MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
 """The longest answer that is taken, in characters, with its thoughts and the arguments of its calls."""
 
 LOOP: Final = BackgroundLoop()
-"""Where all requests run. Not the loop of function agents, since one of these may ask a model."""
+"""The loop for all requests. Function agents have another loop, because they may ask a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class Requests:
         return stream.get()
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
-        """Seconds before the next try: what the provider says, else twice as long each time, with some jitter."""
+        """Return the seconds before the next try: as the provider demands, or else an exponential delay with jitter."""
         error = state.outcome.exception() if state.outcome else None
         retry_after = getattr(error, "retry_after", None)
         if retry_after is not None:
@@ -382,7 +382,7 @@ def _set_content(response: Any, text: str) -> None:
 
 
 def _status_of(error: object) -> int:
-    """Return the HTTP status of an error in a reply with status 200: the one that it names, or else that of its code."""
+    """Return the HTTP status of an error in a reply with status 200: the status that it names, or that of its code."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:

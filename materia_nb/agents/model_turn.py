@@ -70,7 +70,7 @@ _THINKING: Final[Mapping[str, ThinkingLevel]] = {
     "xhigh": "xhigh",
     "max": "max",
 }
-"""How much a materia may ask its model to think, and what that is to the library."""
+"""The thinking levels of a materia, with their values in pydantic-ai."""
 
 _WANT_THOUGHTS: Final = ("anthropic", "bedrock")
 
@@ -97,7 +97,7 @@ def conversation(turn: Turn) -> list[ModelMessage]:
 
 
 def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
-    """Yield for each answer that asked for calls that answer and what the calls gave."""
+    """Yield each answer that asked for calls, followed by the results of its calls."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
         together = list(group)
         text = "".join(call.said for call in together)
@@ -108,7 +108,7 @@ def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
 
 
 def results(calls: Iterable[ToolCall]) -> ModelRequest:
-    """Return what the calls gave, as the model is told."""
+    """Return the results of the calls as a message for the model."""
     return ModelRequest(
         [
             ToolReturnPart(
@@ -263,7 +263,7 @@ class ToolCalls:
         return name
 
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
-        """Run what may run and return the calls that have a result, and those that need leave first.
+        """Run the allowed calls; return the calls that have a result, and those that need approval.
 
         Each call that gets its result here is told.
 
@@ -347,7 +347,7 @@ def _unused_approval(turn: Turn) -> Approval | None:
 
 
 MAX_CALLS: Final = 64
-"""How many calls of one answer are taken."""
+"""Maximum number of calls that are accepted from one answer."""
 
 _ARGUMENTS_SHOWN: Final = 1_000
 

@@ -132,7 +132,7 @@ class RecordedAgent:
         return {key: turns[-1].reply.text for key, turns in self._replies.items() if turns}
 
     def answer(self, turn: Turn) -> Reply:
-        """Return what was said then.
+        """Return the recorded reply to the turn.
 
         Raises:
             AgentError: kind ``recorded_exhausted``: nothing was said then.
@@ -306,7 +306,7 @@ AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[s
 
 
 def agent_from(value: object) -> Agent:
-    """Return the agent that a value stands for.
+    """Convert a value to an agent.
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
     (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
@@ -541,7 +541,7 @@ def utilities_of(graph: Graph) -> dict[str, str]:
 
 
 def needs_agent(graph: Graph, name: str) -> None:
-    """Raise MateriaError unless agents answer what a loadout calls so (``unknown_materia``, ``not_an_agent``)."""
+    """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers the socket or materia of that name."""
     if name not in (known := names_of(graph)):
         raise unknown(name, known)
     if (words := utilities_of(graph).get(name)) is not None:

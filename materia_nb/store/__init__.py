@@ -1,1 +1,1 @@
-"""What is kept? The journal, artifacts, recovery, the catalogue, and the reader of recorded casts."""
+"""Casts on disk: the journal, artifacts, recovery, the catalogue, and the reader of recorded casts."""

@@ -51,7 +51,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""How a cast stands after an event of the reference; ours say it themselves."""
+"""The status of a cast after each event of the reference; our events contain the status."""
 
 _GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
@@ -152,11 +152,11 @@ class Catalogue:
 
 
 _PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
-"""After how many casts that were read those that are known so far are told."""
+"""The numbers of casts after which the casts read so far are yielded."""
 
 
 def _file_times(path: Path) -> tuple[int, ...]:
-    """When what an entry is made from was written, and how much; nothing of files that are not there."""
+    """Return the modification times and sizes of the files behind an entry; missing files are left out."""
     times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
         with suppress(OSError):

@@ -38,11 +38,11 @@ _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _LOST: Final = ("unknown-endpoint", "unknown-materia", "missing-endpoint")
-"""What a step of a draft brings up that builds on a part which is not there: no operation leads an edge to nowhere."""
+"""The problems that show that a step of a draft needs a missing part."""
 _MAX_BYTES: Final = 2**25
-"""A longer draft is written anew, with its last act alone."""
+"""Maximum size of a draft, in bytes; a longer draft is rewritten with its last act only."""
 _MAX_DRAFTS: Final = 5
-"""How many drafts of one loadout are kept that nobody has open."""
+"""Maximum number of drafts of one loadout that are kept while no design uses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SavedDraft:
         )
 
     def do_step(self, number: int, design: Design) -> str:
-        """Do one of its steps in a design, whatever was done there since the draft was begun; returns its words.
+        """Apply one of its steps to a design that may have changed since the draft began; return the summary.
 
         Args:
             number: which step, from 0.
@@ -147,7 +147,7 @@ class SavedDraft:
 
 
 def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
-    """Return the drafts that nobody has open, the newest first; what cannot be read is none.
+    """Return the drafts that no design uses, newest first; unreadable files are skipped.
 
     Args:
         root: where the casts of the project are kept.
@@ -168,7 +168,7 @@ def autosave(design: Design, root: Path, by: str = "") -> Design:
 
 
 def _dependency(document: Object, path: str) -> JSON:
-    """Return what a change at a path depends on: the outermost list on the way there, or the value itself; None for neither."""
+    """Return the value that a change at a path depends on: the outermost list on the path, or the value itself; None without both."""
     value: JSON = document
     for key in pointer_keys(path):
         if not isinstance(value, dict):
@@ -249,12 +249,12 @@ def _change(text: str, title: str) -> DesignChange:
 
 
 def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
-    """Return a step as text, with every edited materia, since the saved ones may differ by now."""
+    """Return a step as text with every edited materia, because the saved definitions may have changed."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 class _Autosaver:
-    """Writes the draft of one design; a disk that refuses is told by the design, which goes on."""
+    """Writes the draft of one design. The design reports an error of the disk and continues."""
 
     def __init__(self, root: Path, by: str) -> None:
         self.root, self.by = root, by
@@ -376,7 +376,7 @@ NAME: Final = "quest-board.json"
 
 
 QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "failed"]
-"""``waiting``: its cast is there and goes on when it is run, perhaps after a person has answered."""
+"""``waiting``: its cast exists and continues when it is run, perhaps after an answer of a person."""
 
 
 class _Model(BaseModel):
@@ -440,7 +440,7 @@ class Board(_Model):
 
 
 def read_board(path: Path) -> Board:
-    """Return the board in a file; an empty one when there is no file.
+    """Return the board in a file, or an empty board without a file.
 
     Raises:
         MateriaError: it is not a quest board (``bad_quests``), with the place and what is wrong there, or

@@ -44,7 +44,7 @@ MAX_FILES: Final = 50_000
 MAX_BYTES: Final = 2**30
 
 _TRIES: Final = 3
-"""How often Git reads a file that changes meanwhile, before the file is left out."""
+"""Number of attempts to read a file that is being changed, before it is left out."""
 _BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
 """Makes Git read files of more than 32 KiB in pieces. Otherwise it maps them into memory: then it can store other bytes than it
 hashed, and a file that becomes shorter meanwhile ends its process."""
@@ -113,7 +113,7 @@ class FileSnapshots:
         self._start_index()
 
     def _start_index(self) -> None:
-        """Start an empty index, and remove those of earlier processes: only one at a time writes a cast."""
+        """Start an empty index and remove the indexes of earlier processes; only one process writes a cast."""
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
         with contextlib.suppress(OSError):
             for old in self.git_dir.glob(f"index-{self._name}-{digest}-*"):
@@ -207,7 +207,7 @@ class FileSnapshots:
         return tuple(sorted(os.fsdecode(path) for path in left_out))
 
     def _list_files(self) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """Return the paths of the files for a snapshot, and of those that are too long or cannot be read."""
+        """Return the paths of the files for a snapshot, and of the files that are too long or unreadable."""
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
         with disk(self.folder, "list the files of the project"):
             listed = [*self.listing()]
@@ -269,7 +269,7 @@ class FileSnapshots:
             git(inner, "read-tree", commit)
 
     def restore(self, now: str, then: str) -> None:
-        """Change the files from those of the snapshot ``now``, just taken, to those of ``then``.
+        """Change the files from the snapshot ``now``, just taken, to the snapshot ``then``.
 
         Files without a snapshot stay as they are. A file that changed after ``now``, or one without a snapshot in the place
         of a restored one, is never overwritten: then nothing is done.
@@ -364,7 +364,7 @@ def difference(git_dir: Path, before: str, after: str, path: str | None = None) 
 
 
 def content(git_dir: Path, commit: str, path: str) -> bytes | None:
-    """Return what a file held, None where there was none."""
+    """Return the content of a file, or None if it did not exist."""
     try:
         return git(git_dir, "cat-file", "blob", f"{_commit_id(commit)}:{path}")
     except MateriaError:
@@ -372,7 +372,7 @@ def content(git_dir: Path, commit: str, path: str) -> bytes | None:
 
 
 def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
-    """Return the commit that a line of a file comes from, None where there is no such line."""
+    """Return the commit that last changed a line of a file, or None without such a line."""
     try:
         output = git(git_dir, "blame", "--porcelain", f"-L{line},{line}", _commit_id(commit), "--", path)
     except MateriaError:
@@ -403,12 +403,12 @@ def _number(text: str) -> int | None:
 
 
 def _repository_root(folder: Path) -> Path:
-    """Return the directory of the repository that a folder lies in, whose rules of what to ignore hold; else the folder."""
+    """Return the repository of a folder, whose ignore rules apply, or else the folder."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
 
 def _ignore_rule(path: str) -> str:
-    """Write a path from the top as a rule of what to ignore."""
+    """Return an ignore rule for a path."""
     return "/" + "".join(f"\\{sign}" if sign in "\\*?[]!# " else sign for sign in path)
 
 
@@ -436,7 +436,7 @@ _CONFIG: Final = b"""[core]
 
 
 def _needs_git() -> str:
-    """Return the path of Git; raises MateriaError (``no_git``) where there is none."""
+    """Return the path of Git; raise MateriaError (``no_git``) if Git is not installed."""
     program = shutil.which("git") if platform.PROCESSES else None
     if program is None:
         raise MateriaError(

@@ -19,15 +19,15 @@ from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
-"""What the id of a cast looks like: the name of a directory, and nothing that leads elsewhere."""
+"""Pattern of cast ids: the name of a directory that cannot lead elsewhere."""
 
 
 class DiskError(MateriaError):
-    """The disk refused a write (full, read-only, gone). What was recorded before is intact."""
+    """The disk refused a write (full, read-only, gone). Earlier records are intact."""
 
 
 class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
-    """Turns an OSError of a ``with`` block into a DiskError that names the path and what was being done."""
+    """Turns an OSError of a ``with`` block into a DiskError that names the path and the action."""
 
     __slots__ = ("doing", "path")
 
@@ -48,7 +48,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
 
 def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
-    """Return the error for what the disk refused while ``doing`` something with ``path``."""
+    """Return the error for an action on ``path`` that the disk refused."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return DiskError(
             f"Could not {doing}: too many files are open.",
@@ -132,7 +132,7 @@ def _indented(value: JSON, line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFormat:
-    """A format of our own: what a file of it is called, the word in its field ``format``, and what writes one."""
+    """A file format of our own: its name, the word in its field ``format``, and a hint about what writes it."""
 
     what: str
     word: str
@@ -160,7 +160,7 @@ class OwnFormat:
         return self.checked(value, path)
 
     def checked(self, value: JSON, where: Path | str) -> dict[str, Any]:
-        """Return what says that it is of this format; raises MateriaError for anything else."""
+        """Return a document of this format; raise MateriaError for any other value."""
         if not isinstance(value, dict) or value.get("format") != self.word:
             raise self.bad(where, f"its format is not {self.word!r}")
         return value
@@ -176,9 +176,9 @@ FilesSeen: TypeAlias = Mapping[str, tuple[int, int, int]]
 """The files of a project by relative path: when content and inode last changed, and the size."""
 
 MOST_FILES: Final = 20_000
-"""How many files and folders are looked at; of a larger project nothing is said."""
+"""Maximum number of files and folders in a snapshot; a larger project has no snapshot."""
 MOST_CHANGED: Final = 200
-"""How many changed files are named."""
+"""Maximum number of changed files that are named."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _TICK_NS: Final = 10_000_000
 """The longest time for which a kernel gives files the same time stamp, in nanoseconds."""
@@ -220,7 +220,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
 
 
 def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[str, ...]:
-    """Return the files that were made or written between two snapshots, sorted; none where one is missing."""
+    """Return the sorted files that were created or written between two snapshots; empty without both snapshots."""
     if before is None or after is None:
         return ()
     changed = sorted(name for name, status in after.items() if before.get(name) != status)
@@ -241,7 +241,7 @@ class CastLock:
     """Holds ``cast.lock`` of a run directory until released or until the process ends."""
 
     def __init__(self, run_dir: Path) -> None:
-        """Take the lock; raises MateriaError (kind ``locked``) naming the owner when another has it."""
+        """Take the lock; raise MateriaError (kind ``locked``) that names the owner if it is taken."""
         self.path = run_dir / _LOCK_NAME
         self._process = os.getpid()
         self._handle = NO_FILE
@@ -277,7 +277,7 @@ class CastLock:
 
 @contextlib.contextmanager
 def locked(path: Path, doing: str) -> Iterator[None]:
-    """Hold the lock file ``path`` alone among all processes and threads, waiting for it; ``doing`` is for the error."""
+    """Wait for the lock file ``path`` and hold it exclusively; ``doing`` describes the action in an error."""
     with disk(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open_file(path, _OPEN)

@@ -41,7 +41,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=
 
 
 class JournalLine(NamedTuple):
-    """One event as it stands in the journal.
+    """One event of a journal.
 
     Attributes:
         ts: milliseconds since the epoch.
@@ -333,19 +333,19 @@ _ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
 
 def _linked(before: str, body: bytes) -> str:
-    """Return the link of a line: ``body`` is all that stands before its link."""
+    """Return the link of a line whose ``body`` is everything before the link."""
     return blake2b(body, digest_size=8, key=before.encode()).hexdigest()
 
 
 def _unlinked(raw: bytes) -> tuple[bytes, str]:
-    """Take the link off a line; "" for a line that has none, which a foreign or an early journal does not."""
+    """Split a line into its body and its link, "" in a line without a link, as in a foreign journal."""
     if raw[-_ENDS:-18] != _LINK:
         return raw, ""
     return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
 def line_of(raw: bytes) -> JournalLine | None:
-    """Return the event in a line of a journal, or None where there is none; fields of a wrong type count as absent."""
+    """Return the event in a line of a journal, or None for any other line; fields of a wrong type count as absent."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -400,7 +400,7 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
 
 
 _KEPT: Final = (Output, SocketRecommitted)
-"""The events whose text may stand in an artifact."""
+"""The events whose text may be stored in an artifact."""
 
 
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:

@@ -166,10 +166,10 @@ _LONGEST_CONFIG: Final = 50_000_000
 CONFIG: Final = "config.resolved.json"
 
 CONTINUE_COPY: Final = "continue in a copy of it: cast.replay(cast.graph).go_on()"
-"""How to continue a cast that another engine recorded, once it is open."""
+"""The command that continues an open cast of another engine."""
 
 ENGINE = "materia_nb"
-"""What our journals name as their engine."""
+"""The engine name in our journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
-    """Return what the cast was started with; None when the journal does not hold it."""
+    """Return the fields of the start of a cast, or None if the journal does not have it."""
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
@@ -241,7 +241,7 @@ def check_resumable(files: RunDir) -> None:
 
 
 def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
-    """Read the config and the journal; raises MateriaError when one of them is not there or not readable.
+    """Read the config and the journal; raise MateriaError if one is missing or unreadable.
 
     Args:
         files: the run directory.
@@ -319,7 +319,7 @@ def _without_resolved_scripts(document: JSON) -> JSON:
 
 
 def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
-    """Take the loadout from ``cast_start`` when the config lacks it: the reference keeps it in both places."""
+    """Return the config with its loadout from ``cast_start`` if the config lacks it; the reference stores both."""
     name, pipeline = start.get("loadout"), start.get("pipeline")
     name = name if isinstance(name, str) else None
     known = as_object(as_object(document).get("loadouts"))
@@ -350,7 +350,7 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
 
     The copy is the cast as it was after ``step``, without what was edited later, or as it is ``now`` (R55). Without
     ``root`` the directory is made beside the one that is copied. What a person allowed to tools, and a
-    consent to a command that still stands, is left out: it was said of that cast, so a fork asks again. So are its name,
+    approval of a command that was not used yet, is left out: it was said of that cast, so a fork asks again. So are its name,
     tags, note and verdict; those of steps are copied. The journal, which makes the directory a cast, comes last and at once.
     """
     lines = [line for line in read_journal(files.journal).lines if not _is_about_that_cast(line)]

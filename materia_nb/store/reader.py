@@ -1,4 +1,4 @@
-"""A session from a journal: ours, or one that the reference engine wrote.
+"""Read a session from a journal of ours or of the reference engine.
 
 The events are folded by :func:`~materia_nb.engine.evolve.evolve`, as those of a cast that runs. What does not fit, since
 the reference wrote it or the config was changed, is translated here into events that do: where the recorded route is not the one
@@ -136,7 +136,7 @@ def _quest_of(lines: Sequence[JournalLine]) -> str | None:
 
 
 def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
-    """The index that an item key stands for (R13)."""
+    """Return the index of an item key (R13)."""
     if iterator is None or not isinstance(key, str):
         return None
     digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key
@@ -147,12 +147,12 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
 
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
-"""Types of the reference that mean the same as one of ours."""
+"""Event types of the reference with other names than ours."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """A cast as read: its session, differences from what was recorded, and what could not be read."""
+    """A cast as it was read: its session, the differences from the recorded route, and messages about unreadable parts."""
 
     session: Session
     differences: list[Difference] = field(default_factory=list)
@@ -386,7 +386,7 @@ class _Reader:
         self._forced(event, output_of(self.rules, self.session, event))
 
     def _text_of(self, event: ev.Output | ev.SocketRecommitted) -> str:
-        """Return the output that stands in an artifact, whose digest must be the recorded one (R43)."""
+        """Return the output in an artifact, whose digest must be the recorded one (R43)."""
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
             raise MateriaError(
@@ -398,7 +398,7 @@ class _Reader:
         return text
 
     def _lost(self, event: ev.Output) -> None:
-        """Go on without an output that cannot be read: the step is shown, what it did is not known."""
+        """Continue without an unreadable output: the step is shown, its effects are unknown."""
         event, at = event.replace(text=""), self.session.state.waiting_at
         if not isinstance(event, ev.SocketComplete) or at is None:
             self._output(event)
@@ -486,7 +486,7 @@ class _Reader:
             self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
-        """Read the output that a recording stopped at. The reference keeps only the last one of a visit.
+        """Read the last output of a recording that stopped. The reference keeps only the last output of a visit.
 
         A file that another event names holds what a recast brought.
         """

@@ -64,7 +64,7 @@ class RunDir:
     """Paths and writes of one run directory. Artifact names are relative to it, with ``/``."""
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
-        """Stand for the directory ``path``; ``sync`` asks for an fsync of every artifact."""
+        """Use the directory ``path``; ``sync`` requests an fsync of every artifact."""
         self.path = path
         self.sync = sync
         self._root = str(path)
@@ -72,7 +72,7 @@ class RunDir:
 
     @property
     def journal(self) -> Path:
-        """Where the events stand."""
+        """The path of the journal."""
         return self.path / "events.jsonl"
 
     def write(self, name: str, content: bytes | Iterable[bytes]) -> str:
@@ -226,11 +226,11 @@ _HEAD: Final = re.compile(
 _LONGEST_HEAD: Final = 1 << 20
 _SOON_S: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 500
-"""How many entries of a manifest are written at once."""
+"""Number of manifest entries that are written at once."""
 
 
 class ArtifactWriter:
-    """Writes the artifacts of one cast: all when it pauses, those of finished steps soon after them.
+    """Writes the artifacts of one cast: those of finished steps soon, all when the cast pauses.
 
     A session is a frozen value, so a thread of its own can write what follows from it while the cast goes on.
     """
@@ -351,7 +351,7 @@ def artifact_content(text: str) -> bytes | None:
 
 
 def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = "") -> None:
-    """Write what a step was told, part by part, in the folder of its lane; nothing for a utility."""
+    """Write the prompt of a step, part by part, in the folder of its lane; nothing for a utility."""
     if step.prompt is None:
         return
     head = [
@@ -527,7 +527,7 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
 
 
 def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write the envelope of the latest output, and what the output taught about the project.
+    """Write the envelope of the latest output, and the project knowledge that it contains.
 
     Args:
         run_dir: the cast's directory.
@@ -611,7 +611,7 @@ _CONTEXT_FILE: Final = "project-context.json"
 
 
 def read_context(root: Path) -> dict[str, JSON]:
-    """Return the document of a project, section by section; empty when there is none.
+    """Return the context document of a project by section; empty if the project has none.
 
     Args:
         root: the directory that run directories are made in.

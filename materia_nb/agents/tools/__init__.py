@@ -1,6 +1,6 @@
 """Tools for model agents: their definition, results, list, scopes and arguments.
 
-``Toolbox``, in ``file_tools.py``, runs those for files inside the project, and a shell that needs leave.
+``Toolbox``, in ``file_tools.py``, runs those for files inside the project, and a shell that needs approval.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TAIL_SHARE: Final = 3  # of a text that is too long the last third is kept, the
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as a model is told of it.
+    """A tool as it is described to a model.
 
     Attributes:
         name: what the model calls it by.
         description: what it does, for the model.
         parameters: its arguments as a JSON schema of type object, without additional properties.
-        changes: whether it can change something, and so needs a person's leave. It is kept that it was called before it runs.
-        free: whether it needs no leave all the same.
+        changes: True if it can change something, so that it needs approval. Its call is recorded before it runs.
+        free: True if it needs no approval although it can change something.
         run: what runs it, for one from elsewhere: the Toolbox has those of the project.
     """
 
@@ -69,7 +69,7 @@ class MoreTools(NamedTuple):
 
 
 class Refused(Exception):
-    """A call cannot be run as requested. The message tells the model what is wrong and what to do."""
+    """A call cannot run as requested. The message says why and what the model can do."""
 
 
 def readable(text: str) -> str:
@@ -106,10 +106,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 SHELL_SECONDS: Final = 120
-"""How long a command may run when the model does not say."""
+"""Default time limit of a command, in seconds."""
 
 LINES: Final = 1_000
-"""How many lines of a file are read when the model does not say."""
+"""Default number of lines that are read from a file."""
 
 
 def _tool(name: str, row: dict[str, Any]) -> Tool:

@@ -4,7 +4,7 @@ The toolbox is the one door to them: arguments checked, results bounded and with
 
 A file is replaced whole or stays as it was. A command is not confined: it can do whatever the person who started it
 can. It starts in the project directory, with the environment of the kernel, and neither keeps to the one
-nor hides the other. That is why each command needs a person's leave, and why nothing here tries to
+nor hides the other. That is why each command needs approval, and why nothing here tries to
 tell good commands from bad ones.
 """
 
@@ -47,7 +47,7 @@ from materia_nb.platform import HeldInterrupts
 from materia_nb.utilities.process import ProcessResult, run_process
 
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
-"""How far into a file lines are looked for and counted, in bytes."""
+"""Maximum part of a file in which lines are searched and counted, in bytes."""
 
 _LINE_SHOWN: Final = 2_000
 _MAX_ENTRIES: Final = 20_000
@@ -171,7 +171,7 @@ def _count_fitting(lines: list[str]) -> int:
 
 
 SECONDS: Final = 20
-"""How long a search may take."""
+"""Time limit of a search, in seconds."""
 
 _PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
 """Isolated: neither the project nor the environment has a say in what Python imports."""
@@ -181,7 +181,7 @@ _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$",
 
 
 def find(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """List what has a name that fits a pattern."""
+    """List the files and directories whose names match a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
         raise Refused("The pattern is compared with paths below the directory: no / at its start, no .. in it.")
     return _search(work, args, pattern=None, glob=args["pattern"])
@@ -388,11 +388,11 @@ def _encoded(text: str, name: str) -> bytes:
 
 
 SHELL_KEPT: Final = MAX_RESULT_CHARS // 4 - 100
-"""How much is kept of the beginning and of the end of each output, in bytes."""
+"""Size of the beginning, and of the end, that is kept of each output, in bytes."""
 
 
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """Run a command with bash, or with sh where there is no bash."""
+    """Run a command with bash, or with sh if bash is not installed."""
     seconds = args.get("timeout_s", SHELL_SECONDS)
     ended = run_process(
         # -- since a command may begin with a hyphen
@@ -442,7 +442,7 @@ _RUN: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, edit
 class Toolbox:
     """The tools, at work in one project.
 
-    Which of them a model may use, and whether it needs leave, is for the caller to decide: see
+    Which of them a model may use, and whether it needs approval, is for the caller to decide: see
     :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.changes``.
 
     Args:

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 _STREAM_S: Final = 300.0
 """Seconds that a server reached by HTTP may keep a stream open and say nothing."""
 CONNECT_S: Final = 30.0
-"""How long a server may take until it has told its tools."""
+"""Time limit until a server has listed its tools, in seconds."""
 _CALL_S: Final = 120.0
-"""How long a call may take where the config does not say."""
+"""Default time limit of a call, in seconds."""
 _MAX_TOOLS: Final = 128
-"""How many tools of one server are taken."""
+"""Maximum number of tools of one server."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
@@ -110,7 +110,7 @@ class Arguments(NamedTuple):
 def describe_arguments(
     function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
 ) -> Arguments:
-    """Return the arguments of a function but for the first ``skip``; ``spelt`` gives the name that a model is told of each.
+    """Return the arguments of a function except the first ``skip``; ``spelt`` returns the name of each for the model.
 
     Raises:
         AgentError: one cannot be described to a model (``bad_tool``).
@@ -199,7 +199,7 @@ class ToolFinder:
         self.notes: list[str] = []
 
     def __call__(self, name: str) -> Iterable[Tool]:
-        """Return the tool of a name, or those of ``server.*``; nothing where there is none.
+        """Return the tool of a name, or all tools for ``server.*``; nothing for an unknown name.
 
         Raises:
             AgentError: the server cannot be started or reached (``tool_server``), or the library is missing (``not_installed``).
@@ -440,7 +440,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _stderr_tail(stderr: TextIO) -> str:
-    """Return the end of what a server wrote to stderr."""
+    """Return the end of a server's stderr."""
     stderr.seek(0)
     return scrubbed_part(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
 

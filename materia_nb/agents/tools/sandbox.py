@@ -20,7 +20,7 @@ from materia_nb.agents.tools.search import RECORD, NotPlain, open_plain
 from materia_nb.errors import close_match
 
 _Purpose: TypeAlias = Literal["look", "change", "make"]
-"""To look at what is there, to change it, or to make it and the folders that are missing."""
+"""Purpose of a path: to read it, to change it, or to create it with its missing folders."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PATH_BYTES: Final = 4_096  # bytes of a path on Linux
@@ -33,7 +33,7 @@ _PROTECTED: Final = {
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "holds the scripts that utilities run",
 }
-"""What the tools for files do not change: from there programs are run without anybody being asked."""
+"""Names that the file tools never change, because programs in them run without approval."""
 _EXCHANGED: Final = "became something else while it was being opened"
 _REASONS: Final = {
     errno.ENOENT: "is not there",
@@ -52,7 +52,7 @@ class Root:
         self._spellings = [_names(str(project.absolute())), _names(str(self.path))]
 
     def parts(self, path: str) -> list[str]:
-        """Return the names of a path from the project on; absolute ones must begin with the project.
+        """Return the names of a path relative to the project; an absolute path must begin with the project.
 
         Raises:
             Refused: an absolute path begins elsewhere.
@@ -106,7 +106,7 @@ class OpenPath:
 
     @contextmanager
     def opened_folder(self) -> Iterator[int]:
-        """Hold the directory open that it is.
+        """Open the directory and yield its handle.
 
         Raises:
             Refused: it is none.

@@ -42,7 +42,7 @@ SKIPPED: Final = frozenset(
 """Directories that are skipped, unless the search begins in them."""
 
 RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
-"""What the record of a cast holds; such a directory is skipped, too."""
+"""The files of the record of a cast; a directory with both is skipped."""
 
 MOVED, BAD_PATTERN = 3, 4
 """Exit codes: the directory is another one than was meant; the pattern is not a regular expression."""
@@ -64,7 +64,7 @@ _KINDS: Final = {
 
 
 class NotPlain(OSError):
-    """The path is not a plain file. The message says what it is."""
+    """The path is not a plain file; the message names its kind."""
 
 
 def open_plain(name: str, folder: int) -> int:
@@ -110,7 +110,7 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
 
 
 def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
-    """Return True if globs match names one by one; ``**`` matches any number. All alternatives are followed at once."""
+    """Return True if the globs match the names one by one; ``**`` matches any number of names."""
     states = _skip_globstars({0}, globs)
     for name in names:
         after = set()
@@ -163,7 +163,7 @@ class Search:
         self._notes()
 
     def _grep_file(self, parts: list[str], folder: int, pattern: re.Pattern[str]) -> bool:
-        """Search one file; False when there is no room for more."""
+        """Search one file; return False when the results are full."""
         try:
             with os.fdopen(open_plain(parts[-1], folder), "rb") as file:
                 if b"\0" in file.read(BLOCK):
