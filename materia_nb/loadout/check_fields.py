@@ -26,7 +26,7 @@ from materia_nb.loadout.report import (
     suggested_fix,
     without_field,
 )
-from materia_nb.loadout.topology import BUILT_IN, LANE_UTILITIES, materia_kind
+from materia_nb.loadout.topology import BUILT_IN, LANE_UTILITIES, materia_kind, parts_to_check
 from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
 
 
@@ -180,18 +180,13 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "the maximum always stops a cast"
         findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "leave maxTokens out for no maximum")
-    placed: set[str] = set()
-    for name, raw in as_object(document.get("loadouts")).items():
-        if loadout is None or name == loadout:
-            findings.loadout = name
-            _hint_fields(findings, models.Loadout, as_object(raw))
-            findings.loadout = None
-            sockets = as_object(as_object(raw).get("sockets")).values()
-            named = [as_object(socket).get("materia") for socket in sockets]
-            placed.update([id_ for id_ in named if isinstance(id_, str)])
-    for id_, raw in as_object(document.get("materia")).items():
-        if loadout is None or id_ in placed:
-            _hint_materia(findings, f"materia.{id_}", as_object(raw))
+    names, definitions = parts_to_check(document, loadout)
+    for name in names:
+        findings.loadout = name
+        _hint_fields(findings, models.Loadout, as_object(document["loadouts"][name]))
+        findings.loadout = None
+    for id_, raw in definitions.items():
+        _hint_materia(findings, f"materia.{id_}", as_object(raw))
 
 
 def _hint_materia(findings: Findings, path: str, raw: Object) -> None:

@@ -27,6 +27,7 @@ from materia_nb.loadout.config_files import (
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
+from materia_nb.loadout.topology import loadout_facts
 
 LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given", "notebook"]
 Named: TypeAlias = Literal["loadout", "materia", "setting"]
@@ -383,10 +384,8 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
 
 def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
     """Return the existing definitions of the materia that the sockets of a loadout name."""
-    defined = as_object(document.get("materia"))
-    sockets = as_object(as_object(as_object(document.get("loadouts")).get(loadout)).get("sockets"))
-    named = (as_object(socket).get("materia") for socket in sockets.values())
-    return {name: raw for name in named if isinstance(name, str) and is_object(raw := defined.get(name))}
+    facts = loadout_facts(document, loadout)
+    return {name: raw for name in facts.placed_materia if is_object(raw := facts.definitions.get(name))}
 
 
 def _group(document: Object, group: str, path: Path) -> Object:

@@ -46,6 +46,7 @@ from materia_nb.loadout.topology import (
     once_per_config,
     parse_loadout,
     parse_materia,
+    parts_to_check,
 )
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, WORK_ITEMS, WORK_ITEMS_SOURCE
 
@@ -83,11 +84,9 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
         return findings.found
     check_servers(findings, document.get("mcpServers"))
     _check_named(findings, document, loadout)
-    loadouts = as_object(document.get("loadouts"))
-    names = list(loadouts) if loadout is None else [loadout] if loadout in loadouts else []
-    placed: set[str] = set()
+    names, definitions = parts_to_check(document, loadout)
     for name in names:
-        raw = loadouts[name]
+        raw = document["loadouts"][name]
         if not is_object(raw):
             check_fields(findings, Loadout, raw, f"loadouts.{name}")
             continue
@@ -98,10 +97,8 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
         check_loops(findings, facts)
         check_regions(findings, facts)
         findings.loadout = None
-        placed.update(facts.placed_materia)
-    for name, raw in as_object(document.get("materia")).items():
-        if loadout is None or name in placed:
-            check_materia(findings, name, raw)
+    for name, raw in definitions.items():
+        check_materia(findings, name, raw)
     return findings.found
 
 

@@ -245,6 +245,15 @@ def loadout_facts(config: Object, name: str) -> LoadoutFacts:
     return parse_loadout(name, raw, as_object(config.get("materia")), config)
 
 
+def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Object]:
+    """Return the loadouts and the materia of a config; of one loadout, its name and the materia that it places."""
+    loadouts, materia = as_object(config.get("loadouts")), as_object(config.get("materia"))
+    if loadout is None:
+        return list(loadouts), materia
+    placed = loadout_facts(config, loadout).placed_materia
+    return [loadout] * (loadout in loadouts), {id_: raw for id_, raw in materia.items() if id_ in placed}
+
+
 def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | None = None) -> LoadoutFacts:
     """Return a loadout, parsed as far as it is well formed."""
     written = as_object(raw.get("sockets"))

@@ -11,7 +11,7 @@ from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
 from materia_nb.loadout.rules import edge_rules, socket_rules, state_rules
-from materia_nb.loadout.topology import LoadoutFacts, loadout_facts, once_per_config
+from materia_nb.loadout.topology import LoadoutFacts, loadout_facts, once_per_config, parts_to_check
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
@@ -34,20 +34,15 @@ def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
     if not is_object(document):
         return findings.found
     hint_fields(findings, document, loadout)
-    materia = as_object(document.get("materia"))
-    placed: set[str] = set()
-    for name, raw in as_object(document.get("loadouts")).items():
-        if loadout in (None, name) and is_object(raw):
-            facts = loadout_facts(document, name)
-            placed.update(facts.placed_materia)
-            findings.loadout = name
-            _hint_loadout(findings, facts)
-            findings.loadout = None
+    names, materia = parts_to_check(document, loadout)
+    for name in names:
+        findings.loadout = name
+        _hint_loadout(findings, loadout_facts(document, name))
+        findings.loadout = None
     for rule in RULES:
         if rule.scope == "materia":
             for id_, raw in materia.items():
-                if loadout is None or id_ in placed:
-                    findings.add_hints(rule, id_, as_object(raw))
+                findings.add_hints(rule, id_, as_object(raw))
         elif rule.scope == "config" and loadout is None:
             findings.add_hints(rule, document)
     return findings.found
