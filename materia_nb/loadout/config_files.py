@@ -344,19 +344,32 @@ def read_config(path: str | Path) -> JSON:
             the path, with line and column where they are known.
     """
     path = expanded(path)
-    _check_plain(path)
+    text = config_text(path)
     format_ = ENDINGS.get(path.suffix.lower())
     if format_ is None:
         message = f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not"
         raise config_error(message, path, "rename the file")
-    return read_text(_text_of(path), format_, where=str(path))
+    return read_text(text, format_, where=str(path))
 
 
 def config_text(path: str | Path) -> str:
     """Return the text of a config file; raises MateriaError as :func:`read_config` does."""
     path = expanded(path)
     _check_plain(path)
-    return _text_of(path)
+    try:
+        data = read_plain(path, _MAX_CONFIG_BYTES, follow=True)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            message = f"the file has more than {_MAX_CONFIG_BYTES:,} bytes"
+            raise config_error(message, path, "a config is much smaller: is it the right file?") from error
+        raise _os_error("read", path, error) from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise config_error(
+            f"the file is not UTF-8: byte {data[error.start]:#04x}", f"{path}:{line}", "save it as UTF-8"
+        ) from error
 
 
 def read_text(text: str, format_: _Format | None = None, *, where: str = "the text") -> JSON:
@@ -462,23 +475,6 @@ def _check_plain(path: Path) -> None:
         raise config_error("this is a directory", path, _near_file(path / "config.json"))
     if not stat.S_ISREG(mode):
         raise config_error("this is not a plain file", path, "name a config file")
-
-
-def _text_of(path: Path) -> str:
-    try:
-        data = read_plain(path, _MAX_CONFIG_BYTES, follow=True)
-    except OSError as error:
-        if error.errno == errno.EFBIG:
-            message = f"the file has more than {_MAX_CONFIG_BYTES:,} bytes"
-            raise config_error(message, path, "a config is much smaller: is it the right file?") from error
-        raise _os_error("read", path, error) from error
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise config_error(
-            f"the file is not UTF-8: byte {data[error.start]:#04x}", f"{path}:{line}", "save it as UTF-8"
-        ) from error
 
 
 def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
