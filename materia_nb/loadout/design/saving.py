@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -276,18 +277,6 @@ def _says(text: str, value: JSON) -> bool:
         return False
 
 
-def _lost_comments(before: str, after: str) -> list[str]:
-    """Return the comments of ``before`` that ``after`` does not have."""
-    left = _COMMENT.findall(after)
-    lost = []
-    for comment in _COMMENT.findall(before):
-        if comment in left:
-            left.remove(comment)
-        else:
-            lost.append(comment)
-    return lost
-
-
 def _change_in_place(document: Any, new: JSON) -> None:
     """Change a YAML document to the value ``new`` by small operations, so that the rest remembers how it was written."""
     import jsonpatch
@@ -348,7 +337,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
-        home = _project_home(project, f"a copy, since {layer.name} loadouts are not written to")
+        home = _home_at(project / PROJECT_FILE, f"a copy, since {layer.name} loadouts are not written to")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _WRITTEN else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_below(config, at)))
@@ -368,13 +357,8 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
             hint="edit that one, or choose another name",
             kind=DESIGN_KIND,
         )
-    home = replace(_project_home(project), materia=_below(config, "project"))
+    home = replace(_home_at(project / PROJECT_FILE), materia=_below(config, "project"))
     return Design(name, {}, config.document, home)
-
-
-def _project_home(project: Path, why: str = "") -> Home:
-    """Return the home in the project's config file."""
-    return _home_at(project / PROJECT_FILE, why)
 
 
 def _home_at(path: Path, why: str = "") -> Home:
@@ -471,7 +455,7 @@ def _text_with(
         )
     if format_ == "yaml":
         rewritten = _rewrite_yaml(text, changed, str(path))
-        lost = _lost_comments(text, rewritten)
+        lost = list((Counter(_COMMENT.findall(text)) - Counter(_COMMENT.findall(rewritten))).elements())
         if lost and not lose_comments:
             raise MateriaError(
                 f"{counted(len(lost), 'comment')} would be lost: {'; '.join(lost[:_MOST_COMMENTS])}",
