@@ -361,7 +361,7 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
     _check_legacy_advance(findings, loop, socket, when)
     back = [edge.when for edge in socket.edges if edge.to in loop.members]
     if all(condition == when and when != "always" for condition in back):
-        message = f"{source!r} has no way back into loop {loop.id!r} while items are left"
+        message = f"{source!r} has no edge back into loop {loop.id!r} for when items are left"
         advice = f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}'
         findings.problem(INVALID_LOOP, f"{source}.edges", message, advice)
 

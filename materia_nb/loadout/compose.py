@@ -162,7 +162,10 @@ class _ExitRoutes:
                 if target in passed:
                     loop = socket.loops[0]
                     raise _no_way_on(
-                        self.graph, loop, "its exit leads back into empty lists", "lead the exit out of them"
+                        self.graph,
+                        loop,
+                        "its exit leads back into empty lists",
+                        "set the target of the exit to a socket outside them",
                     )
                 passed.append(target)
                 socket = self.graph.sockets[target]

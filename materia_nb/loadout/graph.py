@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 LANES_AT_ONCE: Final = 2
 """Default number of lanes that run at once."""
 Route: TypeAlias = tuple[str, int | str]
-"""A way on: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
+"""An edge or exit: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
 _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 
@@ -137,7 +137,7 @@ class Region:
     """The region in which the items of a parallel generator are worked on in lanes, each with a stream of items.
 
     ``prelude`` are the sockets that a lane runs once before the ``members`` of the ``loop``, ``exit`` is where the cast
-    goes on behind the barrier, and ``at_once`` how many lanes run at once.
+    continues after the join, and ``at_once`` how many lanes run at once.
     """
 
     generator: str

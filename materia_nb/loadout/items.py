@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, as_object, is_text, split_path, text_or, whole_number
@@ -206,29 +206,16 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 # -- regions ----------------------------------------------------------------------------------
 
 
-class _Prelude(NamedTuple):
-    """The sockets from a parallel generator to the loop that they lead into.
-
-    Attributes:
-        sockets: the sockets before the loop.
-        member: the member of the loop that the last of them leads to, or None if they lead to none.
-        last: the last socket before the loop.
-    """
-
-    sockets: tuple[str, ...]
-    member: str | None
-    last: str
-
-
-def _prelude(facts: LoadoutFacts, generator: str) -> _Prelude:
+def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
+    """Return the sockets between a parallel generator and a loop, and the member that they lead to, or None."""
     passed = [generator]
     while True:
         edges = facts.sockets[passed[-1]].edges
         to = edges[0].to if edges else None
         if to is None or to not in facts.sockets or to in passed:
-            return _Prelude(tuple(passed[1:]), None, passed[-1])
+            return tuple(passed[1:]), None
         if facts.sockets[to].loops:
-            return _Prelude(tuple(passed[1:]), to, passed[-1])
+            return tuple(passed[1:]), to
         passed.append(to)
 
 
@@ -237,7 +224,7 @@ def leads_into(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
     targets = generator.targets
     if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
         return targets
-    member = _prelude(facts, generator.id).member
+    _, member = _prelude(facts, generator.id)
     return targets if member is None else (member,)
 
 
@@ -245,16 +232,16 @@ def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
     """Return the regions of a loadout by their generators; skip what is not well formed."""
     regions: dict[str, Region] = {}
     for generator in _generators(facts):
-        prelude, loops = _prelude(facts, generator), _consumers(facts, generator)
-        if prelude.member is None or len(loops) != 1 or prelude.member not in loops[0].members:
+        (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
+        if member is None or len(loops) != 1 or member not in loops[0].members:
             continue
         (loop,) = loops
         regions[generator] = Region(
             generator=generator,
-            prelude=prelude.sockets,
+            prelude=prelude,
             loop=loop.id,
             members=tuple(member for member in loop.members if member in facts.sockets),
-            first=(*prelude.sockets, prelude.member)[0],
+            first=(*prelude, member)[0],
             exit=next((to for _, to in _exits(loop) if to in facts.sockets), END),
             at_once=_max_lanes(facts, loop),
         )
@@ -317,31 +304,33 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
 
 def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> None:
     """Check that one unconditional path leads from a generator to the one loop that consumes its items."""
-    prelude, loops = _prelude(facts, generator), _consumers(facts, generator)
+    (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
+    last = (generator, *prelude)[-1]
     if len(loops) != 1:
         consumers = f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
         message = f"{generator!r} hands its items to streams, but {consumers}"
         source = f"loops.{loops[1].id}.consumes.from" if loops else f"{generator}.edges"
         advice = f'let exactly one loop have "consumes": {{"from": "{generator}"}}'
         findings.problem(INVALID_LOOP, source, message, advice)
-    elif prelude.member is None:
-        message = (
-            f"the way from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {prelude.last!r}"
+    elif member is None:
+        message = f"the path from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {last!r}"
+        members = loops[0].members
+        advice = (
+            f"add an edge from {last!r} to {members[0]!r}" if members else "list the members of the loop in sockets"
         )
-        advice = f"lead it on to {loops[0].members[0]!r}" if loops[0].members else "list the members of the loop"
-        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", message, advice)
-    elif prelude.member not in loops[0].members:
-        message = f"the way from {generator!r} leads into another loop than {loops[0].id!r}, which consumes its items"
-        advice = "let one way, without loops in between, lead to the loop that consumes the items"
-        findings.problem(INVALID_LOOP, f"{prelude.last}.edges", message, advice)
-    for id_ in (generator, *prelude.sockets):
+        findings.problem(INVALID_LOOP, f"{last}.edges", message, advice)
+    elif member not in loops[0].members:
+        message = f"the path from {generator!r} enters another loop than {loops[0].id!r}, which consumes its items"
+        advice = f"connect {last!r} to a member of loop {loops[0].id!r}"
+        findings.problem(INVALID_LOOP, f"{last}.edges", message, advice)
+    for id_ in (generator, *prelude):
         for edge in facts.sockets[id_].edges:
             if edge.when != "always" or edge.index:
-                message = f"edge {edge.index + 1} of {id_!r} leads another way than the one unconditional one to the lanes of {generator!r}"
-                advice = "leave one edge that is always taken, and let a member of the loop decide"
+                message = f"edge {edge.index + 1} of {id_!r} is a second path besides the unconditional one to the lanes of {generator!r}"
+                advice = "remove this edge, and let a member of the loop decide"
                 fix = suggested_fix("Remove the edge", do("remove_edge", id_, edge.index))
                 findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.index}]", message, advice, fix)
-    for id_ in prelude.sockets:
+    for id_ in prelude:
         if facts.sockets[id_].is_generator:
             message = f"{id_!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
             findings.problem(INVALID_LOOP, f"{id_}.materia", message, "place it before the parallel generator")
@@ -358,7 +347,7 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
     for source, target in outside:
         if target in region.sockets:
             message = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
-            findings.problem(INVALID_LOOP, source, message, f"lead it to {region.generator!r}")
+            findings.problem(INVALID_LOOP, source, message, f"set targetSocketId to {region.generator!r}")
     for id_, socket in facts.sockets.items():
         for edge in socket.edges:
             if edge.to in region.prelude:
@@ -375,10 +364,10 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
 def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     """Return the message and the advice for an edge that crosses the border of a region."""
     if socket in region.sockets and to not in region.sockets:
-        message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, past the barrier"
+        message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, so it skips the join"
         return message, f"leave by the exits of loop {region.loop!r}"
-    message = f"this leads to {brief(to)} round the one way from {region.generator!r} into its lanes"
-    return message, f"lead it to {region.generator!r}, or out of the lanes"
+    message = f"this leads to {brief(to)}, but lanes are only entered from {region.generator!r}"
+    return message, f"set `to` to {region.generator!r}, or to a socket outside the lanes"
 
 
 def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
@@ -386,11 +375,13 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
     for source, to in _exits(loop):
         if to in region.sockets:
-            message = f"this way out leads to {to!r}, which is in the lanes itself"
-            findings.problem(INVALID_LOOP, source, message, "lead it to what comes behind the barrier")
+            message = f"this exit leads to {to!r}, which is itself in the lanes"
+            findings.problem(INVALID_LOOP, source, message, "set its target to the socket that comes after the join")
         elif to != next(target for _, target in _exits(loop)):
-            message = f"the lanes of {region.generator!r} have one continuation, and this way out leads elsewhere"
-            advice = "lead all ways out of the loop to one socket, which decides on what the lanes handed over"
+            message = (
+                f"all exits from the lanes of {region.generator!r} must have the same target, and this one has another"
+            )
+            advice = "set the target of all exits of the loop to one socket, which evaluates the results of the lanes"
             findings.problem(INVALID_LOOP, source, message, advice)
 
 

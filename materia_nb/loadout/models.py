@@ -167,7 +167,7 @@ class Config(Model):
 
 
 class EdgeFields(Model):
-    """An ordinary way from a socket to the next. Edges are tried in order; the first that matches is taken."""
+    """An edge from a socket to the next. Edges are tried in order; the first that matches is taken."""
 
     noun = "an edge"
     example = '{"when": "always", "to": "Socket-2"}'
@@ -328,7 +328,7 @@ class IteratorFields(Foreach):
 
 
 class ExitRouteFields(Model):
-    """A way out of a loop, taken once its list is exhausted."""
+    """An exit of a loop, taken once its list is exhausted."""
 
     noun = "an exit route"
     example = '{"id": "...", "from": "...", "condition": "...", "targetSocketId": "..."}'
@@ -348,7 +348,7 @@ class ExitRouteFields(Model):
 
 
 class LegacyExit(Model):
-    """The older form of a way out of a loop; `exits` says the same and more."""
+    """The older form of an exit; `exits` expresses the same and more."""
 
     noun = "an exit"
     example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'
@@ -377,7 +377,7 @@ class LoopFields(Model):
         "The generator whose work items it iterates over.", "R12", "R27", apart=True)
     iterator: IteratorFields | None = config_field("Another list to iterate over.", "R12", apart=True)
     exits: list[ExitRouteFields] = config_field(
-        "The ways out. If no member advances, the sources of these routes derive an advance.", "R15", "R16",
+        "The exits. If no member advances, the sources of these routes derive an advance.", "R15", "R16",
         write="write a list of routes: [{ ... }]", apart=True)
     exit: LegacyExit | None = config_field("The older form of `exits`, which also sets an advance.", "R15", apart=True)
     label: object = config_field("A name for people.")

@@ -118,7 +118,7 @@ def test_removing_source_entry_or_last_member_is_reported(draft):
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
     draft.remove_socket("Socket-3")
-    assert "loop L goes, having no member left" in draft.remove_socket("Socket-2")
+    assert "loop L was removed, because it has no member left" in draft.remove_socket("Socket-2")
     assert "loops" not in draft.document
 
 

@@ -432,7 +432,7 @@ def test_variables_unwritten_on_some_route_are_hinted():
         True,
     )
     (never,) = [one for one in check_config(reading("Read {{plna.text}}.")).hints if one.code == "never-written"]
-    assert "by any way" in never.message
+    assert "on any path" in never.message
 
 
 @pytest.mark.parametrize(

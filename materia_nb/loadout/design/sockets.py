@@ -93,7 +93,7 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
     before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
     counts = zip(_counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True)
     summary = [f"removed {id_}{counted_words(*[(old - new, noun) for old, new, noun in counts])}"]
-    summary += [f"loop {loop} goes, having no member left" for loop in before if loop not in after]
+    summary += [f"loop {loop} was removed, because it has no member left" for loop in before if loop not in after]
     summary += [
         f"loop {loop} has no source of items now"
         for loop in after

@@ -126,7 +126,7 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
-                    "leave by an exit route, or lead the edge to a member",
+                    "make this edge an exit of the loop, or set its `to` to a member",
                     suggested_fix(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
                 )
 
@@ -375,7 +375,7 @@ def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 
 @rule(EDGE_RULES, "loadout", "no-way-out")
 def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A round of sockets from which no way leads to the end."""
+    """A round of sockets from which no path leads to the end."""
     targets = targets_of(facts)
     rounds, sources = cycles_in(targets), reversed_edges(targets)
     if not rounds:
@@ -385,7 +385,7 @@ def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_MAX_NAMES])) + (", …" if len(lost) > _MAX_NAMES else "")
-        message = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
+        message = f"from {names} no path leads to the end, so a cast that gets there repeats them until an edge is used up, and then fails"
         advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
         yield Hint(f"{lost[0]}.edges", message, advice)
 

@@ -73,7 +73,7 @@ def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
     for id_ in facts.sockets:
         if reached and id_ not in reached:
             message = "no edge and no exit route leads here from the entry"
-            yield Hint(id_, message, "lead an edge to it, or remove it")
+            yield Hint(id_, message, "add an edge to it, or remove it")
 
 
 @rule(SOCKET_RULES, "loadout", "never-advances")

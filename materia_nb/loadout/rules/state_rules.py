@@ -124,7 +124,7 @@ class _Read(NamedTuple):
 
 @rule(STATE_RULES, "loadout", "never-written")
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A variable, an assignment or a list that reads what nothing has written on some way.
+    """A variable, an assignment or a list that reads what nothing has written on some path.
 
     The prompts of materia that other loadouts place too may name what only some of these have.
     """
@@ -167,12 +167,12 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 
 
 def _unwritten(read: _Read, others: set[str], route: list[str]) -> Hint:
-    when = f"when a cast comes here by {' → '.join(route)}" if others else "by any way"
+    when = f"when a cast comes here by {' → '.join(route)}" if others else "on any path"
     advice = "assign it where it is made known, or correct the name"
     if others:
         named = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
-        advice = f"{named} {verb} it; lead every way through there, or write it before"
+        advice = f"{named} {verb} it; visit it on every path, or assign the value earlier"
     path = ".".join(("state", *read.path))
     return Hint(read.where, f"nothing has written {path} {when}: {read.then}", advice)
 
@@ -294,7 +294,7 @@ def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
             noted.add(where)
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
-            message = "is put into itself" if itself else "comes back into itself by way of other assignments"
+            message = "is put into itself" if itself else "comes back into itself through other assignments"
             yield Hint(
                 where,
                 f"{name} {message}, so the state doubles each time that a cast comes back here",
