@@ -89,7 +89,7 @@ const axisNode = (axis, send) =>
  * @param {[number, number, string, string, string, number][]} bars @param {string} lane @param {[]|[string, number]} at @param {(kind: any, values?: any) => void} send
  */
 function barsOf(bars, lane, at, send) {
-  const looked = bars.findIndex((bar) => at[0] === lane && at[1] === bar[5]), stop = looked >= 0 ? looked : bars.findIndex((bar) => bar[5]);
+  const selectedIndex = bars.findIndex((bar) => at[0] === lane && at[1] === bar[5]), stop = selectedIndex >= 0 ? selectedIndex : bars.findIndex((bar) => bar[5]);
   const node = h("div", { class: "mnb-axisbars" }, bars.map(([left, wide, kind, label, title, step], index) => {
     const isSelected = at[0] === lane && at[1] === step && step > 0;
     const look = { class: `mnb-axisbar mnb-axis-${kind}${isSelected ? " mnb-axis-here" : ""}`, style: `left:${share(left)};width:${share(wide)}` };

@@ -18,8 +18,8 @@ export function canvasKeys(canvas) {
   const arrow = (/** @type {Size} */ direction) => {
     const { flags: { selected, current }, scene, cy, connecting } = canvas, aiming = connecting !== null;
     const from = canvas.element(aiming ? canvas.aim ?? connecting : selected);
-    const others = cy?.nodes(aiming ? ".socket, .end" : ".socket, .folded").toArray().filter((node) => node.id() !== from?.id()) ?? [];
-    const next = from?.nonempty() ? others[nearest(at(from), direction, others.map(at))] : canvas.element(current || scene?.entry);
+    const candidates = cy?.nodes(aiming ? ".socket, .end" : ".socket, .folded").toArray().filter((node) => node.id() !== from?.id()) ?? [];
+    const next = from?.nonempty() ? candidates[nearest(at(from), direction, candidates.map(at))] : canvas.element(current || scene?.entry);
     if (!next?.nonempty()) return;
     if (aiming) canvas.aimAt(next.id());
     else canvas.pick(next.id());

@@ -6,10 +6,10 @@ import { sendMessage } from "./wire.js";
 const placedIn = (el, selector) =>
   new Promise((resolve) => {
     const watch = new ResizeObserver(() => {
-      const around = /** @type {HTMLElement|null} */ (el.closest(selector));
-      if (!around) return;
+      const ancestor = /** @type {HTMLElement|null} */ (el.closest(selector));
+      if (!ancestor) return;
       watch.disconnect();
-      resolve(around);
+      resolve(ancestor);
     });
     watch.observe(el);
   });

@@ -11,12 +11,12 @@ export async function chooseCast(send, at) {
 
 /**
  * Open the menu of a step.
- * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} looked the selected row
+ * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} selectedRow the selected row
  * @param {(row: number) => string} called the label of the step in a row
  */
-export function compareMenu(send, at, row, looked, called) {
+export function compareMenu(send, at, row, selectedRow, called) {
   const steps = [{ words: `Compare step ${called(row)} with the last visit of its socket`, act: () => send("compare", { row }) }];
-  if (looked && looked !== row) steps.push({ words: `Compare it with step ${called(looked)}`, act: () => send("compare", { row, other: looked }) });
+  if (selectedRow && selectedRow !== row) steps.push({ words: `Compare it with step ${called(selectedRow)}`, act: () => send("compare", { row, other: selectedRow }) });
   openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
 }
 

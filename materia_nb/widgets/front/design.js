@@ -9,9 +9,9 @@ import { problemsPart } from "./problems.js";
  * The parts of design mode in a surface. They are created when design mode is first entered, and listen while it is active.
  * @param {{el: HTMLElement, bar: HTMLElement, palette: HTMLElement, inspector: HTMLElement, problems: HTMLElement}} cells
  * @param {ToldByDesign} send
- * @param {() => MenuEntry[]} [around] entries that the surface adds to the menu of the bar
+ * @param {() => MenuEntry[]} [menuEntries] entries that the surface adds to the menu of the bar
  */
-export function designParts(cells, send, around) {
+export function designParts(cells, send, menuEntries) {
   const side = h("div", { class: "mnb-d-side", hidden: true }), tools = h("span", { class: "mnb-d-bar", hidden: true });
   cells.inspector.append(side);
   const modes = cells.bar.querySelector(".mnb-modes");
@@ -27,10 +27,10 @@ export function designParts(cells, send, around) {
     if (on) send("pick", { what: kind ? [kind, id] : null, add: add === true });
   };
   // A coding agent may have handed over a draft in the meantime, so ask when a person comes back.
-  let looked = Date.now();
+  let lastVisit = Date.now();
   const back = () => {
-    if (on && Date.now() - looked > 5000) send("news");
-    looked = Date.now();
+    if (on && Date.now() - lastVisit > 5000) send("news");
+    lastVisit = Date.now();
   };
   const update = (/** @type {Told} */ data) => {
     last = data;
@@ -40,7 +40,7 @@ export function designParts(cells, send, around) {
     update,
     /** Switch design mode on or off in the current surface. @param {boolean} now @param {HTMLElement|null} surface */
     mode(now, surface) {
-      if (now && !parts.length) parts = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
+      if (now && !parts.length) parts = [designBarPart(tools, send, menuEntries), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
         listening.abort();

@@ -14,10 +14,10 @@ export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {})
   send(kind, fields);
 };
 
-/** @param {HTMLElement} host @param {ToldByDesign} send @param {() => MenuEntry[]} [around] what the surface adds to the menu @returns {Part} */
-export function designBarPart(host, send, around = () => []) {
+/** @param {HTMLElement} host @param {ToldByDesign} send @param {() => MenuEntry[]} [menuEntries] what the surface adds to the menu @returns {Part} */
+export function designBarPart(host, send, menuEntries = () => []) {
   const act = afterForms(host, send);
-  let shown = "";
+  let identity = "";
   const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
   const status = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
   const line = h("div", { class: "mnb-d-ask", hidden: true });
@@ -30,7 +30,7 @@ export function designBarPart(host, send, around = () => []) {
   tidy.prepend(icon("layout"));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
   const cast = button("Cast it", "begin a cast of it as it is now, saved or not; what it would take is said first", () => {
-    ask("Cast it for", "what is asked for", (request) => act("cast", { request, design: shown }));
+    ask("Cast it for", "what is asked for", (request) => act("cast", { request, design: identity }));
     line.append(estimate);
     act("estimate");
   }, { class: "mnb-b mnb-main" });
@@ -39,7 +39,7 @@ export function designBarPart(host, send, around = () => []) {
   const more = button("⋯", "more", () => openMenu(more, [
     { words: "Save as…", act: () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })) },
     { words: "Reload what is on disk; Undo brings these edits back", act: () => act("reload") },
-    ...around(),
+    ...menuEntries(),
   ], { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu", class: "mnb-b mnb-quiet" });
   host.append(undo, redo, tidy, save, name, chips, status, h("span", { class: "mnb-space" }), cast, more, line);
 
@@ -55,7 +55,7 @@ export function designBarPart(host, send, around = () => []) {
     update({ bar }) {
       if (!bar) return;
       const { note, question } = bar, alert = note.sign === "alert";
-      shown = bar.identity;
+      identity = bar.identity;
       setText(name, bar.name);
       setText(estimate, bar.estimate);
       name.title = bar.name;
@@ -94,7 +94,7 @@ export function kindOfKey({ key, mod, shift }, { typing, selecting }) {
 
 /** Handle the keys of design mode; keys typed into a field belong to the field. @param {HTMLElement} root @param {ToldByDesign} send */
 export function designKeys(root, send) {
-  const heard = (/** @type {KeyboardEvent} */ event) => {
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.defaultPrevented) return;
     const target = targetOf(event), typing = Boolean(target?.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));
     const kind = kindOfKey({ key: event.key.toLowerCase(), mod: event.ctrlKey || event.metaKey, shift: event.shiftKey }, { typing, selecting: String(document.getSelection()) !== "" });
@@ -104,6 +104,6 @@ export function designKeys(root, send) {
     flushForms(target);
     send(kind);
   };
-  root.addEventListener("keydown", heard);
-  return () => root.removeEventListener("keydown", heard);
+  root.addEventListener("keydown", onKey);
+  return () => root.removeEventListener("keydown", onKey);
 }

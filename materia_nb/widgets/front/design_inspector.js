@@ -39,7 +39,7 @@ export function designInspectorPart(host, send) {
   let disarm = () => {};
   const arm = (/** @type {string} */ text, /** @type {(id: string) => void} */ done) => {
     disarm();
-    const box = surface(), heard = new AbortController(), options = { capture: true, signal: heard.signal };
+    const box = surface(), listeners = new AbortController(), options = { capture: true, signal: listeners.signal };
     if (!box) return;
     box.addEventListener("mnb-pick", (event) => {
       const { kind, id } = /** @type {CustomEvent} */ (event).detail ?? {};
@@ -54,7 +54,7 @@ export function designInspectorPart(host, send) {
     setText(armed, `${text} Escape cancels.`);
     armed.hidden = false;
     disarm = () => {
-      heard.abort();
+      listeners.abort();
       delete box.dataset.arming;
       armed.hidden = true;
       disarm = () => {};

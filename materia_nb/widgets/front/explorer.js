@@ -33,7 +33,7 @@ export function castsView({ model, el }) {
     clearTimeout(typing);
     typing = setTimeout(() => look({}), 150);
   } });
-  const chips = CHIPS.map(([only, caption]) => ({ only, words: caption, node: button(caption, `show ${only === "all" ? "all casts" : `only: ${caption.toLowerCase()}`}`, () => look({ only }), { class: "mnb-b mnb-quiet" }) }));
+  const chips = CHIPS.map(([only, caption]) => ({ only, caption, node: button(caption, `show ${only === "all" ? "all casts" : `only: ${caption.toLowerCase()}`}`, () => look({ only }), { class: "mnb-b mnb-quiet" }) }));
   const reading = h("span", { class: "mnb-dim", role: "status" }), cost = h("span", { class: "mnb-counts" });
   const head = h("div", { class: "mnb-bar", role: "toolbar", "aria-label": "which casts" }, field, chips.map((chip) => chip.node), h("span", { class: "mnb-space" }), reading, cost,
     button("⟲", "refresh the list of casts", () => send("refresh"), { class: "mnb-b mnb-quiet", "aria-label": "refresh the list of casts" }));
@@ -135,7 +135,7 @@ export function castsView({ model, el }) {
     }
     data = now;
     /** @type {CastRow[]} */ (now.rows ?? []).forEach((row, index) => rows.set(index, row));
-    for (const { only, words: caption, node } of chips) {
+    for (const { only, caption, node } of chips) {
       setText(node, `${caption} ${(now.counts?.[only] ?? 0).toLocaleString("en")}`);
       setAttr(node, "aria-pressed", String(only === now.only));
     }

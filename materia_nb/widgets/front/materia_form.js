@@ -51,7 +51,7 @@ export function designForm(host, send, help = {}) {
 function formRow(field, send, help) {
   const id = `mnb-d-${++idCount}`, { of, name, about } = field;
   const error = h("div", { class: "mnb-d-error", id: `${id}-error`, role: "alert" });
-  /** @type {Record<string, (given: Given) => Control>} */
+  /** @type {Record<string, (options: ControlOptions) => Control>} */
   const controls = { flag: flagControl, choice: choiceControl, scope: scopeControl };
   const control = (controls[field.input] ?? textControl)({ id, field, help, commit: (value) => send("set", { of, field: name, value }) });
   const label = h(control.labelled ? "label" : "span", { class: "mnb-d-label", id: `${id}-label`, for: control.labelled && id, title: about }, field.label);
@@ -76,7 +76,7 @@ function formRow(field, send, help) {
   };
 }
 
-/** @param {Given} given @returns {Control} */
+/** @param {ControlOptions} options @returns {Control} */
 function textControl({ id, field, commit, help }) {
   const { input: kind, shape, options, label } = field, { pickSocket } = help;
   const long = ["prose", "lines", "json"].includes(kind), chosen = kind === "reference" && shape !== "materia id";
@@ -147,7 +147,7 @@ function variableChips(input, variables) {
   return h("div", { class: "mnb-d-chips", role: "group", "aria-label": "put in a variable" }, variables.map((variable) => chip(`{{${variable.name}}}`, variable.about)));
 }
 
-/** @param {Given} given @returns {Control} */
+/** @param {ControlOptions} options @returns {Control} */
 function flagControl({ id, field, commit }) {
   const input = h("input", { type: "checkbox", id, title: field.about, onchange: () => commit(input.checked) });
   return { root: input, input, labelled: true, update: (now) => void (input.checked = now.value === true) };
@@ -172,13 +172,13 @@ export function radios(options, choose, attrs) {
   };
 }
 
-/** @param {Given} given @returns {Control} */
+/** @param {ControlOptions} options @returns {Control} */
 function choiceControl({ id, field, commit }) {
   const { node, set } = radios(field.options, commit, { id, "aria-labelledby": `${id}-label` });
   return { root: node, input: node, update: (now) => set(now.value) };
 }
 
-/** One of several fixed values, or a comma-separated list of names. @param {Given} given @returns {Control} */
+/** One of several fixed values, or a comma-separated list of names. @param {ControlOptions} options @returns {Control} */
 function scopeControl({ id, field, commit }) {
   const fixedValues = field.options.map(([value]) => value);
   const names = h("input", { class: "mnb-in", placeholder: "names, with commas", "aria-label": `${field.label}: names`, title: field.about });

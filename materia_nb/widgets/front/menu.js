@@ -19,8 +19,8 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   const host = /** @type {HTMLElement} */ (within.closest(".mnb-surface") ?? within.closest(".mnb-graph") ?? document.body);
   const typed = () => field?.value.trim() ?? "";
   /** @type {MenuEntry[]} */
-  const others = named.map((action) => ({ ...action, act: () => action.act(typed()) }));
-  const items = [...entries, ...others].map(({ words, act, tone, off, why, sign, acts }) => {
+  const namedEntries = named.map((action) => ({ ...action, act: () => action.act(typed()) }));
+  const items = [...entries, ...namedEntries].map(({ words, act, tone, off, why, sign, acts }) => {
     if (!act) return h("div", { class: "mnb-menu-text" }, words);
     const press = () => {
       if (off) return;

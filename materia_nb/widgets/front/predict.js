@@ -18,9 +18,9 @@ export default {
   /** @param {{ model: any, el: HTMLElement }} given */
   render({ model, el }) {
     el.classList.add("mnb-question");
-    let shown = 0;
+    let drawnNumber = 0;
     const draw = () => {
-      shown = model.get("number");
+      drawnNumber = model.get("number");
       const picture = parsed(model.get("svg"));
       el.replaceChildren(...(picture ? [picture] : []));
       const choices = new Set(model.get("places"));
@@ -30,7 +30,7 @@ export default {
     };
     const click = (/** @type {MouseEvent} */ event) => {
       const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;
-      if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket"), number: shown });
+      if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket"), number: drawnNumber });
     };
     draw();
     el.addEventListener("click", click);

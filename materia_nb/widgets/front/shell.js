@@ -134,7 +134,7 @@ export function castView({ model, el }) {
   };
   // Debugger keys, anywhere in the surface but not outside; handled before the graph sees them.
   const hear = new AbortController();
-  let heard = false, seenDigest = "";
+  let isListening = false, seenDigest = "";
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const act = actOfKey(event);
     if (!act || surface()?.dataset.mode === "design") return;
@@ -145,8 +145,8 @@ export function castView({ model, el }) {
   /** Handle a choice in the menu of a socket on the graph. @param {Event} event */
   const onSocket = (event) => actOnSocket(send, shell, /** @type {CustomEvent} */ (event).detail);
   const end = live(model, el, slices, (data, box) => {
-    if (box && !heard) {
-      heard = true;
+    if (box && !isListening) {
+      isListening = true;
       markWhenGone(model, box, hear.signal);
       box.addEventListener("keydown", onKey, { capture: true, signal: hear.signal });
       box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });

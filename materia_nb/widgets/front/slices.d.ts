@@ -114,4 +114,4 @@ type Control = {
   root: HTMLElement; input: HTMLElement; labelled?: boolean; flush?: () => void; dirty?: () => boolean; revert?: () => void;
   update(now: Field): void;
 };
-type Given = {id: string, field: Field, commit: (value: any) => void, help: Help};
+type ControlOptions = {id: string, field: Field, commit: (value: any) => void, help: Help};

@@ -2,8 +2,8 @@
 import { h, onKeys } from "./dom.js";
 
 const SIZES = {
-  columns: { name: "--mnb-side", least: 220, keep: 260, words: "width of the inspector", moves: ".mnb-inspector" },
-  rows: { name: "--mnb-low", least: 60, keep: 160, words: "height of the dock", moves: ".mnb-dock" },
+  columns: { name: "--mnb-side", minimum: 220, keep: 260, label: "width of the inspector", moves: ".mnb-inspector" },
+  rows: { name: "--mnb-low", minimum: 60, keep: 160, label: "height of the dock", moves: ".mnb-dock" },
 };
 
 /** Limit a size to between a minimum and the available room. @param {number} size @param {number} minimum @param {number} room */
@@ -14,7 +14,7 @@ export const sizeWithin = (size, minimum, room) => Math.round(Math.max(minimum, 
  * @param {"columns"|"rows"} which
  */
 export function splitter(el, which) {
-  const { name, least: minimum, keep, words: label, moves } = SIZES[which], wide = which === "columns";
+  const { name, minimum, keep, label, moves } = SIZES[which], wide = which === "columns";
   const bar = h("div", {
     class: `mnb-split mnb-split-${which}`, role: "separator", tabindex: "0", "aria-label": label, "aria-valuenow": "0",
     "aria-orientation": wide ? "vertical" : "horizontal", "data-lm-suppress-shortcuts": "true",

@@ -15,7 +15,7 @@ export function watchPart(host, send, controls) {
   controls.append(field, button("Watch", "show the value at this path, and the steps that change it", add, { class: "mnb-b mnb-small" }));
   host.classList.add("mnb-dockread");
   const open = new Set();
-  /** @param {WatchedPath} one @returns {Child} */
+  /** @param {WatchedPath} watched @returns {Child} */
   const line = ({ path, now, stops, mine, changes, rows }) => {
     const history = h("details", {}, h("summary", { "data-key": `history ${path}` }, changes ? `${counted(changes, "change")}, the last in step ${rows[0][0]} · ${rows[0][1]}` : "no step changed it"),
       h("div", { class: "mnb-watchrows" }, rows.map(([step, socket, value]) => [
