@@ -176,7 +176,7 @@ class Bar(NamedTuple):
     ``step`` is the number of the step, 0 for a bar that is not a step.
     """
 
-    words: str
+    label: str
     begins: int
     ends: int | None
     kind: BarKind
@@ -231,14 +231,14 @@ class TimeAxis(Block):
     """Rows of bars on one time axis.
 
     Attributes:
-        words: the content in a few words.
+        summary: the content in a few words.
         rows: the name of each row, and its bars.
         ticks: positions on the axis, each with its label.
         lanes: the lane of each row, "" for the cast itself.
         selected: lane and number of the selected step, if any.
     """
 
-    words: str
+    summary: str
     rows: Sequence[tuple[str, Sequence[PlacedBar]]]
     ticks: Sequence[tuple[float, str]]
     lanes: Sequence[str]
@@ -250,13 +250,13 @@ class TimeAxis(Block):
 
     def as_html(self) -> Html:
         """Return the content in a few words; only panels draw the bars."""
-        return html_line(self.words)
+        return html_line(self.summary)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the axis for a panel."""
         return {
             "is": "axis",
-            "text": self.words,
+            "text": self.summary,
             "rows": [[name, [list(bar) for bar in bars]] for name, bars in self.rows],
             "ticks": [list(tick) for tick in self.ticks],
             "lanes": list(self.lanes),

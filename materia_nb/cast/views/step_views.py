@@ -389,7 +389,7 @@ def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None
 
 def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
     left, width = scale.extent(bar)
-    label = part(bar.words, 60)
+    label = part(bar.label, 60)
     duration = format_seconds(max(0, (bar.ends or scale.until) - bar.begins))
     return left, width, bar.kind, label, f"{label}: {duration}", bar.step
 
@@ -418,7 +418,7 @@ def _lane_bars(lane: LaneNow, forked: int) -> list[Bar]:
         bars.insert(0, Bar("waits for a free lane", forked, first, "wait"))
     last = bars[-1] if bars else None
     if last is not None and last.kind == "now" and lane.wants_a_person:
-        bars[-1] = last._replace(kind="wait", words=f"{last.words}, waits for you")
+        bars[-1] = last._replace(kind="wait", label=f"{last.label}, waits for you")
     elif last is not None and (lane.status == "failed" or (last.kind == "now" and lane.lane.is_over)):
         bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)
     return bars

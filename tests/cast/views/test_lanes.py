@@ -115,7 +115,7 @@ def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, m
     assert waited[2] == "wait"
     assert 0.01 < waited[1] < 0.4  # an hour, folded, in which the other lane worked for two of six seconds
     assert bars["Build 3"][1] == pytest.approx(bars["Build 1"][1], rel=0.05)
-    assert "by the clock" in axis.words
+    assert "by the clock" in axis.summary
 
 
 def test_a_lane_that_failed_says_why(tmp_path):
