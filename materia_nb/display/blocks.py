@@ -53,7 +53,7 @@ CELL_WIDTH: Final = 848
 """Width of a notebook's output area at its default size, in pixels."""
 _SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MAX_PNG_BYTES: Final = 1_000_000
-"""Maximum size of a PNG; a larger one is left out, because it would be stored in the notebook file."""
+"""Maximum size of a PNG, in bytes. Larger ones are left out because notebooks store them."""
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -193,7 +193,7 @@ class Heading(Block):
 
 @dataclass(frozen=True, slots=True)
 class Line(Block):
-    """One or a few lines of text; the tone ``bad`` marks what a person must not overlook."""
+    """A short text; the tone ``bad`` marks a warning that must not be missed."""
 
     text: str
     tone: _Tone = ""
@@ -678,5 +678,5 @@ def _under_title(title: str, text: str) -> str:
 
 
 def clip_plain(text: str, max_chars: int) -> str:
-    """Make a text harmless and bound it; a cut text ends with its full length."""
+    """Remove control characters from a text and cut it; a cut text ends with its full length."""
     return plain(clip(text, max_chars))

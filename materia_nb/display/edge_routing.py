@@ -222,7 +222,7 @@ def _grid_coordinates(ends: Iterable[float], spans: Iterable[tuple[float, float]
 
 
 def simplify_path(points: Sequence[Point]) -> list[Point]:
-    """Return the points without repeated ones and without those in the middle of a straight piece."""
+    """Remove repeated points and points in the middle of straight segments."""
     path: list[Point] = []
     for x, y in points:
         if path and abs(path[-1][0] - x) < 0.01 and abs(path[-1][1] - y) < 0.01:
@@ -498,7 +498,7 @@ def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[s
 
 
 def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: int) -> tuple[int, int]:
-    """Return the direction in which a line leaves and the one in which it arrives."""
+    """Return the exit direction and the entry direction of a line."""
     if target is None:
         return flow, flow
     if source is target:

@@ -208,7 +208,7 @@ def html_text(value: object, limit: int = _MAX_CELL_CHARS) -> Html:
 
 
 def html_join(parts: Iterable[object]) -> Html:
-    """Join parts, escaping those that are not markup."""
+    """Join parts; plain text among them is escaped."""
     return Html("".join(html_text(part) for part in parts))
 
 

@@ -175,7 +175,7 @@ def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "barrier"]:
 
 
 def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
-    """Make keys unique: loop and route ids of different exits can join to the same key."""
+    """Number repeated keys; different exits can have the same loop and route ids."""
     counts: dict[str, int] = {}
     unique = []
     for link in graph_links:

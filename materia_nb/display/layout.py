@@ -59,7 +59,7 @@ _ASIDE: Final = 32.0
 """Room for the frame of a loop, for its heading, and at its sides."""
 _LARGE_GRAPH: Final = 30
 _MAX_LONG_LINES: Final = 150
-"""Maximum number of long lines; further ones only name their target."""
+"""Maximum number of long lines that are drawn; the others only name their target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,7 @@ def place_near_neighbours(
     keys: Sequence[str],
     loops: Iterable[Sequence[str]],
 ) -> dict[str, GridPosition]:
-    """Return positions for all ``keys``: given ones stay, new ones are free and outside of foreign loops.
+    """Return positions for all ``keys``: cards with a position keep it, new cards avoid other cards and other loops.
 
     A new card goes after its predecessor, before its successor, or after the previous key.
     """

@@ -73,8 +73,8 @@ _LINE_END: Final = " \u23ce "
 def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
     """Return each call as a fold: the model's text, the arguments, and the result.
 
-    Of one that has not run all is told, opened, since a person may have to judge it. Where that is asked for, ``judged``,
-    what was said beside it is left to whoever shows it above them.
+    A call that has not run is open and shows its arguments in full, because a person may have to approve it. With
+    ``judged``, the model's text is left out, because the caller shows it above the calls.
     """
     blocks: list[Block] = []
     for call in calls:
@@ -103,8 +103,8 @@ def judged_blocks(text: str, title: str = "") -> list[Block]:
 def call_words(call: ToolCall) -> str:
     """Return a call on one line: the tool and its main argument.
 
-    Of one that has not run every argument is told whole, since a person may have to judge it: a sign
-    stands for each line end, and of more than 2,000 characters the beginning and the end are told.
+    A call that has not run shows every argument, because a person may have to approve it. A sign replaces each line end.
+    Texts over 2,000 characters are cut in the middle.
     """
     if call.result is not None:
         return _call_title(call)
@@ -171,7 +171,7 @@ BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 
 
 class Bar(NamedTuple):
-    """A step or a wait, from ``begins`` to ``ends`` in milliseconds since the epoch; ``ends`` is None while it goes on.
+    """A step or a wait, with its times in milliseconds since the epoch; ``ends`` is None until it has ended.
 
     ``step`` is the number of the step, 0 for a bar that is not a step.
     """
