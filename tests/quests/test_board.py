@@ -283,7 +283,7 @@ def test_a_cast_that_cannot_be_started_leaves_the_quest_pending(wb, board):
     kept = json.loads(board.path.read_text())
     kept["quests"][0]["loadout"] = "Gone"
     board.path.write_text(json.dumps(kept))
-    with pytest.raises(MateriaError, match="no loadout 'Gone'"):
+    with pytest.raises(MateriaError, match="The loadout 'Gone' does not exist"):
         board.run()
     assert statuses(board) == ["pending"]
 
