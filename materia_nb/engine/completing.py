@@ -44,7 +44,6 @@ from materia_nb.engine.state import (
     Blind,
     Draft,
     Failure,
-    Handoff,
     Item,
     ItemId,
     Unrouted,
@@ -59,7 +58,6 @@ from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result, described
 
 def complete(
     rules: Rules,
-    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     text: str,
@@ -72,7 +70,6 @@ def complete(
 
     Args:
         rules: what the cast runs by.
-        socket_rules: the rules of the socket of the visit.
         draft: the state to change.
         visit: which visit.
         text: the output.
@@ -80,6 +77,7 @@ def complete(
         target: where to go on, whatever the edges say.
         detour: a socket to run first.
     """
+    socket_rules = rules.sockets[visit.socket]
     warnings: tuple[Issue, ...] = ()
     if socket_rules.learner is not None:
         learned = learned_from(rules, socket_rules, draft, reading.value, draft.knowledge)
@@ -110,21 +108,12 @@ def complete(
         detour,
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
-    return _go_on(
-        rules,
-        socket_rules,
-        draft,
-        visit,
-        unrouted,
-        events=(completed, *side_events),
-        reading=reading,
-        applied=applied,
-    )
+    events = (completed, *side_events)
+    return _go_on(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
 def fail(
     rules: Rules,
-    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     result: Result,
@@ -134,27 +123,17 @@ def fail(
     reading: Reading | None = None,
 ) -> Transition:
     """Take the edge that waits for a visit without an output and hand over the reason (R60), or stop the cast."""
+    socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
-    item, socket = visit.item, socket_rules.socket
-    reason = Handoff(
-        socket.id,
-        socket.materia.label,
-        item.id if item else None,
-        item.key if item else None,
-        draft.steps,
-        result,
-        failure.message,
-    )
-    followup.hand_over(draft, reason)
+    followup.hand_over(draft, socket_rules.socket, visit.item, result, failure.message)
     draft.at = visit._replace(approval=None)
     unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
-    return _go_on(rules, socket_rules, draft, visit, unrouted, events=events, reading=reading)
+    return _go_on(rules, draft, visit, unrouted, events=events, reading=reading)
 
 
 def _go_on(
     rules: Rules,
-    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     unrouted: Unrouted,
@@ -171,7 +150,7 @@ def _go_on(
             draft.unrouted = unrouted
             decision = decision_of(visit, "budget", None, reading, applied, result=unrouted.result)
             return stop_cast(draft, over, visit, reading, decision, events=events)
-    return route(rules, socket_rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
+    return route(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
@@ -196,29 +175,20 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     if socket_rules.consumer_cursors:
         _renew(draft, socket_rules.consumer_cursors)
     item, socket = draft.at.item if draft.at else None, socket_rules.socket
+    item_id = item.id if item else None
     if socket_rules.routes_failures and draft.handoffs.entries:
-        followup.forget_failures(draft, socket.id, item.id if item else None)
+        followup.forget_failures(draft, socket.id, item_id)
     if socket_rules.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(socket_rules, draft.data, reading)
         if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
-            followup.forget_refusals(draft, socket.id, item.id if item else None)
+            followup.forget_refusals(draft, socket.id, item_id)
         if reading.context and reading.context.strip():
-            entry = Handoff(
-                socket.id,
-                socket.materia.label,
-                item.id if item else None,
-                item.key if item else None,
-                draft.steps,
-                result,
-                reading.context,
-            )
-            followup.hand_over(draft, entry)
+            followup.hand_over(draft, socket, item, result, reading.context)
     if socket_rules.asked_again:
-        answer = Answered(
-            draft.steps, draft.last_output, reading.value if socket_rules.wanted.parse == "json" else None
-        )
-        draft.answers = FrozenDict({**draft.answers, (socket.id, item.id if item else None): answer})
+        value = reading.value if socket_rules.wanted.parse == "json" else None
+        answer = Answered(draft.steps, draft.last_output, value)
+        draft.answers = FrozenDict({**draft.answers, (socket.id, item_id): answer})
 
 
 def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
@@ -325,7 +295,6 @@ def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
 
 def route(
     rules: Rules,
-    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     unrouted: Unrouted,
@@ -335,6 +304,7 @@ def route(
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
+    socket_rules = rules.sockets[visit.socket]
     if socket_rules.reports and (reported := _reported(socket_rules, draft, unrouted)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
             draft.unrouted = None
@@ -344,13 +314,13 @@ def route(
             draft.cursors = FrozenDict({**draft.cursors, reported.undo: moved_back(draft, reported.undo)})
         applied = applied._replace(advance=None)
         unrouted = unrouted._replace(result=Result.FAILED, context=reported.message, exhausted=False, advanced=None)
-    choice = _choose(rules, socket_rules, draft, visit, unrouted)
+    choice = _choose(rules, draft, visit, unrouted)
     failure = None
     if choice.edge is not None:
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    _keep_books(rules, socket_rules, draft, visit, unrouted, choice)
+    _keep_books(rules, draft, visit, unrouted, choice)
     draft.unrouted = None
     known_reading = reading or NO_READING
     decision = Decision(
@@ -374,15 +344,13 @@ def route(
     return Transition(draft.done(), events, decision, None, reading)
 
 
-def _keep_books(
-    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice
-) -> None:
+def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
     """Store why work was sent back (R22) and drop the records of an item that is done."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     if reworked and (item is None or item.id != done):
         draft.follow_up = followup.capture(
-            draft.follow_up, socket_rules.socket, choice.target, item, unrouted, visit.step
+            draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, unrouted, visit.step
         )
     if not reworked and draft.follow_up and unrouted.result in TAKEN:
         draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
@@ -437,7 +405,7 @@ def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})
 
 
-def _choose(rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
+def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
     """Choose the target: a person's word, the way back from a detour that is done, an exit, an edge."""
     back = draft.detours[-1:] if unrouted.result in TAKEN else ()
     if unrouted.target is not None or back:
@@ -446,6 +414,7 @@ def _choose(rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit,
         return Choice(unrouted.target, "person")
     if back:
         return Choice(back[0], "return")
+    socket_rules = rules.sockets[visit.socket]
     choice = choose_edge(socket_rules, unrouted.result, unrouted.exhausted)
     assert choice is not None  # noqa: S101 - a failure that no edge waits for has stopped the cast
     if unrouted.exhausted or (visit.item is not None and not socket_rules.bounded):

@@ -43,9 +43,10 @@ _MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
 
 
-def turn_facts(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit) -> TurnFacts:
+def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
     """Gather what a protocol may want to know of the turn that ``visit`` is in."""
-    rounds, max_rounds = _rounds(rules, socket_rules, state, visit)
+    socket_rules = rules.sockets[visit.socket]
+    rounds, max_rounds = _rounds(rules, state, visit)
     return TurnFacts(
         meta={
             "step_id": visit.socket,
@@ -64,11 +65,12 @@ def turn_facts(rules: Rules, socket_rules: SocketRules, state: StateView, visit:
     )
 
 
-def form_for(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, *, short: bool = False) -> str:
+def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
     """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
+    socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
         return ASKED_LATER
-    facts = turn_facts(rules, socket_rules, state, visit) if socket_rules.needs_facts else UNKNOWN
+    facts = turn_facts(rules, state, visit) if socket_rules.needs_facts else UNKNOWN
     return socket_rules.protocol.form(socket_rules.wanted, facts, short=short)
 
 
@@ -108,9 +110,9 @@ def agent_id(request: str, socket: str) -> str:
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def _rounds(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit) -> tuple[int, int]:
+def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
     """Return how often the socket sent work back, and its maximum."""
-    edge = next((edge for edge in socket_rules.socket.edges if edge.when in SENDING_BACK), None)
+    edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:
         return 0, _MOST_ROUNDS
     used, limit = edge_use(rules, state, visit, edge)
@@ -288,8 +290,7 @@ class EntryPrompt(Prompt):
 
 def prompt_for(rules: Rules, state: CastState) -> Prompt:
     """Assemble the first prompt of the visit that is waiting."""
-    visit = waiting_visit(state)
-    return first_prompt(rules, rules.sockets[visit.socket], state, visit)
+    return first_prompt(rules, state, waiting_visit(state))
 
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
@@ -303,8 +304,9 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
     return None, "Its list has no item now, so it would be skipped."
 
 
-def first_prompt(rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit) -> Prompt:
+def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
+    socket_rules = rules.sockets[visit.socket]
     known_fields: Mapping[str, JSON] = {}
     if socket_rules.teller is not None:
         known_fields = {
@@ -317,7 +319,7 @@ def first_prompt(rules: Rules, socket_rules: SocketRules, state: CastState, visi
         context,
         socket_rules.prompt(state, visit.item),
         socket_rules.task(state, visit.item),
-        form_for(rules, socket_rules, state, visit),
+        form_for(rules, state, visit),
         known_fields=known_fields,
         max_chars=rules.graph.limits.prompt_characters,
     )

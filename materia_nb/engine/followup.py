@@ -272,12 +272,14 @@ def context_of(data: Mapping[str, JSON]) -> str:
     return context if isinstance(context, str) and context.strip() else ""
 
 
-def hand_over(draft: Draft, entry: Handoff) -> None:
-    """Keep what an output hands over, as a record and in ``state.context`` (R10)."""
+def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, text: str) -> None:
+    """Keep what a visit hands over, as a record and in ``state.context`` (R10)."""
+    item_id, key = (item.id, item.key) if item else (None, None)
+    entry = Handoff(socket.id, socket.materia.label, item_id, key, draft.steps, result, text)
     before = context_of(draft.data)
-    text = f"{before}\n\n{entry.line}" if before else entry.line
-    draft.data = FrozenDict({**draft.data, "context": text})
-    draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), text)
+    context = f"{before}\n\n{entry.line}" if before else entry.line
+    draft.data = FrozenDict({**draft.data, "context": context})
+    draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), context)
 
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:

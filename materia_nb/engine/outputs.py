@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, fail, start_detour, told_by
@@ -14,7 +14,7 @@ from materia_nb.engine.events import Transition
 from materia_nb.engine.followup import cut_to
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import (
     CastState,
@@ -60,9 +60,7 @@ def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) 
     return Transition(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
 
 
-def continued(
-    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt
-) -> Transition:
+def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
     """Ask the agent that is still at work once more, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
@@ -70,21 +68,19 @@ def continued(
     next_prompt = resume_prompt(
         prompt,
         "\n".join([_GO_ON, *([reading.reason] if reading.reason else [])]),
-        form_for(rules, socket_rules, draft, visit, short=True),
+        form_for(rules, draft, visit, short=True),
     )
     return Transition(
         draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), next_prompt, reading
     )
 
 
-def _detoured(
-    rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
-) -> Transition:
+def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
     """Run the named socket first; then go the way of a satisfied output, or do this one again."""
     target = reading.target or END
     if reading.satisfied:
-        return complete(rules, socket_rules, draft, visit, text, reading, detour=target)
-    apply_output(socket_rules, draft, text, reading)
+        return complete(rules, draft, visit, text, reading, detour=target)
+    apply_output(rules.sockets[visit.socket], draft, text, reading)
     decision = decision_of(visit, "detour", target, reading)
     completed = ev.SocketComplete(about=about(rules, visit), visit=visit.visit, parsed=True, detour=target)
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
@@ -105,7 +101,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
         after,
         (),
         None,
-        resume_prompt(prompt, "\n".join(lines), form_for(rules, socket_rules, after, resumed, short=True)),
+        resume_prompt(prompt, "\n".join(lines), form_for(rules, after, resumed, short=True)),
     )
 
 
@@ -162,7 +158,7 @@ def decided(
     )
     draft = Draft(state, artifact)
     draft.hold = None
-    return complete(rules, socket_rules, draft, visit, hold.text, reading, target=target)
+    return complete(rules, draft, visit, hold.text, reading, target=target)
 
 
 _ANSWER_CUT: Final = "answer_cut"
@@ -203,32 +199,25 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
     if visit.mode in socket_rules.any_text:
-        answered_prompt = prompt or first_prompt(rules, socket_rules, draft.done(), visit)
+        answered_prompt = prompt or first_prompt(rules, draft.done(), visit)
         return (
-            _worked(rules, socket_rules, draft, visit, answered_prompt)
+            _worked(rules, draft, visit, answered_prompt)
             if visit.mode in socket_rules.works
             else _drafted(rules, draft, visit)
         )
-    reading = _read(rules, socket_rules, draft, visit, text)
+    reading = _read(rules, draft, visit, text)
     if cut:
         reading = _cut_off(reading, text, cut)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "return the whole answer again"),))
     if reading.error is not None:
-        return _refused(rules, socket_rules, draft, visit, text, reading, prompt=prompt, process=process)
+        return _refused(rules, draft, visit, text, reading, prompt=prompt, process=process)
     if reading.action == "route":
-        return complete(rules, socket_rules, draft, visit, text, reading)
+        return complete(rules, draft, visit, text, reading)
     if reading.action == "detour":
-        return _detoured(rules, socket_rules, draft, visit, text, reading)
+        return _detoured(rules, draft, visit, text, reading)
     if reading.action == "reissue":
-        return continued(
-            rules,
-            socket_rules,
-            draft,
-            visit,
-            reading,
-            prompt or first_prompt(rules, socket_rules, draft.done(), visit),
-        )
+        return continued(rules, draft, visit, reading, prompt or first_prompt(rules, draft.done(), visit))
     return held(rules, draft, visit, text, reading)
 
 
@@ -253,12 +242,13 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.any_text:
         return ()
-    reading = _read(rules, socket_rules, state, visit, text)
+    reading = _read(rules, state, visit, text)
     return () if reading.error is None else reading.issues
 
 
-def _read(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, text: str) -> Reading:
-    facts = turn_facts(rules, socket_rules, state, visit) if socket_rules.needs_facts else UNKNOWN
+def _read(rules: Rules, state: StateView, visit: Visit, text: str) -> Reading:
+    socket_rules = rules.sockets[visit.socket]
+    facts = turn_facts(rules, state, visit) if socket_rules.needs_facts else UNKNOWN
     reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
     if not isinstance(reading.value, dict | list):
         return reading
@@ -280,15 +270,13 @@ def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
     return Transition(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
-def _worked(rules: Rules, socket_rules: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
+def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
     """The work is done; now the same agent is asked to hand it over."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
-    return Transition(
-        draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, socket_rules, draft, visit))
-    )
+    return Transition(draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, draft, visit)))
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
@@ -305,10 +293,7 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
             f"{visit.socket} has no draft yet.", hint="let its agent answer first (step)", kind="no_draft"
         )
     visit = visit._replace(mode="final")
-    socket_rules = rules.sockets[visit.socket]
-    return Transition(
-        state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, socket_rules, state, visit))
-    )
+    return Transition(state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, state, visit)))
 
 
 _ASK_AGAIN: Final = "retry to ask again, retry --limit for another repair turn, or correct the answer yourself"
@@ -319,7 +304,6 @@ _MORE_TOKENS: Final = (
 
 def _refused(
     rules: Rules,
-    socket_rules: SocketRules,
     draft: Draft,
     visit: Visit,
     text: str,
@@ -330,7 +314,7 @@ def _refused(
 ) -> Transition:
     summary = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
     of_visit, events = about(rules, visit), told_by(rules, draft, visit, reading)
-    if socket_rules.socket.is_utility:
+    if rules.sockets[visit.socket].socket.is_utility:
         message = f"The output of {visit.socket} was refused. {summary}"
         failure = Failure(
             "invalid_output",
@@ -340,7 +324,7 @@ def _refused(
         )
         refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
         events = (refused, *events)
-        return fail(rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
+        return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= _MOST_REFUSED):
         return held(rules, draft, visit, text, reading)
@@ -355,32 +339,20 @@ def _refused(
         )
         exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs)
         events = (exhausted, *events)
-        return fail(rules, socket_rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
+        return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
-    before = prompt or first_prompt(rules, socket_rules, draft.done(), visit)
+    before = prompt or first_prompt(rules, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     max_attempts = _MOST_REFUSED if asks else allowed
-    start = ev.RecoveryStart(
-        about=of_visit,
-        visit=visit.visit,
-        attempt=visit.repairs,
-        max_attempts=max_attempts,
-        validation_kind=kind,
-        error=summary,
-    )
-    retry = ev.RecoveryRetry(
-        about=of_visit,
-        visit=visit.visit,
-        attempt=visit.repairs,
-        max_attempts=max_attempts,
-        validation_kind=kind,
-    )
+    attempt: dict[str, Any] = {"attempt": visit.repairs, "max_attempts": max_attempts, "validation_kind": kind}
+    start = ev.RecoveryStart(about=of_visit, visit=visit.visit, error=summary, **attempt)
+    retry = ev.RecoveryRetry(about=of_visit, visit=visit.visit, **attempt)
     return Transition(
         draft.done(),
         (start, *events, retry),
         decision_of(visit, "repair", visit.socket, reading),
-        repair_prompt(before, form_for(rules, socket_rules, draft, visit, short=True), reading.issues, text),
+        repair_prompt(before, form_for(rules, draft, visit, short=True), reading.issues, text),
         reading,
     )
 

@@ -13,7 +13,7 @@ from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import moved_back
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import about, choose_edge, used_up
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
@@ -38,7 +38,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
         error=failure.message,
         hint=failure.hint,
     )
-    return completing.fail(rules, socket_rules, Draft(state), visit, result, failure, events=(failed,))
+    return completing.fail(rules, Draft(state), visit, result, failure, events=(failed,))
 
 
 def abort(state: CastState, reason: str) -> Transition:
@@ -74,7 +74,7 @@ def recast(rules: Rules, state: CastState) -> Transition:
         approval=None,
         changed=(),
     )
-    return _waiting_again(rules, socket_rules, state, visit, ev.CastRecast(about=about(rules, visit)))
+    return _waiting_again(rules, state, visit, ev.CastRecast(about=about(rules, visit)))
 
 
 def resend(rules: Rules, state: CastState) -> Transition:
@@ -122,7 +122,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
     nothing = Unrouted(Result.NOTHING, "", None, False, None, None, None)
-    return route(rules, rules.sockets[visit.socket], draft, visit, nothing, events=(event,))
+    return route(rules, draft, visit, nothing, events=(event,))
 
 
 def _owed(state: CastState, hint: str) -> Visit:
@@ -163,7 +163,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
     if socket_rules is None or visit is None or state.next is not None:
         return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
     if state.unrouted:
-        return _revive_budget(rules, socket_rules, state, visit, state.unrouted, event)
+        return _revive_budget(rules, state, visit, state.unrouted, event)
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
@@ -174,18 +174,18 @@ def revive(rules: Rules, state: CastState) -> Transition:
         "resume",
     ):  # the same question, in the same conversation
         return Transition(state._replace(status="waiting", failure=None), (event,))
-    transition = _waiting_again(rules, socket_rules, state, visit, event)
+    transition = _waiting_again(rules, state, visit, event)
     if failure and failure.refused and transition.prompt:
         goes_on = socket_rules.first_mode in socket_rules.any_text  # what was worked out stays
-        form = form_for(rules, socket_rules, state, visit, short=goes_on)
+        form = form_for(rules, state, visit, short=goes_on)
         ask_again = repair_prompt if goes_on else repair_again
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))
     return transition
 
 
-def _waiting_again(rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, event: Event) -> Transition:
+def _waiting_again(rules: Rules, state: CastState, visit: Visit, event: Event) -> Transition:
     """Let ``visit`` wait for an output once more, from its first prompt."""
-    prompt = None if socket_rules.socket.is_utility else first_prompt(rules, socket_rules, state, visit)
+    prompt = None if rules.sockets[visit.socket].socket.is_utility else first_prompt(rules, state, visit)
     return Transition(_waiting(state, visit), (event,), None, prompt)
 
 
@@ -196,14 +196,12 @@ def _waiting(state: CastState, visit: Visit) -> CastState:
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
-def _revive_budget(
-    rules: Rules, socket_rules: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event
-) -> Transition:
+def _revive_budget(rules: Rules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event) -> Transition:
     if (over := used_up(state)) is not None:
         raise MateriaError(f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget")
     draft = Draft(state)
     draft.failure = None
-    return route(rules, socket_rules, draft, visit, unrouted, events=(event,))
+    return route(rules, draft, visit, unrouted, events=(event,))
 
 
 def set_budget(state: CastState, **maxima: Any) -> CastState:

@@ -563,7 +563,7 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
     reading = _reading_of(session, before)
     if socket_rules.filing is None or reading is None or not isinstance(reading.value, dict):
         return
-    facts = turn_facts(rules, socket_rules, before, visit)
+    facts = turn_facts(rules, before, visit)
     ended, state = session.steps[-1].ended or 0, session.state
     timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
     value = socket_rules.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})

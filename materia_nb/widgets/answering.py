@@ -252,7 +252,7 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
     if visit is not None and socket_rules is not None and socket_rules.protocol.has("write_for_person"):
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
         pieces = tuple(WorkItem(*texts(item)) for item in items or ())
-        facts = turn_facts(now.rules, socket_rules, now.engine, visit)
+        facts = turn_facts(now.rules, now.engine, visit)
         why = reason.strip()
         return socket_rules.protocol.write_for_person(
             SimpleAnswer(outcome, findings=why, items=pieces, reason=why), facts
