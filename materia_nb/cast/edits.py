@@ -20,14 +20,15 @@ from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import approvals, decide
-from materia_nb.engine.conversation import WHOLE_CAST, Label, ToolCall, relabelled
+from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.edit import relabelled
 from materia_nb.engine.events import Events
 from materia_nb.engine.item_edits import WORKED_ON, within_lists
 from materia_nb.engine.items import item_label
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.engine.state import BOUNDS, Bound, Pin
+from materia_nb.engine.state import BOUNDS, WHOLE_CAST, Bound, Label, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import ApprovalRequest
 from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry

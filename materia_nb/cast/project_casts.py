@@ -21,9 +21,8 @@ from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_vi
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.display.blocks import Block, Line, Shown, Table
-from materia_nb.engine.conversation import Label
 from materia_nb.engine.routing import short
-from materia_nb.engine.state import CastState
+from materia_nb.engine.state import CastState, Label
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.values import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON

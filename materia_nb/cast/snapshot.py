@@ -16,7 +16,7 @@ from materia_nb.cast.formatting import StepList, nth, steps_of
 from materia_nb.display.escape import part
 from materia_nb.engine import approvals, entering
 from materia_nb.engine.cast_warnings import CastWarning, Difference, find_warnings
-from materia_nb.engine.conversation import Label, Message, ToolCall
+from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import governing
 from materia_nb.engine.items import Standing, standing, standings
@@ -25,7 +25,7 @@ from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
-from materia_nb.engine.state import Item
+from materia_nb.engine.state import Item, Label
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, sealed_from
 from materia_nb.insight.compare import ComparedCast

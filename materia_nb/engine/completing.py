@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from materia_nb.engine import conversation
 from materia_nb.engine import events as ev
-from materia_nb.engine import followup
 from materia_nb.engine.entering import learned_from, stop_cast
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import (
@@ -19,6 +19,7 @@ from materia_nb.engine.items import (
     own_list,
     walked_by,
 )
+from materia_nb.engine.prompt_parts import cut_to
 from materia_nb.engine.routing import (
     NO_READING,
     NOTHING_APPLIED,
@@ -126,7 +127,7 @@ def fail(
     socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
-    followup.hand_over(draft, socket_rules.socket, visit.item, result, failure.message)
+    conversation.hand_over(draft, socket_rules.socket, visit.item, result, failure.message)
     draft.at = visit._replace(approval=None)
     unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
     return _go_on(rules, draft, visit, unrouted, events=events, reading=reading)
@@ -177,14 +178,14 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     item, socket = draft.at.item if draft.at else None, socket_rules.socket
     item_id = item.id if item else None
     if socket_rules.routes_failures and draft.handoffs.entries:
-        followup.forget_failures(draft, socket.id, item_id)
+        conversation.forget_failures(draft, socket.id, item_id)
     if socket_rules.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(socket_rules, draft.data, reading)
         if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
-            followup.forget_refusals(draft, socket.id, item_id)
+            conversation.forget_refusals(draft, socket.id, item_id)
         if reading.context and reading.context.strip():
-            followup.hand_over(draft, socket, item, result, reading.context)
+            conversation.hand_over(draft, socket, item, result, reading.context)
     if socket_rules.asked_again:
         value = reading.value if socket_rules.wanted.parse == "json" else None
         answer = Answered(draft.steps, draft.last_output, value)
@@ -349,16 +350,16 @@ def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, ch
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     if reworked and (item is None or item.id != done):
-        draft.follow_up = followup.capture(
+        draft.follow_up = conversation.capture(
             draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, unrouted, visit.step
         )
     if not reworked and draft.follow_up and unrouted.result in TAKEN:
-        draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
+        draft.follow_up = conversation.without_target(draft.follow_up, visit.socket)
     if done is not None:
         if draft.follow_up:
-            draft.follow_up = followup.without_entries_of(draft.follow_up, done)
+            draft.follow_up = conversation.without_entries_of(draft.follow_up, done)
         if draft.answers:
-            draft.answers = followup.without_answers_of(draft.answers, done)
+            draft.answers = conversation.without_answers_of(draft.answers, done)
         _done_with(rules, draft, done)
 
 
@@ -385,9 +386,7 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",
-        followup.cut_to(str(messages[0]).strip(), 800)
-        if messages
-        else f"state.{name} has ok: false, and does not say why",
+        cut_to(str(messages[0]).strip(), 800) if messages else f"state.{name} has ok: false, and does not say why",
         socket_rules.socket.id,
         f"its output says so in state.{name}: see what that names, then retry; a not_satisfied edge would answer it",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,

@@ -1,14 +1,19 @@
-"""Messages of a visit, tool calls of an agent, side events of an output, and the labels that people give to casts and steps."""
+"""What is said in a cast: messages, tool calls, side events, handoffs, and the reasons for which work is sent back."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.jsonvalue import JSON
+from materia_nb.engine.items import lies_in
+from materia_nb.engine.prompt_parts import cut_to
+from materia_nb.engine.state import Answered, Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
+from materia_nb.jsonvalue import JSON, FrozenDict
+from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT, Result
+
+if TYPE_CHECKING:
+    from materia_nb.loadout.graph import Socket
 
 _Role: TypeAlias = Literal["user", "assistant"]
 Decided: TypeAlias = Literal["once", "always", "denied"]
@@ -124,122 +129,134 @@ class Message:
     calls: tuple[ToolCall, ...] = ()
 
 
-LabelKey: TypeAlias = tuple[int, int]
-"""What a label belongs to: the branch and the number of a step, since numbers come anew after going back."""
+# -- why work is sent back ------------------------------------------------------------------------
 
-WHOLE_CAST: Final[LabelKey] = (0, 0)
-"""The key of what is said of the cast itself."""
-VERDICTS: Final = ("good", "bad", "unsure")
-_MOST_TAGS: Final = 20
-_NOTE_CHARS: Final = 10_000
-_LISTED_NOTE_CHARS: Final = 200  # every later line of the journal repeats it, for the list of casts
-
-# A letter first: the ids of casts begin with a digit, so a name is never the beginning of one.
-_NAME: Final = re.compile(r"[^\W\d_][\w .-]{0,63}")
-_TAG: Final = re.compile(r"\w[\w.:+-]{0,39}")
-_TAKEN: Final = frozenset({"latest", "end"})
+_REASON_CHARS: Final = 900
+RENDERED_CHARS: Final = 2_400
+KEPT: Final = 5
+SCANNED: Final = 500
+"""How many of the newest handoffs are looked at, so that a step does not cost more the longer a cast runs."""
 
 
-class Label(NamedTuple):
-    """What is said of one cast or step; empty where nothing is said."""
-
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
-    verdict: str = ""
-    by: str = ""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is said."""
-        return not (self.name or self.tags or self.note or self.verdict)
-
-    @property
-    def words(self) -> str:
-        """All of it in a line."""
-        parts = [
-            self.name and f"named {self.name}",
-            self.verdict and f"judged {self.verdict}",
-            self.tags and f"tagged {', '.join(self.tags)}",
-            self.note and f"note: {' '.join(self.note.split())}",
-        ]
-        text = "; ".join(str(part) for part in parts if part)
-        return f"{text} (by {self.by})" if self.by not in ("", "person") else text
-
-    def listed(self) -> dict[str, JSON]:
-        """Return what the list of casts tells of it."""
-        note = self.note[:_LISTED_NOTE_CHARS]
-        fields: dict[str, JSON] = {
-            "name": self.name,
-            "tags": list(self.tags),
-            "verdict": self.verdict,
-            "note": note,
-        }
-        return {key: value for key, value in fields.items() if value}
-
-
-def as_listed(listed: object) -> Label:
-    """Read what :meth:`Label.listed` gave; what is not as it should be counts as not said."""
-    fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
-    texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
-    tags = fields.get("tags")
-    return Label(**texts, tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ())
-
-
-def relabelled(
-    before: Label,
-    *,
-    name: str | None,
-    tag: str | Iterable[str],
-    untag: str | Iterable[str],
-    note: str | None,
-    verdict: str | None,
-    by: str,
-) -> Label:
-    """Return a label with some of it changed: None stays as it is, "" is taken away.
-
-    Raises:
-        MateriaError: a name, tag, note or verdict that cannot be one (``bad_label``).
-    """
-    tags = [tag_ for tag_ in before.tags if tag_ not in set(_several(untag))]
-    tags += [tag_ for tag_ in _several(tag) if tag_ not in tags]
-    new_label = Label(
-        before.name if name is None else name.strip(),
-        tuple(tags),
-        before.note if note is None else note.strip(),
-        before.verdict if verdict is None else verdict.strip(),
-        by.strip() or "person",
+def capture(
+    follow_ups: tuple[FollowUp, ...],
+    socket: Socket,
+    target: str,
+    item: Item | None,
+    unrouted: Unrouted,
+    step: int,
+) -> tuple[FollowUp, ...]:
+    """Add why ``socket`` was not satisfied; only the last five per item and target stay."""
+    entry = FollowUp(
+        socket.id,
+        socket.materia.label,
+        target,
+        item.id if item else None,
+        item.label if item else None,
+        _reason(unrouted.context, unrouted.text),
+        step,
     )
-    _check(new_label)
-    return new_label
+    same = [old for old in follow_ups if old.target == target and old.item == entry.item]
+    dropped = same[0] if len(same) >= KEPT else None
+    return (*(old for old in follow_ups if old is not dropped), entry)
 
 
-def _several(tags: str | Iterable[str]) -> list[str]:
-    """Tags may stand in one text, with commas or spaces between them."""
-    if isinstance(tags, str):
-        return [part for part in re.split(r"[,\s]+", tags) if part]
-    return [str(tag).strip() for tag in tags]
+def without_entries_of(follow_ups: tuple[FollowUp, ...], done: ItemId) -> tuple[FollowUp, ...]:
+    """Drop the entries of an item that has advanced, and of those within it."""
+    return tuple(entry for entry in follow_ups if not lies_in(entry.item, done))
 
 
-def _check(label: Label) -> None:
-    if label.name and (not _NAME.fullmatch(label.name) or label.name in _TAKEN):
-        raise _bad(
-            f"{label.name[:80]!r} cannot be a name.",
-            "a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
-        )
-    for tag in label.tags:
-        if not _TAG.fullmatch(tag):
-            raise _bad(
-                f"{tag[:80]!r} cannot be a tag.",
-                "one word of letters, digits and . : + - _, at most 40 characters",
-            )
-    if len(label.tags) > _MOST_TAGS:
-        raise _bad(f"There are {len(label.tags)} tags, and {_MOST_TAGS} are the most.", "take some away: untag")
-    if len(label.note) > _NOTE_CHARS:
-        raise _bad(f"The note has {len(label.note):,} characters, and {_NOTE_CHARS:,} are the most.", "say less")
-    if label.verdict and label.verdict not in VERDICTS:
-        raise _bad(f"{label.verdict[:80]!r} is not a verdict.", did_you_mean(label.verdict, VERDICTS))
+def without_target(follow_ups: tuple[FollowUp, ...], target: str) -> tuple[FollowUp, ...]:
+    """Drop the item-less entries for ``target``, which has dealt with them."""
+    return tuple(entry for entry in follow_ups if entry.item is not None or entry.target != target)
 
 
-def _bad(message: str, hint: str) -> MateriaError:
-    return MateriaError(message, hint=hint, kind="bad_label")
+def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
+    """Choose what ``target`` is told, oldest first, within 2,400 characters of reasons.
+
+    The newest reasons are kept whole; the oldest one that is shown may be cut short.
+    """
+    matching = [
+        entry
+        for entry in follow_ups
+        if entry.target == target and (entry.item is None or item is None or entry.item == item.id)
+    ]
+    room = RENDERED_CHARS
+    chosen: list[FollowUp] = []
+    for entry in reversed(matching):
+        if room <= 0:
+            break
+        reason = cut_to(entry.reason, room)
+        chosen.append(entry if reason == entry.reason else entry._replace(reason=reason))
+        room -= len(reason)
+    return chosen[::-1]
+
+
+def _reason(context: str | None, output: str) -> str:
+    line = " ".join(context.split()) if context else ""
+    if line:
+        return cut_to(line, _REASON_CHARS)
+    excerpt = " ".join(output.split())
+    if not excerpt:
+        return "(no context and no output were given)"
+    return cut_to(f"(no context was given; excerpt of the output) {excerpt}", _REASON_CHARS)
+
+
+# -- handoffs ----------------------------------------------------------------------------------
+
+
+def context_of(data: Mapping[str, JSON]) -> str:
+    """Return the handoffs that the state holds as one text, empty where there are none (R10)."""
+    context = data.get("context")
+    return context if isinstance(context, str) and context.strip() else ""
+
+
+def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, text: str) -> None:
+    """Keep what a visit hands over, as a record and in ``state.context`` (R10)."""
+    item_id, key = (item.id, item.key) if item else (None, None)
+    entry = Handoff(socket.id, socket.materia.label, item_id, key, draft.steps, result, text)
+    before = context_of(draft.data)
+    context = f"{before}\n\n{entry.line}" if before else entry.line
+    draft.data = FrozenDict({**draft.data, "context": context})
+    draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), context)
+
+
+def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
+    """Forget what a socket refused of an item, now that it is satisfied with it (R50); ``state.context`` keeps it."""
+    _forget(draft, socket, item, Result.NO)
+    draft.follow_up = tuple(
+        follow_up._replace(settled=True) if (follow_up.source, follow_up.item) == (socket, item) else follow_up
+        for follow_up in draft.follow_up
+    )
+
+
+def forget_failures(draft: Draft, socket: str, item: ItemId | None) -> None:
+    """Forget why earlier visits of a socket to an item failed, now that one gave an output (R60)."""
+    _forget(draft, socket, item, *WITHOUT_OUTPUT)
+
+
+def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:
+    entries = draft.handoffs.entries
+    older, newer = entries[:-SCANNED], entries[-SCANNED:]
+    # A list, since this runs for each item over many entries, and a generator takes three times as long.
+    remaining = [
+        entry for entry in newer if entry.item != item or entry.socket != socket or entry.result not in results
+    ]
+    if len(remaining) < len(newer):
+        draft.handoffs = draft.handoffs._replace(entries=(*older, *remaining))
+
+
+def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
+    """Return the records that a context is made of; one that was set otherwise is a single record of unknown origin."""
+    if context == handoffs.text:
+        return handoffs.entries
+    return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()
+
+
+def without_answers_of(
+    answers: Mapping[tuple[str, ItemId | None], Answered], done: ItemId
+) -> Mapping[tuple[str, ItemId | None], Answered]:
+    """Drop the answers that were given for an item that has advanced, and for those within it."""
+    if not any(lies_in(item, done) for _, item in answers):
+        return answers
+    return FrozenDict({key: answer for key, answer in answers.items() if not lies_in(key[1], done)})

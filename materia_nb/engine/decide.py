@@ -15,7 +15,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.approvals import asking
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
-from materia_nb.engine.conversation import Label, LabelKey, ToolCall
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
@@ -36,6 +36,8 @@ from materia_nb.engine.state import (
     NOTHING,
     Draft,
     Failure,
+    Label,
+    LabelKey,
     Pin,
     Usage,
     Visit,

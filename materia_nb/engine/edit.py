@@ -8,20 +8,20 @@ so a journal with edits rebuilds the same states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine import events as ev
-from materia_nb.engine.conversation import WHOLE_CAST, Label
 from materia_nb.engine.events import Transition, Unfit
 from materia_nb.engine.item_edits import ListEdit, lay_out
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, edits_before, state_after
-from materia_nb.engine.state import CastState, Usage
-from materia_nb.errors import MateriaError
+from materia_nb.engine.state import WHOLE_CAST, CastState, Label, Usage
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import item_issues
 from materia_nb.handoff.checks import RefusedAnswer, summarize_issues
 from materia_nb.jsonvalue import (
@@ -35,6 +35,14 @@ from materia_nb.jsonvalue import (
     same,
     with_patch,
 )
+
+VERDICTS: Final = ("good", "bad", "unsure")
+_MOST_TAGS: Final = 20
+_NOTE_CHARS: Final = 10_000
+# A letter first: the ids of casts begin with a digit, so a name is never the beginning of one.
+_NAME: Final = re.compile(r"[^\W\d_][\w .-]{0,63}")
+_TAG: Final = re.compile(r"\w[\w.:+-]{0,39}")
+_TAKEN: Final = frozenset({"latest", "end"})
 
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
@@ -319,6 +327,68 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     else:
         before = before[:-1]
     return session._replace(labels=FrozenDict(labels), labels_before=before)
+
+
+# -- labels ------------------------------------------------------------------------------
+
+
+def relabelled(
+    before: Label,
+    *,
+    name: str | None,
+    tag: str | Iterable[str],
+    untag: str | Iterable[str],
+    note: str | None,
+    verdict: str | None,
+    by: str,
+) -> Label:
+    """Return a label with some of it changed: None stays as it is, "" is taken away.
+
+    Raises:
+        MateriaError: a name, tag, note or verdict that cannot be one (``bad_label``).
+    """
+    tags = [tag_ for tag_ in before.tags if tag_ not in set(_tags_in(untag))]
+    tags += [tag_ for tag_ in _tags_in(tag) if tag_ not in tags]
+    new_label = Label(
+        before.name if name is None else name.strip(),
+        tuple(tags),
+        before.note if note is None else note.strip(),
+        before.verdict if verdict is None else verdict.strip(),
+        by.strip() or "person",
+    )
+    _check_label(new_label)
+    return new_label
+
+
+def _tags_in(tags: str | Iterable[str]) -> list[str]:
+    """Tags may stand in one text, with commas or spaces between them."""
+    if isinstance(tags, str):
+        return [part for part in re.split(r"[,\s]+", tags) if part]
+    return [str(tag).strip() for tag in tags]
+
+
+def _check_label(label: Label) -> None:
+    if label.name and (not _NAME.fullmatch(label.name) or label.name in _TAKEN):
+        raise _bad_label(
+            f"{label.name[:80]!r} cannot be a name.",
+            "a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
+        )
+    for tag in label.tags:
+        if not _TAG.fullmatch(tag):
+            raise _bad_label(
+                f"{tag[:80]!r} cannot be a tag.",
+                "one word of letters, digits and . : + - _, at most 40 characters",
+            )
+    if len(label.tags) > _MOST_TAGS:
+        raise _bad_label(f"There are {len(label.tags)} tags, and {_MOST_TAGS} are the most.", "take some away: untag")
+    if len(label.note) > _NOTE_CHARS:
+        raise _bad_label(f"The note has {len(label.note):,} characters, and {_NOTE_CHARS:,} are the most.", "say less")
+    if label.verdict and label.verdict not in VERDICTS:
+        raise _bad_label(f"{label.verdict[:80]!r} is not a verdict.", did_you_mean(label.verdict, VERDICTS))
+
+
+def _bad_label(message: str, hint: str) -> MateriaError:
+    return MateriaError(message, hint=hint, kind="bad_label")
 
 
 EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {

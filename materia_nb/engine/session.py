@@ -19,7 +19,7 @@ from typing import (
     overload,
 )
 
-from materia_nb.engine.conversation import WHOLE_CAST, Label, LabelKey, MateriaEvent, Message, ToolCall
+from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
 from materia_nb.engine.events import (
     Output,
     SocketComplete,
@@ -33,7 +33,19 @@ from materia_nb.engine.items import places
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
+from materia_nb.engine.state import (
+    NOTHING,
+    WHOLE_CAST,
+    CastState,
+    ItemId,
+    Label,
+    LabelKey,
+    Mode,
+    Past,
+    Pin,
+    Usage,
+    Visit,
+)
 from materia_nb.handoff.base import Reading
 from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change, same
 from materia_nb.loadout.graph import Region

@@ -1,4 +1,4 @@
-"""The state of a cast between two steps, as immutable values; what a person pinned."""
+"""The state of a cast between two steps, as immutable values; pins and labels that a person set."""
 
 from __future__ import annotations
 
@@ -686,3 +686,58 @@ class Pin:
 
 def _texts(value: JSON) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+LabelKey: TypeAlias = tuple[int, int]
+"""What a label belongs to: the branch and the number of a step, since numbers come anew after going back."""
+
+WHOLE_CAST: Final[LabelKey] = (0, 0)
+"""The key of what is said of the cast itself."""
+
+_LISTED_NOTE_CHARS: Final = 200  # every later line of the journal repeats it, for the list of casts
+
+
+class Label(NamedTuple):
+    """What is said of one cast or step; empty where nothing is said."""
+
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    verdict: str = ""
+    by: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is said."""
+        return not (self.name or self.tags or self.note or self.verdict)
+
+    @property
+    def words(self) -> str:
+        """All of it in a line."""
+        parts = [
+            self.name and f"named {self.name}",
+            self.verdict and f"judged {self.verdict}",
+            self.tags and f"tagged {', '.join(self.tags)}",
+            self.note and f"note: {' '.join(self.note.split())}",
+        ]
+        text = "; ".join(str(part) for part in parts if part)
+        return f"{text} (by {self.by})" if self.by not in ("", "person") else text
+
+    def listed(self) -> dict[str, JSON]:
+        """Return what the list of casts tells of it."""
+        note = self.note[:_LISTED_NOTE_CHARS]
+        fields: dict[str, JSON] = {
+            "name": self.name,
+            "tags": list(self.tags),
+            "verdict": self.verdict,
+            "note": note,
+        }
+        return {key: value for key, value in fields.items() if value}
+
+
+def as_listed(listed: object) -> Label:
+    """Read what :meth:`Label.listed` gave; what is not as it should be counts as not said."""
+    fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
+    texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
+    tags = fields.get("tags")
+    return Label(**texts, tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ())

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from materia_nb.engine.conversation import as_listed
 from materia_nb.engine.routing import short
+from materia_nb.engine.state import as_listed
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON, as_list, as_object

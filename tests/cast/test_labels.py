@@ -10,7 +10,7 @@ import cast_helpers as h
 from magics_helpers import line, run, text
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import status_view, steps_view
-from materia_nb.engine.conversation import Label
+from materia_nb.engine.state import Label
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import find_cast, list_casts
 

@@ -11,8 +11,7 @@ from builders import YES, Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
-from materia_nb.engine.conversation import Label
-from materia_nb.engine.state import Failure, Pin
+from materia_nb.engine.state import Failure, Label, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.runtime_rules import request_of, sealed_from
 from materia_nb.loadout.graph import Budget

@@ -20,7 +20,7 @@ from builders import (
     retry_loop,
     say,
 )
-from materia_nb.engine.followup import capture
+from materia_nb.engine.conversation import capture
 from materia_nb.engine.item_edits import ListEdit, lay_out
 from materia_nb.engine.state import Unrouted
 from materia_nb.loadout.vocabulary import Result

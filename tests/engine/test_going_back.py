@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from drawn_loadouts import answer, loadouts, rules_of
 from materia_nb.engine import decide, edit
-from materia_nb.engine.conversation import Label
 from materia_nb.engine.events import CastBack, CastStart
 from materia_nb.engine.evolve import begin_session, evolve, fold
 from materia_nb.engine.session import FollowsSteps, Session, edits_before, lifetimes
-from materia_nb.engine.state import Failure, Pin
+from materia_nb.engine.state import Failure, Label, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 

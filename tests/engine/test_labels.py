@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from materia_nb.engine.conversation import Label, as_listed, relabelled
+from materia_nb.engine.edit import relabelled
+from materia_nb.engine.state import Label, as_listed
 from materia_nb.errors import MateriaError
 
 NOTHING = {"name": None, "tag": (), "untag": (), "note": None, "verdict": None, "by": "Ana"}
