@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.items import (
     item_at,
@@ -23,7 +23,6 @@ from materia_nb.engine.state import (
     Draft,
     FollowUp,
     Handoff,
-    Handoffs,
     ItemId,
     Place,
     StateView,
@@ -33,6 +32,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, frozen, get_path, same, set_path
 
 Path: TypeAlias = tuple[str, ...]
+_Entry = TypeVar("_Entry", FollowUp, Handoff)
+_Value = TypeVar("_Value")
 
 WORKED_ON: Final = "being worked on"
 
@@ -246,11 +247,9 @@ class _Work:
         if cursor in draft.cursors:
             reached = self._reached(walk, list_edit, items) if kept_count is None else kept_count
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
-        draft.items = FrozenDict(
-            {to: value for item, value in draft.items.items() if (to := moved_item(item)) is not None}
-        )
-        draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
-        draft.handoffs = _moved_handoffs(draft.handoffs, moved_item)
+        draft.items = FrozenDict(_moved_keys(draft.items, moved_item))
+        draft.follow_up = _moved_entries(draft.follow_up, moved_item)
+        draft.handoffs = draft.handoffs._replace(entries=_moved_entries(draft.handoffs.entries, moved_item))
         answers = {
             (socket, to): value
             for (socket, item), value in draft.answers.items()
@@ -261,7 +260,7 @@ class _Work:
         draft.within = FrozenDict(
             {name: new for name, value in draft.within.items() if (new := moved(value)) is not None}
         )
-        passed = {to: value for item, value in draft.passed.items() if (to := moved_item(item)) is not None}
+        passed = _moved_keys(draft.passed, moved_item)
         if given_up is not None and given_up in new_index:
             passed[cursor, new_index[given_up], outer] = True
         reached = draft.cursors.get(cursor, 0)
@@ -521,27 +520,19 @@ def _is(items: Sequence[JSON]) -> str:
     return "is" if len(items) == 1 else "are"
 
 
-def _moved_follow_up(
-    follow_ups: tuple[FollowUp, ...], moved: Callable[[ItemId], ItemId | None]
-) -> tuple[FollowUp, ...]:
-    moved_entries: list[FollowUp] = []
-    for entry in follow_ups:
-        if entry.item is None:
+def _moved_entries(entries: Iterable[_Entry], moved: Callable[[ItemId], ItemId | None]) -> tuple[_Entry, ...]:
+    """Return records with the ids that their items have now; a record goes with an item that was taken out (R50)."""
+    moved_entries: list[_Entry] = []
+    for entry in entries:
+        if entry.item is None or not entry.item[0]:
             moved_entries.append(entry)
         elif (new := moved(entry.item)) is not None:
             moved_entries.append(entry._replace(item=new))
     return tuple(moved_entries)
 
 
-def _moved_handoffs(handoffs: Handoffs, moved: Callable[[ItemId], ItemId | None]) -> Handoffs:
-    """Let handoffs go with their items; those of an item that was taken out are gone with it (R50)."""
-    moved_entries: list[Handoff] = []
-    for entry in handoffs.entries:
-        if entry.item is None or not entry.item[0]:
-            moved_entries.append(entry)
-        elif (new := moved(entry.item)) is not None:
-            moved_entries.append(entry._replace(item=new))
-    return handoffs._replace(entries=tuple(moved_entries))
+def _moved_keys(records: Mapping[ItemId, _Value], moved: Callable[[ItemId], ItemId | None]) -> dict[ItemId, _Value]:
+    return {new: record for item, record in records.items() if (new := moved(item)) is not None}
 
 
 def _moved_extra(
