@@ -28,7 +28,7 @@ from materia_nb.engine.items import item_label
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.engine.state import BOUNDS, WHOLE_CAST, Bound, Label, Pin
+from materia_nb.engine.state import BOUNDS, WHOLE_CAST, Bound, Label, Pin, held_visit
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import ApprovalRequest
 from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry
@@ -547,7 +547,7 @@ class Approvals(ApprovalsNow):
         with self._runner.lock():
             self._runner.begin()
             self._runner.stop.clear()
-            before, visit = self._work.session.state, decide.held(self._work.session)
+            before, visit = self._work.session.state, held_visit(self._work.session.state)
             self._work.run_command(approvals.decide_hold, satisfied, target)
             self._work.write_side_files(visit, before)
             self._runner.write_derived()

@@ -370,31 +370,21 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
         return None
     state = value.get("state")
     reports = state if isinstance(state, dict) else {}
-    failed = {
-        name: report_part
-        for name, report_part in reports.items()
-        if isinstance(report_part, dict) and report_part.get("ok") is False
-    }
-    if not failed:
+    failed = (name for name, report in reports.items() if isinstance(report, dict) and report.get("ok") is False)
+    name = next(failed, None)
+    if name is None:
         return None
-    name, report = next(iter(failed.items()))
-    messages = [
-        report_part
-        for report_part in (report.get("error"), unrouted.context, report.get("message"))
-        if _is_said(report_part)
-    ]
+    messages = (reports[name].get("error"), unrouted.context, reports[name].get("message"))
+    said = (message.strip() for message in messages if isinstance(message, str) and message.strip())
+    why = next(said, f"state.{name} has ok: false, and does not say why")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",
-        cut_to(str(messages[0]).strip(), 800) if messages else f"state.{name} has ok: false, and does not say why",
+        cut_to(why, 800),
         socket_rules.socket.id,
         f"its output says so in state.{name}: see what that names, then retry; a not_satisfied edge would answer it",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
-
-
-def _is_said(value: JSON) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from materia_nb.engine.items import lies_in
@@ -48,17 +48,7 @@ class ToolCall:
 
     def as_json(self) -> dict[str, JSON]:
         """Return it as the journal keeps it."""
-        return {
-            "id": self.id,
-            "tool": self.tool,
-            "args": dict(self.args),
-            "round": self.round,
-            "said": self.said,
-            "result": self.result,
-            "ok": self.ok,
-            "seconds": round(self.seconds, 6),
-            "decided": self.decided,
-        }
+        return {**asdict(self), "args": dict(self.args), "seconds": round(self.seconds, 6)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,6 @@ from materia_nb.engine.state import (
     Usage,
     Visit,
     at_work,
-    held_visit,
     limited,
     waiting_visit,
 )
@@ -612,11 +611,6 @@ def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: in
 def waiting(session: Session) -> Visit:
     """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
     return waiting_visit(session.state)
-
-
-def held(session: Session) -> Visit:
-    """Return the visit that holds the cast, or raise MateriaError (``not_held``)."""
-    return held_visit(session.state)
 
 
 def _needs_decided(session: Session) -> None:

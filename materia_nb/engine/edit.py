@@ -80,14 +80,7 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str, arti
         raise MateriaError("The last step cannot be decided again.", kind="recommit")
     socket_rules = rules.sockets[visit.socket]
     mode = "final" if visit.mode in socket_rules.any_text else visit.mode
-    waiting = entered.state._replace(
-        usage=latest.usage,
-        warned=latest.warned,
-        blind=latest.blind,
-        budget=latest.budget,
-        side_event_count=latest.side_event_count,
-        at=visit._replace(mode=mode),
-    )
+    waiting = _with_usage(entered.state, latest)._replace(at=visit._replace(mode=mode))
     reading = socket_rules.protocol.read(text, socket_rules.wanted)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
@@ -100,6 +93,11 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
     """Go back to the state after an earlier step; tokens stay used, the budget stays as it is."""
     if earlier.status not in ("ready", "complete"):
         raise MateriaError("The cast did not go on from that step.", hint="choose the step before it", kind="back")
+    return _with_usage(earlier, latest)
+
+
+def _with_usage(earlier: CastState, latest: CastState) -> CastState:
+    """Return an earlier state with what is never taken back: usage, its warnings, the budget, the count of side events."""
     return earlier._replace(
         usage=latest.usage,
         warned=latest.warned,

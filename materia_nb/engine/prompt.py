@@ -26,10 +26,14 @@ _QUOTED: Final = (
 class Prompt:
     """Prompt of an agent: named parts in order; immutable.
 
-    A part without text was left out, and says why.
+    Attributes:
+        parts: the parts; one without text was left out, and says why.
+        instruction: the rendered prompt of the materia.
+        reasons: the follow-up reasons that the prompt shows.
+        form: ``md`` with headings and fences, or ``plain``.
     """
 
-    __slots__ = ("_form", "_instruction", "_parts", "_reasons")
+    __slots__ = ("form", "instruction", "parts", "reasons")
 
     def __init__(
         self,
@@ -39,27 +43,10 @@ class Prompt:
         form: PromptForm = "md",
     ) -> None:
         """Put a prompt together from its parts."""
-        self._parts, self._instruction, self._reasons, self._form = parts, instruction, reasons, form
-
-    @property
-    def parts(self) -> tuple[PromptPart, ...]:
-        """Its parts, those that were left out too."""
-        return self._parts
-
-    @property
-    def instruction(self) -> str:
-        """The rendered prompt of the materia."""
-        return self._instruction
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The follow-up reasons that it tells."""
-        return self._reasons
-
-    @property
-    def form(self) -> PromptForm:
-        """How it is written: ``md`` with headings and fences, or ``plain``."""
-        return self._form
+        self.parts: Final = parts
+        self.instruction: Final = instruction
+        self.reasons: Final = reasons
+        self.form: Final = form
 
     @property
     def begins(self) -> bool:
