@@ -29,7 +29,7 @@ LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
 
 OUTPUT_INLINE_BYTES: Final = 65_536
-"""An output of at most so many bytes stands in its event, a longer one in its artifact (R43)."""
+"""Maximum size in bytes of an output in its event; a longer one is in its artifact (R43)."""
 
 
 _Kind: TypeAlias = "type[Event]"
@@ -43,7 +43,7 @@ NEEDED: Final[Any] = object()
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Recorded:
-    """What makes an event of the annotations of its class, and keeps the class by its type.
+    """Base of the events: reads the fields from the annotations of the class and registers the class by its type.
 
     A frozen dataclass is the same to its users, but sixty of them took a seventh of the time of loading the magics.
     """
@@ -54,7 +54,7 @@ class _Recorded:
     needed: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, *, type: str = "") -> None:  # noqa: A002 - it is the word of the journal
-        """Keep the event by its type; what only others are made from has none."""
+        """Register the event by its type; a base class has none."""
         own = inspect.get_annotations(cls)
         cls.forms = {**cls.forms, **own}
         cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, NEEDED) for name in own}}
@@ -64,14 +64,14 @@ class _Recorded:
             EVENTS[type] = cast("_Kind", cls)
 
     def __init__(self, **fields: Any) -> None:
-        """Take the fields that are given; raises TypeError for one that there is not, and where one that is needed is not."""
+        """Set the fields; raises TypeError for an unknown field and for a missing one."""
         if not (self.needed <= fields.keys() <= self.defaults.keys()):
             missing, more = self.needed - fields.keys(), fields.keys() - self.defaults.keys()
             raise TypeError(f"{type(self).__name__} needs {sorted(missing)} and has no {sorted(more)}")
         self.__dict__.update(self.defaults, **fields)
 
     def __setattr__(self, name: str, _: object) -> None:
-        """Refuse it: what happened does not change."""
+        """Raise AttributeError: events are immutable."""
         raise AttributeError(f"{name} of an event cannot be set")
 
     def __eq__(self, other: object) -> bool:
@@ -102,7 +102,7 @@ class Event(_Recorded):
     transition: Transition | None = None
 
     def replace(self, **changes: Any) -> Self:
-        """Return it with changes."""
+        """Return a copy with changed fields."""
         if not changes.keys() <= self.defaults.keys():
             raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.defaults.keys())}")
         changed = object.__new__(type(self))
@@ -121,6 +121,25 @@ class AboutEvent(Event):
     """Something that happened at a socket."""
 
     about: About = NOTHING
+
+
+class EndEvent(Event):
+    """A cast or a lane ended. ``worked`` is the time in milliseconds of a turn that failed."""
+
+    error: str | None = None
+    kind: str | None = None
+    socket: str | None = None
+    hint: str | None = None
+    worked: int | None = None
+
+
+class MaximaEvent(Event):
+    """Maxima of a budget; None is no limit."""
+
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+    max_turns: int | None = None
 
 
 # -- the cast ----------------------------------------------------------------------------
@@ -144,16 +163,11 @@ class CastStart(Event, type="cast_start"):
     files: str = ""
 
 
-class CastEnd(Event, type="cast_end"):
+class CastEnd(EndEvent, type="cast_end"):
     """The cast ended; recast and revive may follow. ``worked`` is the time in milliseconds of a turn that failed."""
 
     ok: bool | None = None
-    error: str | None = None
-    kind: str | None = None
-    socket: str | None = None
-    hint: str | None = None
     step: int | None = None
-    worked: int | None = None
     usage: Mapping[str, JSON] = NOTHING
     warnings: tuple[Mapping[str, JSON], ...] | None = None
     warnings_in_all: int | None = None
@@ -233,19 +247,14 @@ class LaneStarted(Event, type="lane_started"):
     """A lane started, for the first time or again."""
 
 
-class LaneEnded(Event, type="lane_ended"):
+class LaneEnded(EndEvent, type="lane_ended"):
     """A lane was `accepted`, `failed` or `interrupted`; the other fields are those of `cast_end`."""
 
     status: LaneEnd
-    error: str | None = None
-    kind: str | None = None
-    socket: str | None = None
-    hint: str | None = None
-    worked: int | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether it was accepted, as `cast_end` says it of a cast."""
+        """True if the lane was accepted; the same field as in `cast_end`."""
         return self.status == "accepted"
 
 
@@ -408,17 +417,13 @@ class EvidenceMissing(VisitEvent, type="evidence_missing"):
     paths: tuple[str, ...] = ()
 
 
-class BudgetEvent(Event):
+class BudgetEvent(MaximaEvent):
     """Usage of the budget."""
 
     tokens: int | None = None
-    max_tokens: int | None = None
     cost: float | None = None
-    max_cost_usd: float | None = None
     seconds: float | None = None
-    max_seconds: float | None = None
     turns: int | None = None
-    max_turns: int | None = None
 
 
 class BudgetWarning(BudgetEvent, type="budget_warning"):
@@ -522,13 +527,8 @@ class HoldDecided(AboutEvent, type="hold_decided"):
     by: str = "person"
 
 
-class BudgetSet(Event, type="budget_set"):
+class BudgetSet(MaximaEvent, type="budget_set"):
     """A person changed the budget of this cast."""
-
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    max_seconds: float | None = None
-    max_turns: int | None = None
 
 
 class Pinned(Event, type="pinned"):
@@ -667,7 +667,7 @@ class Transition(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How the values of one kind of field are written and read; ``read`` raises ValueError."""
+    """Conversion of one kind of field to JSON and back; ``read`` raises ValueError."""
 
     write: Callable[[Any], JSON]
     read: Callable[[JSON], Any]
@@ -679,10 +679,8 @@ def _same(value: Any) -> Any:
 
 def _is(*types: type) -> Callable[[JSON], Any]:
     def read(value: JSON) -> Any:
-        if isinstance(value, bool) and bool not in types:
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(value)
-        if not isinstance(value, types):
-            raise ValueError(value)  # noqa: TRY004 - one kind of error for all forms
         return value
 
     return read
@@ -713,10 +711,6 @@ def _one_of(*choices: str) -> _Form:
     return _Form(_same, read)
 
 
-def _place(value: JSON) -> int | None:
-    return None if value is None else int(_is(int)(value))
-
-
 _FORMS: Final[Mapping[str, _Form]] = {
     "str": _Form(_same, _is(str)),
     "int": _Form(_same, _is(int)),
@@ -725,7 +719,6 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "JSON": _Form(_same, _same),
     "Mapping[str, JSON]": _Form(dict, _is(dict)),
     "tuple[str, ...]": _Form(list, _each(_is(str))),
-    "tuple[int | None, ...]": _Form(list, _each(_place)),
     "tuple[Mapping[str, JSON], ...]": _Form(list, _each(_is(dict))),
     "ToolCall": _Form(lambda call: call.as_json(), _call),
     "tuple[ToolCall, ...]": _Form(lambda calls: [call.as_json() for call in calls], _each(_call)),
@@ -753,7 +746,7 @@ def _camel(name: str) -> str:
 
 
 def fields(event: type[Event]) -> tuple[Field, ...]:
-    """Return the fields of an event as the journal has them, but ``ts``, ``transition`` and those of ``about``."""
+    """Return the fields of an event in the journal, without ``ts``, ``transition`` and those of ``about``."""
     return _FIELDS[event]
 
 
@@ -772,7 +765,7 @@ _ABOUT: Final = frozenset(event for event in EVENTS.values() if "about" in event
 
 
 def to_json(event: Event) -> dict[str, JSON]:
-    """Return the data of an event as the journal has them."""
+    """Return the data of an event for the journal."""
     kind = type(event)
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
     fields = event.__dict__

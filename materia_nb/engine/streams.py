@@ -200,17 +200,8 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
         return event
     if not isinstance(event, ev.CastEnd):
         return event.replace(lane=name)
-    return ev.LaneEnded(
-        lane=name,
-        status="accepted" if event.ok else "failed",
-        error=event.error,
-        kind=event.kind,
-        socket=event.socket,
-        hint=event.hint,
-        worked=event.worked,
-        ts=event.ts,
-        transition=event.transition,
-    )
+    shared = {field: getattr(event, field) for field in ev.EndEvent.defaults}
+    return ev.LaneEnded(**{**shared, "lane": name, "status": "accepted" if event.ok else "failed"})
 
 
 def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
