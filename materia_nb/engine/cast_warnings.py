@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 from materia_nb.engine.events import Transition
 from materia_nb.engine.item_edits import entry_of
 from materia_nb.engine.items import item_at, list_at, places, show_only, walked_by
-from materia_nb.engine.routing import Decision, Look, Passed
+from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
 from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Place, Walk
@@ -379,7 +379,8 @@ def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
         same_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]
         if not (decision.done and chosen.kind == "edge" and same_list):
             return None  # but for a retry that comes too late: it works on the next item
-    about = f" about item {decision.item_key} ({decision.item_label})" if decision.item_key is not None else ""
+    item = decision.at.item if decision.at is not None else None
+    about = f" about item {item.key} ({item.label})" if item is not None else ""
     message = f"the last output{about}, of {decision.socket}, says satisfied: false, and no edge or exit answered that"
     return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
@@ -512,10 +513,6 @@ def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | N
     chosen = decision.chosen
     if "traversal" not in error or chosen is None:
         return None
-    return _traversals(state, decision, chosen)
-
-
-def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | None:
     total = state.traversals.get(f"{decision.socket}->{chosen.to}", 0)
     if chosen.limit is None:
         return (

@@ -230,29 +230,14 @@ class Decision(NamedTuple):
         return self.at.item.key if self.at and self.at.item else None
 
     @property
-    def item_label(self) -> str | None:
-        """Label of the item of the visit."""
-        return self.at.item.label if self.at and self.at.item else None
-
-    @property
     def satisfied(self) -> bool | None:
         """What the output said of ``satisfied``, or a person for it; None where nobody said."""
         return self.result.satisfied
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the output, such as prose around its object."""
-        return self.reading.notes
-
-    @property
     def issues(self) -> tuple[Issue, ...]:
         """Issues for which the output was refused."""
         return self.reading.issues
-
-    @property
-    def reason(self) -> str:
-        """Reason of an output that asks for something other than a route."""
-        return self.reading.reason
 
     @property
     def warnings(self) -> tuple[Issue, ...]:

@@ -83,7 +83,7 @@ def explain(
         return Why(title, tuple(lines), (), None)
     if pinned is not None:
         lines.append(_explain_pin(rules, decision, pinned))
-    lines += [f"Output: {note}." for note in decision.notes]
+    lines += [f"Output: {note}." for note in decision.reading.notes]
     if decision.issues:
         is_refused = not decision.reading.accepted
         lines.append("The output was refused:" if is_refused else "The output says that it is not done:")
@@ -100,7 +100,7 @@ def explain(
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
         if decision.result.silent and decision.failure is None:
-            lines.append(f"{decision.result.words.capitalize()}: {decision.reason}")
+            lines.append(f"{decision.result.words.capitalize()}: {decision.reading.reason}")
         lines += _explain_route(rules, decision)
     if onward is not None and onward.skipped_sockets:
         lines.append(_explain_skips(onward))
@@ -162,7 +162,7 @@ def _explain_route(rules: Rules, decision: Decision) -> list[str]:
         return _explain_failure(decision.failure)
     if by == "recording" or by in _EXPLANATIONS:
         text = _explain_recording(target) if by == "recording" else _EXPLANATIONS[by]
-        return [text.format(socket=decision.socket, target=target, reason=decision.reason)]
+        return [text.format(socket=decision.socket, target=target, reason=decision.reading.reason)]
     if by == "implied end":
         if decision.looks:
             end = f"Nothing matches ({decision.result.words}), so the cast ends, as a success."

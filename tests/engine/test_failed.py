@@ -115,7 +115,7 @@ def test_a_failure_that_a_utility_reports_takes_the_edge_and_its_item_is_not_don
     document = config(sockets, {"L": loop("Try", "Mend", exits=[exit_route("Try", "always", "end")])})
     broke = say(satisfied=False, state={"push": {"ok": False, "error": "no remote"}})
     play = Play(document, items("one"), broke)
-    assert (play.at, play.visit.item.key, play.decision.reason) == ("Mend", "WI-1", "no remote")
+    assert (play.at, play.visit.item.key, play.decision.reading.reason) == ("Mend", "WI-1", "no remote")
     assert set(play.state.cursors.values()) == {0}
     assert "advance moved" not in told(play)
 
