@@ -270,7 +270,7 @@ def _not_in_lanes(session: Session) -> None:
     if lanes_at_work(session) is not None:
         raise MateriaError(
             "The cast stopped in its lanes.",
-            hint="retry goes on with all that were not accepted; reply with a lane answers by hand in one",
+            hint="retry continues all lanes that were not accepted; reply with a lane answers in that lane",
             kind="nothing_owed",
         )
 
@@ -294,7 +294,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     if visit is None or not isinstance(items, list):
         raise MateriaError(
             "The cast did not stop at a work item.",
-            hint="skip without item goes on without the socket",
+            hint="leave out item to skip the socket",
             kind="no_item",
         )
     given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
@@ -474,7 +474,7 @@ def _no_lanes(session: Session) -> None:
     """Refuse to change what lanes have begun from: they would not see it."""
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
-            "Its lanes have begun from the state as it was, and see nothing that is changed now.",
+            "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
             hint=f"go back before them, which hands the items out anew: back {at_work.step}",
             kind="lanes",
         )
@@ -586,8 +586,8 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     """Undo the last change of a label."""
     if not session.labels_before:
         raise MateriaError(
-            "There is no label to take back.",
-            hint="label says something of the cast or of a step",
+            "No label has been set.",
+            hint="set one with label",
             kind="undo",
         )
     key, before = session.labels_before[-1]

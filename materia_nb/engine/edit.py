@@ -92,7 +92,7 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str, arti
 def back_to(earlier: CastState, latest: CastState) -> CastState:
     """Go back to the state after an earlier step; tokens stay used, the budget stays as it is."""
     if earlier.status not in ("ready", "complete"):
-        raise MateriaError("The cast did not go on from that step.", hint="choose the step before it", kind="back")
+        raise MateriaError("That step has not finished.", hint="choose the step before it", kind="back")
     return _with_usage(earlier, latest)
 
 

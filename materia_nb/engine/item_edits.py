@@ -191,7 +191,7 @@ class _Work:
                 busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(other, index)))
                 if busy and not (list_edit.abandon and how == WORKED_ON):
                     doing = "begun anew" if index in kept_origins else "taken away"
-                    hint = "abandon it: the cast goes on with the next item; or leave it and change what it says"
+                    hint = "abandon it to continue with the next item, or keep it and change its text"
                     if how != WORKED_ON:
                         hint = "retry first, or leave it where it is"
                     raise MateriaError(
@@ -382,7 +382,7 @@ class _Work:
             moves = [f"{move.title!r} is {move.place + 1}, not {move.given + 1}" for move in moved[:_NAMED]]
             more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
             self.said.append(
-                f"Moved: {', '.join(moves)}{more}. What is done comes first, then what is being worked on."
+                f"Moved: {', '.join(moves)}{more}. Finished items come first, then the item in progress."
             )
         self.moved += moved
 
@@ -500,8 +500,8 @@ def _check(list_edit: ListEdit, old: int, new: int) -> None:
     fits = in_range and len(list_edit.origins) == new and len(set(known)) == len(known)
     if not fits or not set(list_edit.again) <= set(known):
         raise MateriaError(
-            "The places that the items came from do not fit the list.",
-            hint="one place or None for each item, none twice; what is to be done again is in the list",
+            "The origins of the items do not fit the list.",
+            hint="give one old index or None for each item, no index twice; an item to be done again must be in the list",
             kind="items",
         )
 

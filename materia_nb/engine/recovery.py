@@ -88,8 +88,8 @@ def resend(rules: Rules, state: CastState) -> Transition:
     socket_rules = rules.sockets[visit.socket] if visit else None
     if socket_rules is None or visit is None or socket_rules.socket.is_utility or failure is None or not failure.again:
         raise MateriaError(
-            "There is no turn to send again: no agent was cut short.",
-            hint="retry runs the socket once more, retry --limit grants an exhausted limit",
+            "No agent turn was interrupted, so nothing can be sent again.",
+            hint="retry runs the socket again, retry --limit raises an exhausted limit",
             kind="nothing_to_send",
         )
     event = ev.TurnResent(about=about(rules, visit))
@@ -117,7 +117,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
-    visit = _owed(state, "retry --limit goes on where a limit stopped it")
+    visit = _owed(state, "retry --limit continues where a limit stopped it")
     draft = Draft(state._replace(at=visit._replace(approval=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
@@ -146,8 +146,8 @@ def revive(rules: Rules, state: CastState) -> Transition:
     failure, visit = state.failure, state.at
     if state.status == "held":
         raise MateriaError(
-            "The cast is held; there is no limit to grant once more.",
-            hint="answer, decide, or retry to ask anew",
+            "The cast is held, so no limit can be raised.",
+            hint="answer, decide, or retry to ask again",
             kind="not_stopped",
         )
     kind = failure.kind if failure else "passive"

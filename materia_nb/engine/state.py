@@ -526,9 +526,9 @@ class CastState(NamedTuple):
 
 
 NEXT: Final[Mapping[Status, str]] = {
-    "ready": "step or run goes on with it",
+    "ready": "continue it with step or run",
     "waiting": "step, or reply to the socket that waits",
-    "complete": "back STEP or fork STEP goes on from an earlier step",
+    "complete": "continue from an earlier step with back STEP or fork STEP",
     "failed": "retry goes on",
     "aborted": "retry goes on",
     "held": "answer, decide, or approve first",

@@ -97,7 +97,7 @@ def lane_named(session: Session, name: str) -> Lane:
     streams = lanes_at_work(session)
     lanes = NOTHING if streams is None else streams.lanes
     if name not in lanes:
-        known = f"lanes at work: {', '.join(map(repr, lanes))}" if lanes else "there are none: leave it out"
+        known = f"lanes at work: {', '.join(map(repr, lanes))}" if lanes else "no lanes are at work: leave out the lane"
         raise MateriaError(f"No lane {name!r} is at work.", hint=known, kind="unknown_lane")
     return lanes[name]
 
@@ -247,7 +247,7 @@ def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Sess
     )
 
 
-RETRY_LANES: Final = "retry goes on with the lanes that were not accepted; those that were stay as they are"
+RETRY_LANES: Final = "retry continues the lanes that were not accepted; accepted lanes stay as they are"
 """The hint of a cast that stopped in its lanes."""
 
 

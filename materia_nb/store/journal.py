@@ -320,7 +320,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
             raise MateriaError(
                 "The journal is damaged: a line in the middle is not an event.",
                 where=f"{path}:{number}",
-                hint="restore the file, or cut it off before that line to go on from there",
+                hint="restore the file, or remove that line and all later lines to continue from there",
                 kind="damaged_journal",
             )
     # A beginning of a JSON object is never one itself, so a last line that can be read is whole.

@@ -360,7 +360,7 @@ def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
     cast.run(steps=2)
     assert (cast.now.next_socket, cast.now.standings) == ("Socket-3", ["being worked on", "open", "open"])
     assert cast.edit.items(h.items(*"bac")) == (
-        "Moved: 'b' is 2, not 1. What is done comes first, then what is being worked on.",
+        "Moved: 'b' is 2, not 1. Finished items come first, then the item in progress.",
     )
     with pytest.raises(MateriaError, match="so it cannot be taken away") as refused:
         cast.edit.items(h.items(*"bc"))

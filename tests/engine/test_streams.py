@@ -184,7 +184,7 @@ def test_decisions_of_a_person_apply_in_lanes():
         cast.do(decide.enter)
     assert caught.value.kind == "lanes"
     for command, *values in ((decide.edit_state, {}, {}), (decide.recommit, "x")):
-        with pytest.raises(MateriaError, match="Its lanes have begun") as caught:
+        with pytest.raises(MateriaError, match="The lanes started from an earlier copy") as caught:
             cast.do(command, *values)
         assert (caught.value.kind, "back 1" in caught.value.hint) == ("lanes", True)
     cast.do(decide.abort, "enough")
@@ -210,7 +210,7 @@ def test_each_lane_has_a_plain_folder_of_its_own():
 
 # -- how lanes end, and go on --------------------------------------------------------------------
 
-GO_ON = "retry goes on with the lanes that were not accepted; those that were stay as they are"
+GO_ON = "retry continues the lanes that were not accepted; accepted lanes stay as they are"
 
 
 def lanes(cast):
