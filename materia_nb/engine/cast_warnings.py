@@ -41,7 +41,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
-"""An accepted answer is empty with fewer than one in so many of the characters that a refused one had in a field."""
+"""Ratio below which an accepted answer is hollow: a field has fewer than 1/10 of the characters of a refused answer."""
 
 
 class CastWarning(NamedTuple):
@@ -73,7 +73,7 @@ class CastWarning(NamedTuple):
 
 
 def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
-    """Return the warnings on a complete cast, those of its lanes last (R45)."""
+    """Return the warnings on a complete cast; warnings on its lanes come last (R45)."""
     if session.state.status != "complete":
         return ()
     story = (decision for step in session.steps for decision in (step.entry, step.decision))
@@ -106,7 +106,7 @@ def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
 
 
 def latest_repeats(rules: Rules, session: Session) -> bool:
-    """Whether the latest step is one of :func:`repeats`; of the others, those alone are read that it can repeat."""
+    """Return True if the latest step is one of :func:`repeats`; only steps that it can repeat are compared."""
     latest = session.steps[-1]
     of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
     alike = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
@@ -294,7 +294,7 @@ def _unvisited(
 
 
 def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[Item | None, list[JSON], bool]]:
-    """Yield each list that ``walk`` goes over, with its outer item, None outside one (R34), and whether that was replaced."""
+    """Yield each list of ``walk`` with its outer item, if any (R34), and True if that item was replaced."""
     state, cursor = session.state, walk.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
     outers = {item.outer for item in items if item.cursor == cursor} | {state.within.get(cursor, ())}
@@ -447,7 +447,7 @@ def _blind(state: CastState) -> tuple[CastWarning, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the engine's route is not the recorded one.
+    """Difference between the engine's route and the recorded route.
 
     Attributes:
         step: the step whose way on (or whose item) differs, from 1.
@@ -466,7 +466,7 @@ class Difference:
 
 
 def our_route(session: Session, step: Transition | None) -> str:
-    """Return what the engine does instead of the recorded route; ``step`` is the result of entering."""
+    """Return the engine's next action, in words; ``step`` is the result of entering."""
     state = step.state if step else session.state
     visit = state.at
     if state.status == "waiting" and visit is not None:

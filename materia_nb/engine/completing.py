@@ -123,7 +123,7 @@ def fail(
     events: tuple[Event, ...] = (),
     reading: Reading | None = None,
 ) -> Transition:
-    """Take the edge that waits for a visit without an output and hand over the reason (R60), or stop the cast."""
+    """Take the edge for a failed visit and hand over the reason (R60), or stop the cast if no edge matches."""
     socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
@@ -155,7 +155,7 @@ def _go_on(
 
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Return the numbered side events of an output (R39); those of a refused output are marked (R53)."""
+    """Return the numbered side events of an output (R39); side events of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
@@ -217,7 +217,7 @@ def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
 def _assign(
     socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
 ) -> tuple[tuple[Assigned, ...], Failure | None]:
-    """Run the assignments in order; each sees what the earlier ones set (R11)."""
+    """Run the assignments in order; each reads the values that earlier assignments set (R11)."""
     done: list[Assigned] = []
     for target, segments, text in socket_rules.assign:
         if not segments:
@@ -253,7 +253,7 @@ def _advance(
 
 
 def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
-    """The item that ``advance`` moved on from: the visit's own, one that it lies within, or of another cursor."""
+    """Return the item that ``advance`` completed: the visit's item, an outer item, or an item of another cursor."""
     if not fact.moved:
         return None
     if item is not None and item.cursor == fact.cursor:

@@ -1,4 +1,4 @@
-"""What is said in a cast: messages, tool calls, side events, handoffs, and the reasons for which work is sent back."""
+"""Messages, tool calls, side events and handoffs of a cast, and the reasons for rework."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ _REASON_CHARS: Final = 900
 RENDERED_CHARS: Final = 2_400
 KEPT: Final = 5
 SCANNED: Final = 500
-"""How many of the newest handoffs are looked at, so that a step does not cost more the longer a cast runs."""
+"""Maximum number of handoffs that are searched, newest first; it bounds the cost of a step in a long cast."""
 
 
 def capture(
@@ -196,13 +196,13 @@ def _reason(context: str | None, output: str) -> str:
 
 
 def context_of(data: Mapping[str, JSON]) -> str:
-    """Return the handoffs that the state holds as one text, empty where there are none (R10)."""
+    """Return the handoffs in the state as one text; empty if there are none (R10)."""
     context = data.get("context")
     return context if isinstance(context, str) and context.strip() else ""
 
 
 def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, text: str) -> None:
-    """Keep what a visit hands over, as a record and in ``state.context`` (R10)."""
+    """Add a handoff to the records and to ``state.context`` (R10)."""
     item_id, key = (item.id, item.key) if item else (None, None)
     entry = Handoff(socket.id, socket.materia.label, item_id, key, draft.steps, result, text)
     before = context_of(draft.data)
@@ -212,7 +212,7 @@ def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, t
 
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Forget what a socket refused of an item, now that it is satisfied with it (R50); ``state.context`` keeps it."""
+    """Remove a socket's refusals of an item that it has since accepted (R50); ``state.context`` keeps the text."""
     _forget(draft, socket, item, Result.NO)
     draft.follow_up = tuple(
         follow_up._replace(settled=True) if (follow_up.source, follow_up.item) == (socket, item) else follow_up
@@ -237,7 +237,7 @@ def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) ->
 
 
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
-    """Return the records that a context is made of; one that was set otherwise is a single record of unknown origin."""
+    """Return the records of a context; a context that was set by other means is one record of unknown origin."""
     if context == handoffs.text:
         return handoffs.entries
     return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()

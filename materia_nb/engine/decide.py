@@ -254,13 +254,13 @@ def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
-    """Let the visit where the cast stopped wait for a person's answer instead of its agent or process."""
+    """Make the stopped visit wait for a person's answer instead of its agent or process."""
     _not_in_lanes(session)
     return recovery.by_hand(rules, session.state).events_from(session.state, ts)
 
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Let the visit where a lane stopped wait for a person's answer; a stopped cast continues, other lanes stay failed."""
+    """Make the stopped visit of a lane wait for a person's answer; the cast continues, other failed lanes do not."""
     first = () if session.state.failure is None else (_cast_again(rules, session, by_hand, ts),)
     waits = first and streams.lane_named(session, name).status == "interrupted"
     return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))

@@ -61,7 +61,7 @@ def check_items(items: JSON) -> None:
 
 
 def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
-    """What a waiting agent is asked after an edit; None where its turn stays as it was."""
+    """Return the new prompt of a waiting agent after an edit, or None if its turn does not change."""
     visit = state.at
     if state.status != "waiting" or visit is None or visit.turn or rules.sockets[visit.socket].socket.is_utility:
         return None
@@ -97,7 +97,7 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
 
 
 def _with_usage(earlier: CastState, latest: CastState) -> CastState:
-    """Return an earlier state with what is never taken back: usage, its warnings, the budget, the count of side events."""
+    """Return an earlier state with the current usage, warnings, budget and number of side events."""
     return earlier._replace(
         usage=latest.usage,
         warned=latest.warned,
@@ -175,7 +175,7 @@ def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tupl
 
 
 def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -> Iterator[dict[str, JSON]]:
-    """Compare object by object; of lists only short ones item by item, since that takes the square of their length."""
+    """Compare objects key by key and short lists item by item; comparing lists takes quadratic time."""
     import jsonpatch
 
     for key in [*before, *(key for key in after if key not in before)]:
@@ -202,7 +202,7 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
 
 
 def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
-    """Whether a patch does what it was made for; one that moves things between lists within lists may not."""
+    """Return True if a patch produces ``after``; a patch that moves values between nested lists may not."""
     try:
         return same(patched(before, patch), after)
     except MateriaError:
@@ -210,7 +210,7 @@ def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) ->
 
 
 def _below(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a change of ``/`` as one of ``path``."""
+    """Return a change with its pointers moved from the root to ``path``."""
     return {
         name: path + value.removeprefix("/") if name in ("path", "from") else value for name, value in change.items()
     }
@@ -276,7 +276,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
 
 
 def _asking_instead(session: Session, prompt: Prompt) -> Session:
-    """Ask in other words; the record of the step shows what is asked."""
+    """Replace the waiting prompt, also in the record of the step."""
     if prompt is session.prompt:
         return session
     if session.steps and session.steps[-1].prompt is session.prompt:
@@ -359,7 +359,7 @@ def relabelled(
 
 
 def _tags_in(tags: str | Iterable[str]) -> list[str]:
-    """Tags may stand in one text, with commas or spaces between them."""
+    """Return the tags; a text may hold several, separated by commas or spaces."""
     if isinstance(tags, str):
         return [part for part in re.split(r"[,\s]+", tags) if part]
     return [str(tag).strip() for tag in tags]

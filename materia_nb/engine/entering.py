@@ -40,11 +40,11 @@ from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, Result
 
 _MOST_ROUNDS: Final = 3
-"""How often a loop may be taken whose edge has no ``maxTraversals``."""
+"""Maximum number of rounds reported to a protocol if the edge has no ``maxTraversals``."""
 
 
 def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
-    """Gather what a protocol may want to know of the turn that ``visit`` is in."""
+    """Return the facts of the current turn for a protocol."""
     socket_rules = rules.sockets[visit.socket]
     rounds, max_rounds = _rounds(rules, state, visit)
     return TurnFacts(
@@ -66,7 +66,7 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
 
 
 def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
-    """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
+    """Return the form of the answer: only fields that are legal in this turn; ``short`` if an earlier turn had it (R51)."""
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
         return ASKED_LATER
@@ -196,7 +196,7 @@ def _ended(draft: Draft, passed: list[Passed]) -> Transition:
 
 
 def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
-    """End a lane behind its last item; one that goes elsewhere before would leave items out, so it fails (P6)."""
+    """End a lane after its last item; a lane that leaves earlier would skip items, so it fails (P6)."""
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
         return _ended(draft, passed)
@@ -250,7 +250,7 @@ def _visit(
 
 
 class EntryPrompt(Prompt):
-    """The first prompt of a visit, written when it is read, by entering once more.
+    """First prompt of a visit, assembled on first use by entering the socket again.
 
     A cast keeps the prompt of every step, and few of them are ever looked at.
     """
@@ -258,12 +258,12 @@ class EntryPrompt(Prompt):
     __slots__ = ("_before", "_number", "_rules")
 
     def __init__(self, rules: Rules, before: CastState) -> None:
-        """Hold what ``before``, the state that is ready to enter, leads to."""
+        """Keep ``before``, the state from which the socket is entered."""
         self._rules, self._number = rules, before.steps + 1
         self._before: CastState | Past = before
 
     def let_go(self, past: Past) -> None:
-        """Let go of the state, which ``past`` finds again."""
+        """Release the state; ``past`` can compute it again."""
         self._before = past
 
     def _written(self) -> Prompt:
@@ -277,7 +277,7 @@ class EntryPrompt(Prompt):
     __hash__ = None
 
     def __getattr__(self, name: str) -> Any:
-        """Write it for what a prompt is made of."""
+        """Assemble the prompt when one of its attributes is read."""
         if name not in Prompt.__slots__:
             raise AttributeError(name)
         return getattr(self._written(), name)
@@ -305,7 +305,7 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
 
 
 def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
-    """Assemble what the agent of a visit is asked first."""
+    """Assemble the first prompt of a visit."""
     socket_rules = rules.sockets[visit.socket]
     known_fields: Mapping[str, JSON] = {}
     if socket_rules.teller is not None:

@@ -41,7 +41,7 @@ def begin_at(state: CastState) -> Session:
 
 
 def evolve(rules: Rules, session: Session, event: Event) -> Session:
-    """Return the session after an event; one of a lane changes the session of the lane, and nothing of any other (P9).
+    """Return the session after an event; an event in a lane changes only the session of that lane (P9).
 
     Raises:
         Unfit: the event cannot follow.
@@ -90,7 +90,7 @@ def without_approvals(session: Session) -> Session:
 
 
 def _carried(session: Session, event: Event) -> Transition | None:
-    """Return the transition that an event carries, if it was told in the state of this session."""
+    """Return the transition that an event carries, if it starts from the state of this session."""
     transition = event.transition
     return transition if transition is not None and transition.before is session.state else None
 
@@ -235,7 +235,7 @@ def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
 
 
 def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, ...]:
-    """Return what the output of a step told beside its handoff, as records (R39)."""
+    """Return the side events of a step's output as records (R39)."""
     return tuple(
         MateriaEvent(
             sequence=event.sequence,
@@ -264,7 +264,7 @@ def _moved(
     worked: int | None = 0,
     **changes: Any,
 ) -> Session:
-    """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session.
+    """Apply a transition to the latest visit, with its ``turn`` and other changes of the session.
 
     ``past`` finds its states again, if they follow from that turn alone; ``worked`` is for how long it was worked on.
     """
@@ -593,4 +593,4 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ),
 }
 _OF_LANES: Final = (ev.LaneStarted, ev.LaneEnded)
-"""What happens to a lane itself, rather than in it."""
+"""Events about a lane itself, not about work in the lane."""

@@ -1,4 +1,4 @@
-"""Items keep what was done to them: how an edited list is laid out for a cast that is in the middle of it (R46)."""
+"""Edits of work items: an edited list is ordered so that finished work keeps its place (R46)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ WORKED_ON: Final = "being worked on"
 _BEHIND: Final = ("done", "skipped")
 
 _NAMED: Final = 5
-"""How many items a sentence names at most."""
+"""Maximum number of items that a message names."""
 
 
 class ListEdit(NamedTuple):
-    """What is wanted of one list: where its items come from, which are to be worked on again, which to be given up.
+    """Edit of one list: the origin of each item, the items to repeat, and whether to abandon the current item.
 
     ``again`` are places in the old list. ``abandon`` gives the item up that is being worked on: taken out, if it is
     not in the new list, else kept as skipped.
@@ -73,7 +73,7 @@ class Moved(NamedTuple):
 
 
 class Laid(NamedTuple):
-    """The state after an edit, and what was made of the lists in it.
+    """Result of an edit: the state, its data, and the edit of each list.
 
     ``data`` are the data as the journal tells them, ``lists`` what was done to each list by its dotted path,
     ``said`` what a person should know of it, in sentences.
@@ -109,7 +109,7 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits
 
 
 class _Work:
-    """One edit in the making; ``draft`` is the state that comes of it, ``data`` its data before items are shown anew."""
+    """One edit in progress; ``draft`` is the resulting state, ``data`` its data before items are shown again."""
 
     def __init__(self, rules: Rules, before: CastState, draft: Draft, data: Mapping[str, JSON]) -> None:
         self.rules, self.before, self.draft = rules, before, draft
@@ -119,7 +119,7 @@ class _Work:
         self.said: list[str] = []
 
     def edit(self, path: Path, list_edit: ListEdit | None) -> None:
-        """Lay out the list at a path, if it is to be another one."""
+        """Order the list at a path, if it changes."""
         if self._lies_in_what_is_gone(path):
             return
         old = _list(self.before.data, path)
@@ -180,7 +180,7 @@ class _Work:
         return [*(index for _, index in sorted(finished)), *working, *repeated, *following], len(finished)
 
     def _refuse_removal(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> None:
-        """Refuse to take away, or to begin anew, what is being worked on; nobody is to find out later."""
+        """Raise MateriaError (``working``) if the item in progress would be removed or restarted."""
         kept_origins = set(list_edit.origins)
         repeated = [index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON]
         for other in self.rules.lists[walk.list_path]:
@@ -201,7 +201,7 @@ class _Work:
                     )
 
     def _is_at(self, item: ItemId) -> bool:
-        """Whether the visit that the cast has stopped at is about an item."""
+        """Return True if the cast stopped at a visit of this item."""
         visit = self.before.at if _stopped(self.before) else None
         return visit is not None and visit.item is not None and lies_in(visit.item.id, item)
 
@@ -231,7 +231,7 @@ class _Work:
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
-            """Where the items at these places are now; None for what is gone or begins afresh."""
+            """Return the new places of an item; None if it was removed or starts again."""
             new_places = list(walked)
             for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
@@ -270,7 +270,7 @@ class _Work:
         _relocate_stop(draft, moved_item)
 
     def _reached(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
-        """How far the cursor of another loop over the list gets: as far as the items that it is done with reach."""
+        """Return the position of another loop's cursor: after the last leading item that the loop has finished."""
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
         reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
         anew = [item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _BEHIND]
@@ -283,12 +283,12 @@ class _Work:
         return reached
 
     def _lies_in_what_is_gone(self, path: Path) -> bool:
-        """Whether a list was read through an item that this edit took away, so that nobody is in it any more."""
+        """Return True if the list lies in an outer item that this edit removed."""
         hidden = self.before.shown[len(self.draft.shown) :]
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
     def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
-        """Keep a list that is read through another item in that item too, which is what is shown at its next entry."""
+        """Store an inner list in its outer item too, which is shown at the next entry."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(
                 (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)),
@@ -313,7 +313,7 @@ class _Work:
             return
 
     def _reshow(self, path: Path) -> None:
-        """Show the items of the list under their new keys and as they read now; what is gone is shown no more."""
+        """Show the items of the list with their new keys and values; hide removed items."""
         draft, before = self.draft, self.draft.shown
         if not any(shown_item.walk.list_path == path for shown_item in before):
             return
@@ -361,7 +361,7 @@ class _Work:
     def _say(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
     ) -> None:
-        """Say what a person did not say: what was moved; and what follows for the item that is given up."""
+        """Report the moved items and what happens to the abandoned item."""
         if given_up is not None:
             is_kept = given_up in list_edit.origins and given_up not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
@@ -381,14 +381,12 @@ class _Work:
         if moved:
             moves = [f"{move.title!r} is {move.place + 1}, not {move.given + 1}" for move in moved[:_NAMED]]
             more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-            self.said.append(
-                f"Moved: {', '.join(moves)}{more}. Finished items come first, then the item in progress."
-            )
+            self.said.append(f"Moved: {', '.join(moves)}{more}. Finished items come first, then the item in progress.")
         self.moved += moved
 
 
 def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
-    """Let what a stopped cast goes on with mean the same items as before."""
+    """Update the item ids with which a stopped cast continues."""
     if draft.unrouted is not None and draft.unrouted.advanced is not None:
         draft.unrouted = draft.unrouted._replace(advanced=moved(draft.unrouted.advanced))
     if draft.failure is not None and draft.failure.allow is not None:
@@ -421,7 +419,7 @@ def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
 
 
 def _stopped(state: StateView) -> bool:
-    """Whether the cast is at a visit that is not over."""
+    """Return True if the current visit is not finished."""
     return state.status in ("waiting", "held") or (state.status in ("failed", "aborted") and state.next is None)
 
 
@@ -443,7 +441,7 @@ def entry_of(rules: Rules, walk: Walk) -> str:
 
 
 def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
-    """Say of each new item which old one it is: an equal one, else one with an equal title, else none: it is new."""
+    """Return the old index of each new item: an equal item, else an item with the same title, else None."""
     origins: list[int | None] = [None] * len(new)
     free = dict.fromkeys(range(len(old)))
     for name_of in (_written, _name):
@@ -463,7 +461,7 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
 def within_lists(
     rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
 ) -> dict[str, ListEdit]:
-    """Say which items are which where a value inside lists is set or ``removed``: all stay what they were, whatever they say."""
+    """Return the edits of lists for a value that is set or ``removed`` inside them; every other item keeps its identity."""
     list_edits: dict[str, ListEdit] = {}
     for path in rules.lists:
         depth, old = len(path), len(_list(data, path))
@@ -480,7 +478,7 @@ def within_lists(
 
 
 def _written(item: JSON) -> str:
-    """Write an item so that equal ones are written alike; what is not JSON, and is refused later, somehow."""
+    """Return a canonical text of an item; values that are not JSON are refused later."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 

@@ -34,7 +34,7 @@ Template: TypeAlias = Callable[[StateView, Item | None], str]
 """Fills a materia prompt for the state and the current item."""
 
 Standing: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
-"""How an item stands for one cursor: it advanced; it was entered and has not; neither; it is behind without having been worked off."""
+"""Status of an item for one cursor: advanced, entered but not advanced, neither, or skipped."""
 
 
 @lru_cache(maxsize=4096)
@@ -70,7 +70,7 @@ def _path(text: str) -> Source:
 
 @lru_cache(maxsize=1024)
 def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
-    """Compile a materia prompt; what is put in for a variable is not expanded again (R31).
+    """Compile a materia prompt; inserted values are not expanded again (R31).
 
     The variables in ``quoting`` are fenced where they stand alone on their line (R50).
     """
@@ -99,7 +99,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
 
 
 def _alone(text: str, start: int, end: int) -> bool:
-    """Whether a variable is all that its line says."""
+    """Return True if a variable is alone on its line."""
     line_end = text.find("\n", end)
     before = text[text.rfind("\n", 0, start) + 1 : start]
     after = text[end : line_end if line_end >= 0 else len(text)]
@@ -154,7 +154,7 @@ def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]
 
 
 def standing(state: StateView, item: ItemId) -> Standing:
-    """Return how an item stands for its cursor, by its visits (R46): what ticks, counts and tables are made from."""
+    """Return the status of an item for its cursor, which follows from its visits (R46)."""
     cursor, index, outer = item
     if item in state.joined:
         return "done"
@@ -194,7 +194,7 @@ def moved_back(state: StateView, cursor: str) -> int:
 
 
 def standings(state: StateView, walk: Walk) -> list[Standing]:
-    """Return how each item stands of the list that ``walk`` goes over now."""
+    """Return the status of each item in the current list of ``walk``."""
     cursor = walk.iterator.cursor
     outer = state.within.get(cursor, ())
     count = len(list_at(walk.iterator.items, state))
@@ -211,7 +211,7 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
 
 
 def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
-    """Make the item at the cursor the current one, None when its list, which ``read`` gives, has none there (R1, R12).
+    """Make the item at the cursor current and return it; None if the list has no item there (R1, R12).
 
     The items that its list is read through stay shown (R34); any other that was shown is so no longer.
     """
@@ -248,7 +248,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
 
 
 def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
-    """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
+    """Return True if the item at an index is still the item that was shown last."""
     value = last.item.value
     _, position, within = last.item.id
     if position != index or within != outer or index >= len(items) or items[index] is not value:
@@ -257,7 +257,7 @@ def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, o
 
 
 def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
-    """Return the item at an index of the list that is walked, None when there is none."""
+    """Return the item at an index of a list, or None past its end."""
     if index >= len(items):
         return None
     value = items[index]
@@ -272,7 +272,7 @@ def places(item: ItemId) -> tuple[Place, ...]:
 
 
 def lies_in(item: ItemId | None, other: ItemId) -> bool:
-    """Whether an item is the other one or lies within it."""
+    """Return True if an item is the other item or lies within it."""
     if item is None:
         return False
     if not item[2]:
@@ -282,12 +282,12 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
 
 
 def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
-    """Whether an item, or one that it lies within, is of a list that one of these cursors walks."""
+    """Return True if one of these cursors walks the item or one of its outer items."""
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 
 
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
-    """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being skipped."""
+    """Remove the records of items that no longer exist: edge uses, cycles, allowances, follow-up, skips."""
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
     draft.items = FrozenDict({item: record for item, record in draft.items.items() if not is_gone(item)})
@@ -306,7 +306,7 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
 
 def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
-    """Keep what was handed over for items that there are no more, but for what refused them."""
+    """Yield the handoffs; those of removed items lose their item, and refusals of removed items are left out."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):
             yield entry
@@ -315,7 +315,7 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
 
 
 def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
-    """How many of the items shown stay: up to the innermost one of another iterator whose alias leads to the list."""
+    """Return how many shown items stay: up to the innermost outer item through whose alias the list is read."""
     iterator = walk.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]
@@ -328,7 +328,7 @@ def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
 
 @lru_cache(maxsize=1024)
 def state_path(source_text: str) -> tuple[str, ...]:
-    """Return the path in the state that a list source reads, empty for one that reads something else (R11)."""
+    """Return the state path that a list source reads; empty if it does not read the state (R11)."""
     segments = source_text.split(".")
     if segments[0] == "state":
         return tuple(segments[1:])
@@ -347,7 +347,7 @@ def item_label(value: JSON, key: str) -> str:
 
 
 def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
-    """Take every item out of the data that is not among the first ones, ``kept``."""
+    """Hide every shown item except the first ones, ``kept_items``."""
     hidden = draft.shown[len(kept_items) :]
     if not hidden:
         return

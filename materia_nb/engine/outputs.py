@@ -41,7 +41,7 @@ _GO_ON: Final = "Continue this work where you stopped."
 CORRECT_THE_UTILITY: Final = (
     "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
 )
-"""What to do about a utility that failed."""
+"""Hint for a utility that failed."""
 
 
 def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
@@ -61,7 +61,7 @@ def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) 
 
 
 def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
-    """Ask the agent that is still at work once more, in the same conversation."""
+    """Ask the working agent to continue, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
@@ -86,8 +86,8 @@ def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
-    """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
+def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None) -> Transition:
+    """Continue the agent's conversation with a person's answer and, if given, the approval of a command."""
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, approval=approval)
@@ -165,7 +165,7 @@ _ANSWER_CUT: Final = "answer_cut"
 """The code of the issue that an answer was cut off by a limit (R52)."""
 
 _MOST_REFUSED: Final = 2
-"""How often an output is asked for again at most where its protocol wants another one each time."""
+"""Maximum number of requests for another output from a protocol that counts refusals itself."""
 
 
 def output(  # noqa: PLR0913 - what is known of an output, by name
@@ -222,7 +222,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
-    """Put first that the answer was cut off; one that is whole enough to be taken has it as a warning."""
+    """Add the issue that the answer was cut off; a usable answer gets it as a warning."""
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
     issue = Issue(
@@ -364,11 +364,11 @@ def _refused(
 
 
 LONGEST: Final = 64
-"""How many steps are computed again at most to come to one state: about a millisecond."""
+"""Maximum number of steps that are recomputed to find one state, about a millisecond."""
 
 
 class PastStates:
-    """The states around steps, one behind the other: that before the first, and the output of each.
+    """States around consecutive steps, as the state before the first step and the output of each step.
 
     Or around one step whose state after it does not follow from its output: that one is kept too, until it is found again as
     the start of the next.
@@ -387,7 +387,7 @@ class PastStates:
         self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Keep of what was handed on until here, which grows with the cast, only how much of that of ``other`` it is."""
+        """Store the handoffs, which grow with the cast, only as a prefix length of those of ``other``."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
@@ -415,7 +415,7 @@ class PastStates:
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
-        """Take a step that began where this ends, with the same rules; False when it did not."""
+        """Append a step and return True if it starts from the latest state, with the same rules."""
         number, latest = before.steps + 1, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
             return False
@@ -459,7 +459,7 @@ def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
 
 
 def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
-    """Return what finds the states of the latest step again; None while its visit goes on.
+    """Return an object that recomputes the states of the latest step; None while its visit continues.
 
     They follow from the one before and this turn alone where it was entered, asked and answered once and went on with what
     the output says, whatever else can happen to a visit, and neither a person nor a tool had a hand in it.

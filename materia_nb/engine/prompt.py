@@ -50,7 +50,7 @@ class Prompt:
 
     @property
     def begins(self) -> bool:
-        """Whether it tells the whole task, so that whoever answers need not know what was said before."""
+        """True if the prompt contains the whole task, so that earlier turns are not needed."""
         return any(part.name == "task" for part in self.parts)
 
     @property
@@ -88,7 +88,7 @@ _GIVING_WAY: Final = (
     ("contexts", "place"),
     ("titles", "place"),
 )
-"""Which room is made smaller, in this order, where a prompt is too long, and the part that it is of (R50)."""
+"""Budgets that are reduced if a prompt is too long, in this order, each with its part (R50)."""
 
 
 def work_prompt(
@@ -140,7 +140,7 @@ def work_prompt(
 
 
 def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
-    """Replace the text of one part, or tell one that was left out; an empty text leaves it out.
+    """Replace the text of one part, also of an omitted part; an empty text omits the part.
 
     Raises:
         MateriaError: the prompt has no such part (``unknown_part``).
@@ -175,12 +175,12 @@ def handoff_prompt(before: Prompt, form: str) -> Prompt:
 
 
 def resume_prompt(before: Prompt, text: str, form: str) -> Prompt:
-    """Assemble a turn that goes on with work that was interrupted, with what the agent is told now."""
+    """Assemble a turn that continues interrupted work."""
     return _next(before, "resume", text, form)
 
 
 def repair_prompt(before: Prompt, form: str, issues: Sequence[Issue], output: str) -> Prompt:
-    """Assemble a repair turn: what was wrong, what to return, and an excerpt of at most 600 characters of the answer (R19).
+    """Assemble a repair turn: the issues, the form, and an excerpt of the answer, at most 600 characters (R19).
 
     A later repair of the same visit shows no refused answer, which weak models copy (R52).
     """
@@ -196,7 +196,7 @@ def repair_again(first: Prompt, form: str, issues: Sequence[Issue], output: str)
 
 
 def _next(before: Prompt, name: PartName, text: str, form: str) -> Prompt:
-    """A later turn of a visit: what is said now, and what must be returned."""
+    """Return a later turn of a visit: one new part and the form."""
     parts = (PromptPart(name, text), PromptPart("return", form)) if form else (PromptPart(name, text),)
     return Prompt(parts, before.instruction, before.reasons, before.form)
 

@@ -1,4 +1,4 @@
-"""What an agent reads of a cast in a first turn: part by part, each value once, nothing stale, the newest kept (R50).
+"""The first prompt's view of a cast: each value appears once, in its current form (R50).
 
 :class:`PromptContext` writes each part within a :class:`PromptBudget`.
 """
@@ -46,7 +46,7 @@ _LABEL_CHARS: Final = 200
 
 
 class PromptBudget(NamedTuple):
-    """How many characters the parts may take that give way where a prompt is too long."""
+    """Maximum characters of the parts that shrink if a prompt is too long."""
 
     state: int = STATE_CHARS
     output: int = OUTPUT_CHARS
@@ -57,7 +57,7 @@ class PromptBudget(NamedTuple):
 
 
 class PromptContext(NamedTuple):
-    """What a first turn has to tell. It is written only when somebody reads it, since many agents never do.
+    """Contents of a first turn, written only on demand, since many agents never read them.
 
     ``previous`` is the socket that was completed just before.
     """
@@ -68,7 +68,7 @@ class PromptContext(NamedTuple):
     previous: Socket | None
 
     def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
-        """Write the parts that stand before the task, and those that stand behind it."""
+        """Return the parts before the task and the parts after it."""
         open_reasons = tuple(follow_up for follow_up in self.state.follow_up if not follow_up.settled)
         reasons = shown_to(open_reasons, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
@@ -156,7 +156,7 @@ class PromptContext(NamedTuple):
         return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
 
     def _in_all(self, item: Item, count: int) -> str:
-        """Count how the items stand, without looking at each."""
+        """Count the items by status without visiting each item."""
         earlier = min(item.position, count)
         passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
         counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
@@ -282,7 +282,7 @@ class PromptContext(NamedTuple):
         return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
     def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
-        """Choose the newest, then those of this item, then those without one, then others; oldest first.
+        """Choose handoffs by priority: the newest, those of this item, those without an item, others. Return the oldest first.
 
         The newest loses its middle only where it is longer than ``bound``; the others share what is left of ``room``.
         """
@@ -332,7 +332,7 @@ class PromptContext(NamedTuple):
         return self._json_output(room, last, of)
 
     def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
-        """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
+        """Return the part with the verdict of a JSON output and its fields that no other part contains."""
         state, note = self.state, ""
         lines = [f"{of} reported {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
         rest = self._left_of(state.last_json, last)
@@ -348,7 +348,7 @@ class PromptContext(NamedTuple):
         return PromptPart("previous", "\n".join(lines), note, bool(rest), values)
 
     def _left_of(self, value: JSON, last: Socket) -> dict[str, JSON]:
-        """What of a JSON output no other part tells; a protocol other than the sparse one writes all into its handoff."""
+        """Return the fields of a JSON output that no other part contains; only sparse handoffs and utilities have any."""
         if not isinstance(value, dict) or (last.handoff != DEFAULT_HANDOFF and not last.is_utility):
             return {}
         excluded = {
@@ -391,11 +391,11 @@ class PromptContext(NamedTuple):
         return PromptPart("item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=values)
 
     def reasons(self) -> list[FollowUp]:
-        """Return why the work came back, oldest first (R22), what is settled by now too."""
+        """Return the reasons for rework, oldest first (R22), including settled ones."""
         return shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
-        """What the socket answered last for this item, where the visit comes by an edge that sends work back."""
+        """Return the socket's last answer for this item if the work was sent back."""
         if not reasons or not self.socket.shown.previous or reasons[-1].step != self.state.last_step:
             return None
         item = self.visit.item
@@ -481,7 +481,7 @@ _STANDING: Final = {
     "open": "pending",
     "skipped": "skipped",
 }
-"""What an agent is told of how an item stands."""
+"""Words for the status of an item in a prompt."""
 
 
 def _title(item: JSON, key: str) -> str:

@@ -45,7 +45,7 @@ HEADINGS: Final[Mapping[PartName, str]] = {
     "finalize": "Handing over",
     "return": "What to return",
 }
-"""What stands above each part; the names are the keys by which a part is reworded."""
+"""Heading of each part, by the name with which a person edits the part."""
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
@@ -66,7 +66,7 @@ def middle(text: str, max_chars: int) -> str:
 
 
 def bounded(text: str, max_chars: int) -> tuple[str, str]:
-    """Return a text, whole up to its bound, else its beginning and its end, and what was cut."""
+    """Return a text shortened to its beginning and end if it is too long, and a note about the cut."""
     if len(text) <= max_chars:
         return text, ""
     if max_chars < NOTICE_CHARS:
@@ -129,7 +129,7 @@ def _within(value: JSON, pad: str, room: int) -> str:
 
 
 def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
-    """Yield what stands before each member, and the member."""
+    """Yield each member of an object or list with the text before it."""
     if isinstance(value, dict):
         yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
     else:
@@ -153,7 +153,7 @@ def _short_string(text: str, room: int) -> str:
 
 
 def tokens_of(characters: int) -> int:
-    """Estimate how many tokens so many characters are, where no model has counted them: one for four."""
+    """Estimate the tokens of a text: one for four characters."""
     return -(-characters // 4)
 
 
@@ -176,7 +176,7 @@ class PromptPart(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """What stands above it."""
+        """Heading of the part."""
         return HEADINGS[self.name]
 
 

@@ -56,7 +56,7 @@ def abort(state: CastState, reason: str) -> Transition:
 
 
 def recast(rules: Rules, state: CastState) -> Transition:
-    """Ask the socket where a failed, aborted or held cast stopped once more, in the same visit, from its first prompt.
+    """Retry the socket where the cast stopped, in the same visit, from its first prompt.
 
     A cast that stopped behind a completed socket goes on as :func:`revive` does.
     """
@@ -78,7 +78,7 @@ def recast(rules: Rules, state: CastState) -> Transition:
 
 
 def resend(rules: Rules, state: CastState) -> Transition:
-    """Ask the turn that was cut short once more, in the same conversation.
+    """Repeat the interrupted turn, in the same conversation.
 
     Raises:
         MateriaError: no turn of an agent was cut short (``nothing_to_send``).
@@ -97,7 +97,7 @@ def resend(rules: Rules, state: CastState) -> Transition:
 
 
 def by_hand(rules: Rules, state: CastState) -> Transition:
-    """Let the visit where a cast stopped wait for what a person says in the place of its agent or process.
+    """Make the stopped visit wait for a person's answer instead of its agent or process.
 
     It is read as the handoff of the visit, whatever turn it had come to.
 
@@ -184,13 +184,13 @@ def revive(rules: Rules, state: CastState) -> Transition:
 
 
 def _waiting_again(rules: Rules, state: CastState, visit: Visit, event: Event) -> Transition:
-    """Let ``visit`` wait for an output once more, from its first prompt."""
+    """Make ``visit`` wait for an output again, from its first prompt."""
     prompt = None if rules.sockets[visit.socket].socket.is_utility else first_prompt(rules, state, visit)
     return Transition(_waiting(state, visit), (event,), None, prompt)
 
 
 def _waiting(state: CastState, visit: Visit) -> CastState:
-    """Let ``visit`` owe an output again; an advance that the failure came after is taken back (R48)."""
+    """Make ``visit`` wait for an output again and revert its advance (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
         state = state._replace(cursors=FrozenDict({**state.cursors, cursor: moved_back(state, cursor)}))
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
@@ -210,7 +210,7 @@ def set_budget(state: CastState, **maxima: Any) -> CastState:
 
 
 def needs_stopped(state: CastState, *others: str) -> None:
-    """Raise MateriaError (``not_stopped``) unless a cast failed, was aborted, or stands in one of the other ways."""
+    """Raise MateriaError (``not_stopped``) unless the cast failed, was aborted, or has one of the other statuses."""
     if state.status not in ("failed", "aborted", *others):
         message = f"The cast is {state.status}, not failed or aborted."
         raise MateriaError(message, hint=NEXT[state.status], kind="not_stopped")

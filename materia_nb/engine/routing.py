@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The target of a step, what chose it, every edge or exit that was checked, and the chosen one with its use and limit."""
+    """Target of a step, the reason for it, the checked edges or exits, and the chosen edge with its use and limit."""
 
     target: str
     by: By
@@ -135,7 +135,7 @@ def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
 
 
 class AdvanceFact(NamedTuple):
-    """What ``advance`` did: moved or not, from where to where, and how long the list is (R14)."""
+    """Effect of ``advance``: whether and where the cursor moved, and the length of the list (R14)."""
 
     when: str
     moved: bool
@@ -156,7 +156,7 @@ class Assigned(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an accepted output did before the way on was chosen: assignments, advance; what was odd about what it taught."""
+    """Effects of an accepted output before routing: assignments, advance, warnings about new knowledge."""
 
     assigned: tuple[Assigned, ...] = ()
     advance: AdvanceFact | None = None
@@ -231,7 +231,7 @@ class Decision(NamedTuple):
 
     @property
     def satisfied(self) -> bool | None:
-        """What the output said of ``satisfied``, or a person for it; None where nobody said."""
+        """Verdict of the output or of a person; None without a verdict."""
         return self.result.satisfied
 
     @property
@@ -241,7 +241,7 @@ class Decision(NamedTuple):
 
     @property
     def warnings(self) -> tuple[Issue, ...]:
-        """What was odd about the output, and about what it taught."""
+        """Warnings about the output and about the knowledge that it adds."""
         return self.reading.warnings + self.applied.warnings
 
     @property
@@ -261,7 +261,7 @@ class Decision(NamedTuple):
 
     @property
     def chosen(self) -> Look | None:
-        """The edge or exit that was taken, if one was."""
+        """Edge or exit that was taken, or None."""
         return next((look for look in self.looks if look.matched), None)
 
 
@@ -303,7 +303,7 @@ def short(label: str, max_chars: int = 60) -> str:
 
 
 class Limit(NamedTuple):
-    """One limit of a cast as it stands: what it bounds, in words, how much is used, and how much there may be.
+    """One limit of a cast: its subject in words, the current use and the maximum.
 
     ``used`` is None where nothing is counted now, ``most`` where there is no limit.
     """
@@ -314,7 +314,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
-    """Return every limit of the cast but those of single edges, which :func:`edges_used` gives."""
+    """Return every limit of the cast, without those of single edges (:func:`edges_used`)."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
     rounds, maximum = None, rules.graph.limits.max_no_advance_cycles
@@ -336,7 +336,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
 
 
 def used_up(state: StateView) -> str | None:
-    """Say which maximum of the budget is reached, by what is known (R20, R56); None when none is."""
+    """Return a sentence about the exhausted maximum of the budget (R20, R56), or None."""
     for bound in BOUNDS:
         if bound.reached(state.usage, state.budget):
             used, maximum = (bound.form.format(n or 0) for n in (bound.used(state.usage), bound.most(state.budget)))
@@ -345,13 +345,13 @@ def used_up(state: StateView) -> str | None:
 
 
 def nearly_used_up(state: StateView) -> bool:
-    """Whether the budget warns (R20)."""
+    """Return True if the budget should warn (R20)."""
     budget = state.budget
     return any(bound.reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
 
 def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
-    """How often each edge of the current socket with ``maxTraversals`` was taken, and its limit."""
+    """Return the use and limit of each edge of the current socket that has ``maxTraversals``."""
     visit = state.at
     if visit is None:
         return {}
@@ -364,7 +364,7 @@ def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
 
 
 def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[int, int | None]:
-    """How often the edge has been used where it is counted, and its limit there (None: not counted).
+    """Return the use of the edge and its limit; None if it is not counted.
 
     Inside an item only edges with ``maxTraversals`` are counted, per item; outside
     items every edge is, against ``maxTraversals`` or ``limits.maxEdgeTraversals``.
@@ -408,7 +408,7 @@ _ALLOW_AGAIN: Final = (
 
 
 def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None) -> Failure | None:
-    """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
+    """Count a chosen edge; return the failure if the edge exceeds its limit (R18, R21)."""
     pair = f"{visit.socket}->{edge.to}"
     draft.traversals = FrozenDict({**draft.traversals, pair: draft.traversals.get(pair, 0) + 1})
     if limit is None:
@@ -444,7 +444,7 @@ def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failu
 
 
 def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
-    """Count what is bounded as edges outside items are."""
+    """Count a transition that has the same limit as edges outside items."""
     key: EdgeId = (name, 0)
     used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
     draft.counts = FrozenDict({**draft.counts, key: used + 1})
@@ -463,12 +463,12 @@ def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject:
 
 
 def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
-    """How many repair turns a visit may have (R19)."""
+    """Return the maximum number of repair turns of a visit (R19)."""
     return rules.graph.limits.repair_attempts + state.extra.get(("repair", visit.step), 0)
 
 
 def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
-    """How often an item may go round without advancing (R18)."""
+    """Return the maximum number of cycles of an item without an advance (R18)."""
     return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
 
 
@@ -507,7 +507,7 @@ def _in_round(trail: tuple[str, ...], target: str) -> str:
 
 
 def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
-    """Name the sockets of a round that took ``length`` visits and leads back to ``socket``, in order (R18)."""
+    """Return the sockets of a cycle of ``length`` visits back to ``socket``, in order (R18)."""
     known = trail[-length:]
     names: list[str] = [] if len(known) == length else [socket, "..."]
     for visited in known:
@@ -518,7 +518,7 @@ def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
 
 
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
-    """Put a socket on the path of the current item; coming back to one closes a cycle (R18).
+    """Add a socket to the path of the current item; a repeated socket closes a cycle (R18).
 
     A cycle does not count when an edge with ``maxTraversals`` was taken since the
     previous visit of that socket, because that edge bounds it already.

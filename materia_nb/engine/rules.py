@@ -19,10 +19,10 @@ from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, WITHOUT_OUTPUT, described
 
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
-"""What an agent is told whose handoff is asked for in a turn of its own."""
+"""Form of a work turn whose handoff is requested in a separate turn."""
 
 _TRAIL: Final = 16
-"""How many sockets back a round can be told at least; one that visits each socket once always fits."""
+"""Minimum length of the trail, in sockets; it always holds a cycle that visits each socket once."""
 
 
 _LABEL_CHARS: Final = 200
@@ -52,7 +52,7 @@ class PromptVariables(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> PromptVariables:
-    """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
+    """Return the values that a materia prompt contains (R31); ``item_paths`` are the paths of the item (R12)."""
     names = {name for _, _, name in variables(prompt)} - {""}
     paths, item, fields, quoting = set(), set(), set(), set()
     for name in names:
@@ -84,7 +84,7 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 
 
 class SocketContext(NamedTuple):
-    """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
+    """Prompt data that is the same at every visit of a socket.
 
     ``output_paths`` are the paths in the state at which an assignment of any socket keeps a whole output, and
     ``assigned_fields`` the fields of its own output, each with the path at which an assignment keeps it.
@@ -103,7 +103,7 @@ class SocketContext(NamedTuple):
 
 
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
-    """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
+    """Return the prompt data of a socket; ``form`` is that of its model's profile."""
     materia, iterator = socket.materia, socket.iterator
     label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
@@ -201,7 +201,7 @@ class Rules:
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
-        """Work out the rules of every socket of ``graph``; ``session`` is what agents are told as the id of the cast."""
+        """Compute the rules of every socket of ``graph``; ``session`` is the id of the cast in prompts."""
         self.graph = graph
         self.session = session
         self.sockets: dict[str, SocketRules] = FrozenDict(
@@ -225,7 +225,7 @@ class Rules:
 
     @property
     def tells_knowledge(self) -> bool:
-        """Whether an agent is told, or may change, what is kept about the project."""
+        """True if an agent reads or changes the knowledge about the project."""
         return any(socket_rules.teller or socket_rules.learner for socket_rules in self.sockets.values())
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:

@@ -53,7 +53,7 @@ from materia_nb.registry import mimebundle_from_view
 
 
 class TurnRecord(NamedTuple):
-    """One output of a visit: what was asked, what came, where it is kept, what was made of it.
+    """One output of a visit: its prompt, text, artifact and reading.
 
     ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
     is what the person said when that was asked in place of the prompt (refinement). A
@@ -85,7 +85,7 @@ class TurnRecord(NamedTuple):
 
 
 class StepFiles(NamedTuple):
-    """What a step did to the files of the project: the commits that hold them before and after it, and the names of those that changed.
+    """Effect of a step on the project's files: the commits before and after, and the changed names.
 
     ``changed`` are the first 200 of ``in_all``.
     """
@@ -145,12 +145,12 @@ class StepRecord(NamedTuple):
         return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
-        """Have IPython say as text what the view says: of a tuple it asks for no bundle. In a list a step is one line."""
+        """Print the view as text, since IPython asks tuples for no bundle; a step in a list is one line."""
         view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
     def __eq__(self, other: object) -> bool:
-        """Compare by what they tell: states that are kept and the same ones found again are equal."""
+        """Compare the fields; stored states and recomputed states are equal."""
         if not isinstance(other, StepRecord):
             return NotImplemented
         position = StepRecord._fields.index("states")
@@ -221,7 +221,7 @@ class StepRecord(NamedTuple):
 
     @property
     def shown(self) -> str | None:
-        """What is shown as its output: the text of the last turn, or the prose that it assigned from ``$.text`` (R62)."""
+        """Output to display: the text of the last turn, or the prose assigned from ``$.text`` (R62)."""
         decision, reading = self.decision, self.reading
         value = reading.value if reading is not None and reading.accepted else None
         text = value.get("text") if isinstance(value, dict) else None
@@ -237,22 +237,22 @@ class StepRecord(NamedTuple):
 
     @property
     def pinned(self) -> str | None:
-        """What the answer was pinned to, None when it was not; a correction since does not count (R40)."""
+        """Pin that answered, or None; a later correction does not count (R40)."""
         return next((turn.pinned for turn in reversed(self.turns) if turn.mode != "correction"), None)
 
     @property
     def by_hand(self) -> bool:
-        """Whether a person answered in the place of an agent or a process that had failed."""
+        """True if a person answered instead of an agent or process that had failed."""
         return bool(self.turns) and self.turns[-1].by is not None
 
     @property
     def thinking(self) -> str:
-        """What its agent thought in the last turn that it answered, empty when that is not known (R49)."""
+        """Thinking of the agent in its last answered turn; empty if unknown (R49)."""
         return next((turn.thinking for turn in reversed(self.turns) if turn.mode != "correction"), "")
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
-        """What the output that counts told beside its handoff (R39), and, marked, what refused ones told (R53)."""
+        """Side events of the accepted output (R39) and, marked, of refused outputs (R53)."""
         accepted_turn = next((turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None)
         return tuple(event for turn in self.turns for event in turn.events if event.refused or turn is accepted_turn)
 
@@ -263,7 +263,7 @@ class StepRecord(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """What a person changed after so many steps: a JSON Patch, its inverse, the states around it.
+    """Edit of a person after a step: a JSON Patch, its inverse, the states before and after.
 
     ``asked`` is the prompt that waited before, which undoing brings back. ``lists`` are the lists that it was about, by
     path, ``said`` is what a person was told of them, and ``visit`` what the cast knew if its visit ended with it (R46).
@@ -438,7 +438,7 @@ class Session(NamedTuple):
 
     @property
     def asked(self) -> str | Prompt:
-        """What the waiting agent is to answer: the person's last message, else the prompt."""
+        """Question to the waiting agent: the person's last message, else the prompt."""
         return self.wish if self.wish is not None else self.prompt or ""
 
     def forgetting(self) -> Session:
@@ -451,7 +451,7 @@ class Session(NamedTuple):
 
     @property
     def said(self) -> tuple[Message, ...]:
-        """What was said in the conversation of the visit, before what is asked now."""
+        """Earlier messages of the visit's conversation."""
         return tuple(message for turn in self.spoken for message in _said_by(turn))
 
 
@@ -482,7 +482,7 @@ def _streams_before(_: Rules, session: Session, steps: Steps) -> tuple[Streams, 
 
 
 def state_after(_: Rules, session: Session, steps: Sequence[StepRecord]) -> CastState:
-    """Return the state after the last of ``steps``; that before the first step if there are none."""
+    """Return the state after the last of ``steps``, or the start state if there are no steps."""
     return steps[-1].after if steps else session.start
 
 
@@ -527,7 +527,7 @@ class Lane(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more of it is to be done, unless the cast is revived."""
+        """True if the lane is finished, unless the cast is revived."""
         return self.status not in ("waiting", "running")
 
 
@@ -552,7 +552,7 @@ def lanes_at_work(session: Session) -> Streams | None:
 
 
 def lanes_running(session: Session) -> Streams | None:
-    """Return the lanes that a cast is in the middle of; None where there are none, or the cast has stopped."""
+    """Return the running lanes; None without lanes or if the cast has stopped."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status == "running" and session.state.status == "ready" else None
 
@@ -566,7 +566,7 @@ def parts_of(session: Session) -> Iterator[Session]:
 
 
 def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    """Yield each step that was ever made, in lanes too, and whether going back left it behind."""
+    """Yield each step, also in lanes, and True if it was abandoned by going back."""
     for part in parts_of(session):
         yield from ((step, False) for step in part.steps)
         yield from ((step, True) for line in part.abandoned for step in line)
@@ -575,7 +575,7 @@ def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
 
 
 def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord]:
-    """Return the steps of a cast with those of its lanes, which come behind the step that handed the items out.
+    """Return the steps of a cast; steps of lanes follow the step that distributed the items.
 
     One lane comes behind the other; ``by_time``, their steps come in the order in which they began.
     """
@@ -597,7 +597,7 @@ def label_of(session: Session, step: StepRecord | None = None) -> Label:
 
 
 def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
-    """Return which item a step was about, as the lists are now; None for none, and for one that is gone (R46)."""
+    """Return the current id of a step's item; None without an item or if it was removed (R46)."""
     if step.at.item is None or not session.edits:
         return step.at.item and step.at.item.id
     return moved_by(rules, (edit for edit in session.edits if edit.step >= step.number), step.at.item.id)
@@ -654,7 +654,7 @@ class Pending(NamedTuple):
 
 
 def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
-    """Return what is to be done next; nothing when the cast is over. What lanes wait for can go on side by side."""
+    """Return the pending actions; empty if the cast is over. Actions of lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
         return tuple(_pending_in(rules, streams)) or (Pending("enter"),)
     due = pending_here(rules, session)
@@ -662,14 +662,14 @@ def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
 
 
 def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
-    """Yield what each lane waits for that is not over: those that run first, then in the order of the schedule (P4)."""
+    """Yield the pending action of each unfinished lane: running lanes first, then in schedule order (P4)."""
     for lane in sorted(streams.lanes.values(), key=lambda lane: lane.status != "running"):
         if not lane.is_over and (due := pending_here(rules, lane.session)) is not None:
             yield due._replace(lane=lane.name)
 
 
 def pending_here(rules: Rules, session: Session) -> Pending | None:
-    """Return what is to be done next in this session itself, whatever its lanes wait for; None when it is over."""
+    """Return the pending action of this session, ignoring its lanes; None if it is over."""
     state, visit = session.state, session.state.at
     if state.status == "ready":
         return Pending("enter")
@@ -690,11 +690,11 @@ _WORDS: Final[Mapping[type[Output], str]] = {
     SocketHeld: "held",
     SocketContinued: "continued",
 }
-"""What the artifact of an output is called that did not complete its socket, by its event; else ``refused``."""
+"""Words in the artifact names of outputs that did not complete their socket; the default is ``refused``."""
 
 
 def branch_suffix(branch: int) -> str:
-    """What is put behind names once a cast was taken back, so that nothing of an abandoned branch is lost."""
+    """Return the suffix of file names in a branch, so that files of an abandoned branch are kept."""
     return f".branch-{branch}" if branch else ""
 
 

@@ -20,10 +20,10 @@ Place: TypeAlias = tuple[str, int]
 """A place in a list: the cursor that walks it, and an index."""
 
 ItemId: TypeAlias = tuple[str, int, tuple[Place, ...]]
-"""Which item is meant: its cursor, its index there, and the places of the items it lies within, outermost first (R34)."""
+"""Identity of an item: its cursor, its index, and the places of its outer items, outermost first (R34)."""
 
 EdgeId: TypeAlias = tuple[str, int]
-"""Which edge is meant: its socket, and its place among that socket's edges (R18)."""
+"""Identity of an edge: its socket and its index among the edges of that socket (R18)."""
 
 Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted"]
 """``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output; ``held``: a person decides."""
@@ -66,7 +66,7 @@ class Item(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """How a socket walks its list, worked out once: the path in the state of the list, and those that show its item (R12).
+    """Walk of a socket over its list: the state path of the list, and the paths that show its item (R12).
 
     ``numbered`` says that the keys of its items are ``WI-<n>`` rather than ``<index>`` (R13).
     """
@@ -86,7 +86,7 @@ class ShownItem(NamedTuple):
 
 
 class ItemRecord(NamedTuple):
-    """What belongs to an item while it is worked on: edge budgets used, and its path (R18)."""
+    """Record of an item in progress: its edge uses and its path (R18)."""
 
     used: Mapping[EdgeId, int] = NOTHING
     path: tuple[tuple[str, int], ...] = ()
@@ -119,7 +119,7 @@ class Visit(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """Why a socket was left by a ``not_satisfied`` edge, kept for its target (R22).
+    """Reason why a socket was left by a ``not_satisfied`` edge, for the target of the edge (R22).
 
     It is ``settled`` once that socket is satisfied with the item: the agent is not told it any more (R50).
     """
@@ -135,7 +135,7 @@ class FollowUp(NamedTuple):
 
 
 class Handoff(NamedTuple):
-    """What one output handed on as ``context`` (R10): its socket, its item, its step, its result."""
+    """Text that one output handed on as ``context`` (R10), with its socket, item, step and result."""
 
     socket: str
     label: str
@@ -147,7 +147,7 @@ class Handoff(NamedTuple):
 
     @property
     def satisfied(self) -> bool | None:
-        """What the output said of ``satisfied``; None where it did not say."""
+        """Verdict of the output, or None."""
         return self.result.satisfied
 
     @property
@@ -157,14 +157,14 @@ class Handoff(NamedTuple):
 
 
 class Handoffs(NamedTuple):
-    """The records of what was handed on, and the text of ``state.context`` that they give (R50)."""
+    """Records of handoffs, and the text of ``state.context`` that they produce (R50)."""
 
     entries: tuple[Handoff, ...] = ()
     text: str = ""
 
 
 class Answered(NamedTuple):
-    """What a socket last answered for an item: its text, and the parsed object where it is JSON."""
+    """Last answer of a socket for an item: its text and, for JSON, the parsed object."""
 
     step: int
     text: str
@@ -193,7 +193,7 @@ class Failure(NamedTuple):
 
 
 def known_sum(first: _N | None, other: _N | None) -> _N | None:
-    """Add what is known; None stands for unknown, and where nothing is known the sum is not either (R56)."""
+    """Add the known numbers; None is unknown, and a sum of unknown numbers is unknown (R56)."""
     if first is None or other is None:
         return first or other or None
     return first + other
@@ -221,7 +221,7 @@ class Usage(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """Input and output together, which is what the budget counts."""
+        """Sum of input and output tokens, which the budget counts."""
         return known_sum(self.input, self.output)
 
     def plus(self, *others: Usage) -> Usage:
@@ -279,7 +279,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def read(cls, value: JSON) -> Usage:
-        """Read the usage of an output; what is not a number is not known (R56). Raises ValueError."""
+        """Read the usage of an output; a field that is not a number is unknown (R56). Raises ValueError."""
         if not isinstance(value, dict):
             raise ValueError(value)  # noqa: TRY004 - one kind of error for all
         names = ("cost", "input", "output", "cached", "reasoning")
@@ -339,11 +339,11 @@ class Bound(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether there are only whole ones of it."""
+        """True if the amount is an integer."""
         return self.of in ("tokens", "turns")
 
     def most(self, budget: Budget) -> float | None:
-        """Return the maximum, None where there is none."""
+        """Return the maximum, or None without a limit."""
         return getattr(budget, self.field)  # type: ignore[no-any-return]
 
     def used(self, usage: Usage) -> float | None:
@@ -355,12 +355,12 @@ class Bound(NamedTuple):
         return getattr(usage, self.uncounted) if self.uncounted else 0
 
     def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
-        """Whether so much of the maximum is used, by what is known."""
+        """Return True if the known use has reached ``percent`` of the maximum."""
         maximum = self.most(budget)
         return maximum is not None and (self.used(usage) or 0) * 100 >= maximum * percent
 
     def so_far(self, usage: Usage, maximum: float | None = None) -> str:
-        """Say how much is used, of how much if that is given, with the turns of which it is unknown (R56)."""
+        """Return the use in words, with the maximum if given and the number of turns with unknown use (R56)."""
         used, total = self.used(usage), "" if maximum is None else f" of {self.form.format(maximum)}"
         unit = "" if self.unit == self.of else f" {self.unit}"
         if used is None:
@@ -374,7 +374,7 @@ BOUNDS: Final = (
     Bound("seconds", "seconds", "max_seconds", "maxSeconds", "{:,.1f}", "seconds", "untimed"),
     Bound("turns", "turns", "max_turns", "maxTurns", "{:,}", "turns", None),
 )
-"""What a budget may bound: whoever counts, asks, shows or sets one goes by these rows."""
+"""Maxima that a budget may have."""
 
 
 _MAXIMA: Final = operator.attrgetter(*(one.field for one in BOUNDS))
@@ -387,14 +387,14 @@ def limited(budget: Budget) -> bool:
 
 
 def in_words(known: str | None, missing: int) -> str:
-    """Say what is known of something, and of how many turns it is not (R56)."""
+    """Return a known amount in words, with the number of turns for which it is unknown (R56)."""
     if known is None:
         return "unknown"
     return f"{known}, unknown of {counted(missing, 'turn')}" if missing else known
 
 
 class Blind(NamedTuple):
-    """What a budget could not count of a turn, by the name that a :class:`Bound` has for it, first met there (R56)."""
+    """Usage that a budget could not count, by the name in :class:`Bound`, and where this first happened (R56)."""
 
     of: str
     socket: str
@@ -402,7 +402,7 @@ class Blind(NamedTuple):
 
 
 class OfLane(NamedTuple):
-    """What is so only in a lane: its name, the items of its stream in their order, the cursor that walks them, its sockets.
+    """State that exists only in a lane: its name, item indexes in order, cursor and sockets.
 
     Inside, the cursor goes from one of these indexes to the next, and behind the last one to the end of the whole list.
     """
@@ -430,7 +430,7 @@ class Unrouted(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Why a socket that has answered does not go on by itself.
+    """Reason why a socket that has answered waits for a person.
 
     Attributes:
         action: ``pause``: the agent waits for a person; ``escalate``: a person must decide for it.
@@ -521,7 +521,7 @@ class CastState(NamedTuple):
 
     @property
     def stands(self) -> str:
-        """How the cast stands, behind "the cast": ``has failed``, ``is complete``."""
+        """Status as a predicate of "the cast": ``has failed``, ``is complete``."""
         return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
 
 
@@ -533,7 +533,7 @@ NEXT: Final[Mapping[Status, str]] = {
     "aborted": "retry goes on",
     "held": "answer, decide, or approve first",
 }
-"""How a person goes on with a cast that stands so, where what was asked for cannot be done."""
+"""Hint for continuing a cast, by its status."""
 
 
 def waiting_visit(state: CastState) -> Visit:
@@ -560,7 +560,7 @@ def held_visit(state: CastState) -> Visit:
 
 
 class Past(Protocol):
-    """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.outputs`."""
+    """Source of the states around earlier steps, see :mod:`materia_nb.engine.outputs`."""
 
     lane: OfLane | None
 
@@ -689,16 +689,16 @@ def _texts(value: JSON) -> bool:
 
 
 LabelKey: TypeAlias = tuple[int, int]
-"""What a label belongs to: the branch and the number of a step, since numbers come anew after going back."""
+"""Key of a label: the branch and number of a step, since numbers repeat after going back."""
 
 WHOLE_CAST: Final[LabelKey] = (0, 0)
-"""The key of what is said of the cast itself."""
+"""Key of the label of the cast itself."""
 
 _LISTED_NOTE_CHARS: Final = 200  # every later line of the journal repeats it, for the list of casts
 
 
 class Label(NamedTuple):
-    """What is said of one cast or step; empty where nothing is said."""
+    """Label of one cast or step; may be empty."""
 
     name: str = ""
     tags: tuple[str, ...] = ()
@@ -708,7 +708,7 @@ class Label(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is said."""
+        """True if every field but ``by`` is empty."""
         return not (self.name or self.tags or self.note or self.verdict)
 
     @property
@@ -724,7 +724,7 @@ class Label(NamedTuple):
         return f"{text} (by {self.by})" if self.by not in ("", "person") else text
 
     def listed(self) -> dict[str, JSON]:
-        """Return what the list of casts tells of it."""
+        """Return the fields for the list of casts."""
         note = self.note[:_LISTED_NOTE_CHARS]
         fields: dict[str, JSON] = {
             "name": self.name,
@@ -736,7 +736,7 @@ class Label(NamedTuple):
 
 
 def as_listed(listed: object) -> Label:
-    """Read what :meth:`Label.listed` gave; what is not as it should be counts as not said."""
+    """Read the output of :meth:`Label.listed`; invalid fields are ignored."""
     fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
     texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
     tags = fields.get("tags")

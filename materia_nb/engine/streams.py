@@ -81,7 +81,7 @@ def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream
 
 
 def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
-    """Return where the files of each lane stand; names that no file should have are numbered (P9)."""
+    """Return the folder of each lane; names that are unsafe for files are replaced by numbers (P9)."""
     suffix = f".{forks}" if forks > 1 else ""
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
@@ -93,7 +93,7 @@ def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[st
 
 
 def lane_named(session: Session, name: str) -> Lane:
-    """Return a lane that has not come behind the barrier, or raise MateriaError (``unknown_lane``)."""
+    """Return a lane that has not been joined, or raise MateriaError (``unknown_lane``)."""
     streams = lanes_at_work(session)
     lanes = NOTHING if streams is None else streams.lanes
     if name not in lanes:
