@@ -64,14 +64,6 @@ class ListEdit(NamedTuple):
         return cls(tuple(value["origins"]), tuple(value.get("again", ())), value.get("abandon") is True)
 
 
-class Moved(NamedTuple):
-    """An item that an edit did not leave where it was put: its title, the index it was given, the one it has."""
-
-    title: str
-    given: int
-    place: int
-
-
 class Laid(NamedTuple):
     """Result of an edit: the state, its data, and the edit of each list.
 
@@ -82,7 +74,6 @@ class Laid(NamedTuple):
     state: CastState
     data: Mapping[str, JSON]
     lists: Mapping[str, ListEdit]
-    moved: tuple[Moved, ...] = ()
     said: tuple[str, ...] = ()
 
 
@@ -105,7 +96,7 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits
     work = _Work(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         work.edit(path, list_edits.get(".".join(path)))
-    return Laid(work.draft.done(), work.data, work.lists, tuple(work.moved), tuple(work.said))
+    return Laid(work.draft.done(), work.data, work.lists, tuple(work.said))
 
 
 class _Work:
@@ -115,7 +106,6 @@ class _Work:
         self.rules, self.before, self.draft = rules, before, draft
         self.data = draft.data = data
         self.lists: dict[str, ListEdit] = {}
-        self.moved: list[Moved] = []
         self.said: list[str] = []
 
     def edit(self, path: Path, list_edit: ListEdit | None) -> None:
@@ -377,12 +367,12 @@ class _Work:
                 continue
             latest = max(latest, given_index)
             if given_index != latest:
-                moved.append(Moved(_title(new[given_index]), given_index, index))
+                moved.append(f"{_title(new[given_index])!r} is {index + 1}, not {given_index + 1}")
         if moved:
-            moves = [f"{move.title!r} is {move.place + 1}, not {move.given + 1}" for move in moved[:_NAMED]]
             more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-            self.said.append(f"Moved: {', '.join(moves)}{more}. Finished items come first, then the item in progress.")
-        self.moved += moved
+            self.said.append(
+                f"Moved: {', '.join(moved[:_NAMED])}{more}. Finished items come first, then the item in progress."
+            )
 
 
 def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
