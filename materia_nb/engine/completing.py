@@ -375,8 +375,8 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
     if name is None:
         return None
     messages = (reports[name].get("error"), unrouted.context, reports[name].get("message"))
-    said = (message.strip() for message in messages if isinstance(message, str) and message.strip())
-    why = next(said, f"state.{name} has ok: false, and does not say why")
+    reasons = (message.strip() for message in messages if isinstance(message, str) and message.strip())
+    why = next(reasons, f"state.{name} has ok: false, and does not say why")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",

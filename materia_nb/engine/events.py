@@ -123,25 +123,6 @@ class AboutEvent(Event):
     about: About = NOTHING
 
 
-class EndEvent(Event):
-    """A cast or a lane ended. ``worked`` is the time in milliseconds of a turn that failed."""
-
-    error: str | None = None
-    kind: str | None = None
-    socket: str | None = None
-    hint: str | None = None
-    worked: int | None = None
-
-
-class MaximaEvent(Event):
-    """Maxima of a budget; None is no limit."""
-
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    max_seconds: float | None = None
-    max_turns: int | None = None
-
-
 # -- the cast ----------------------------------------------------------------------------
 
 
@@ -163,11 +144,16 @@ class CastStart(Event, type="cast_start"):
     files: str = ""
 
 
-class CastEnd(EndEvent, type="cast_end"):
+class CastEnd(Event, type="cast_end"):
     """The cast ended; recast and revive may follow. ``worked`` is the time in milliseconds of a turn that failed."""
 
     ok: bool | None = None
+    error: str | None = None
+    kind: str | None = None
+    socket: str | None = None
+    hint: str | None = None
     step: int | None = None
+    worked: int | None = None
     usage: Mapping[str, JSON] = NOTHING
     warnings: tuple[Mapping[str, JSON], ...] | None = None
     warnings_in_all: int | None = None
@@ -247,10 +233,15 @@ class LaneStarted(Event, type="lane_started"):
     """A lane started, for the first time or again."""
 
 
-class LaneEnded(EndEvent, type="lane_ended"):
+class LaneEnded(Event, type="lane_ended"):
     """A lane was `accepted`, `failed` or `interrupted`; the other fields are those of `cast_end`."""
 
     status: LaneEnd
+    error: str | None = None
+    kind: str | None = None
+    socket: str | None = None
+    hint: str | None = None
+    worked: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -417,13 +408,17 @@ class EvidenceMissing(VisitEvent, type="evidence_missing"):
     paths: tuple[str, ...] = ()
 
 
-class BudgetEvent(MaximaEvent):
+class BudgetEvent(Event):
     """Usage of the budget."""
 
     tokens: int | None = None
+    max_tokens: int | None = None
     cost: float | None = None
+    max_cost_usd: float | None = None
     seconds: float | None = None
+    max_seconds: float | None = None
     turns: int | None = None
+    max_turns: int | None = None
 
 
 class BudgetWarning(BudgetEvent, type="budget_warning"):
@@ -527,8 +522,13 @@ class HoldDecided(AboutEvent, type="hold_decided"):
     by: str = "person"
 
 
-class BudgetSet(MaximaEvent, type="budget_set"):
+class BudgetSet(Event, type="budget_set"):
     """A person changed the budget of this cast."""
+
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+    max_turns: int | None = None
 
 
 class Pinned(Event, type="pinned"):

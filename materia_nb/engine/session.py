@@ -319,8 +319,8 @@ class Steps(Sequence[StepRecord]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
-        place = range(len(self))[index]
-        return self._at(place) if isinstance(place, int) else tuple(map(self._at, place))
+        position = range(len(self))[index]
+        return self._at(position) if isinstance(position, int) else tuple(map(self._at, position))
 
     def _at(self, position: int) -> StepRecord:
         if position < self._count:

@@ -377,7 +377,7 @@ BOUNDS: Final = (
 """Maxima that a budget may have."""
 
 
-_MAXIMA: Final = operator.attrgetter(*(one.field for one in BOUNDS))
+_MAXIMA: Final = operator.attrgetter(*(bound.field for bound in BOUNDS))
 _NO_MAXIMA: Final = (None,) * len(BOUNDS)
 
 

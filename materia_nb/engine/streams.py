@@ -200,7 +200,7 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
         return event
     if not isinstance(event, ev.CastEnd):
         return event.replace(lane=name)
-    shared = {field: getattr(event, field) for field in ev.EndEvent.defaults}
+    shared = {name: getattr(event, name) for name in ev.LaneEnded.defaults if name in ev.CastEnd.defaults}
     return ev.LaneEnded(**{**shared, "lane": name, "status": "accepted" if event.ok else "failed"})
 
 

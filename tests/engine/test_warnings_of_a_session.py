@@ -96,6 +96,6 @@ def test_end_event_has_the_first_warnings_and_their_count(monkeypatch, most):
 def test_decision_names_its_item():
     cast = Folded(retry_loop()).answers(items("a"), "built")
     first, second = (step.decision for step in cast.session.steps)
-    assert (first.item, first.item_key, first.item_label) == (None, None, None)
-    assert (second.item[1], second.item_key, second.item_label) == (0, "WI-1", "a")
+    assert (first.item, first.item_key) == (None, None)
+    assert (second.item[1], second.item_key, second.at.item.label) == (0, "WI-1", "a")
     assert (second.socket, second.visit, second.chosen.to) == ("Build", 1, "Eval")
