@@ -41,7 +41,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
-"""Ratio below which an accepted answer is hollow: a field has fewer than 1/10 of the characters of a refused answer."""
+"""Ratio below which an accepted answer is empty: a field has fewer than 1/10 of the characters of a refused answer."""
 
 
 class CastWarning(NamedTuple):

@@ -86,7 +86,7 @@ def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None) -> Transition:
+def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
     """Continue the agent's conversation with a person's answer and, if given, the approval of a command."""
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
