@@ -544,5 +544,5 @@ def test_unknown_lane_is_refused(tmp_path):
     for act in (lambda: cast.reply("an answer", lane="ui"), lambda: cast.accept(lane="ui")):
         with pytest.raises(MateriaError, match="No lane 'ui' is at work") as caught:
             act()
-        assert "leave it out" in caught.value.hint
+        assert "leave out the lane" in caught.value.hint
     assert cast.steps == before
