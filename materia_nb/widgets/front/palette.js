@@ -81,7 +81,7 @@ export function palettePart(host, send) {
   /** @type {Element|null} */
   let surface = null;
   /** Ask for the name of a new materia, then create and place it. @param {"agent"|"utility"} kind */
-  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}` }, (id) => id && send("make", { what: kind, id, then: { kind: "add", materia: id } }));
+  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}`, shape: "name" }, (id) => id && send("make", { what: kind, id, then: { kind: "add", materia: id } }));
   const maker = (/** @type {"agent"|"utility"} */ kind) => button(`+ ${kind}`, `make a new ${kind} and place it`, () => askFor(kind), { class: "mnb-b mnb-small mnb-quiet" });
   host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), newName, none, groups));
   return {
