@@ -501,7 +501,7 @@ def graph_panel(cast: Cast) -> GraphPanel | PicturePanel:
     try:
         from materia_nb.widgets.graph_panel import GraphPanel
 
-        panel = GraphPanel(cast, side=False, follows=False)
+        panel = GraphPanel(cast, height=0, follows=False)
     except Exception:  # noqa: BLE001 - a cast can be gone on with without it
         _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
         panel = PicturePanel()

@@ -47,7 +47,7 @@ class DesignPanel(Panel):
         super().__init__(f"design of {part(design.name)}")
         self.notice.close()
         self.bench = bench
-        self.canvas = self.own(GraphPanel(design.graph(), side=False))
+        self.canvas = self.own(GraphPanel(design.graph(), height=0))
         self.designer = Designer(bench, design, self.canvas)
         self.designer.changed = self.refresh
         self.designer.cast_made = self._cast_made

@@ -17,13 +17,11 @@ from materia_nb.display.blocks import (
     FactTable,
     Fold,
     Heading,
-    JsonTree,
     Line,
     Table,
-    View,
     lines,
 )
-from materia_nb.display.escape import Html, html_text, part
+from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     NO_MARKS,
     Link,
@@ -35,13 +33,11 @@ from materia_nb.display.graph_parts import (
     socket_kinds,
     state_label,
 )
-from materia_nb.display.sections import prompt_blocks
-from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.insight.why import EDGE_COLUMNS
 from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket
-from materia_nb.widgets.selection import Selection, link_title, selection_of
+from materia_nb.widgets.selection import link_title, selection_of
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -74,23 +70,6 @@ class Inspector:
         if kind in ("socket", "loop"):
             return key in (self.graph.sockets if kind == "socket" else self.graph.loops)
         return key in self._links and selection_of(self._links[key]) == (kind, key)
-
-    def beside(self, pick: Selection | None) -> Html:
-        """Return the full description of a part, to be shown next to a picture."""
-        if pick is None or not self.has(*pick):
-            return html_text("Select a socket, an edge or a loop, in the picture or in the list.")
-        kind, key = pick
-        title, blocks = part(key), self.about(kind, key)
-        if kind == "loop":
-            title = f"Loop {title}"
-        elif kind != "socket":
-            title = f"{kind.capitalize()} from {part(self._links[key].source)}"
-        else:
-            blocks += self._prompt(self.graph.sockets[key])
-            blocks += last_handoffs(self.cast, key) if self.cast is not None else []
-        if (definition := self.definition(kind, key)) is not None:
-            blocks += [Heading(DEFINITION), JsonTree(definition, opened=3)]
-        return View(title, blocks).as_html()
 
     def about(self, kind: str, key: str) -> list[Block]:
         """Return the definition and the current state of a part."""
@@ -165,19 +144,6 @@ class Inspector:
         if socket_rules.protocol.has("fields"):
             return Line("A JSON object; no field is required.")
         return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
-
-    def _prompt(self, socket: Socket) -> list[Block]:
-        """Return the prompt of an agent that is waiting here, or a preview of its prompt."""
-        cast = self.cast
-        if socket.is_utility:
-            return []
-        if cast is not None and cast.prompt is not None and cast.waiting_at and cast.waiting_at.socket == socket.id:
-            return [Heading("Prompt: it is waiting for an answer"), *prompt_blocks(cast.prompt)]
-        state = cast.engine if cast is not None else entering.begin(self.rules, "(the request)")
-        prompt, why_not = entering.preview(self.rules, state, socket.id)
-        if prompt is None:
-            return [Heading("Prompt"), Line(why_not)]
-        return [Heading("Prompt, a preview: if it were entered now"), *prompt_blocks(prompt)]
 
     # -- an edge or an exit -------------------------------------------------------------
 

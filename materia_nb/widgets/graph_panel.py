@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, Validat
 from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
-from materia_nb.display.escape import Html, html_text, part, shorten
+from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_MARKS, Marks, graph_summary
 from materia_nb.display.layout import Direction, Level, best_layout, grid_positions
 from materia_nb.display.ranking import GridPosition
@@ -27,10 +27,9 @@ from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import Condition
-from materia_nb.widgets.base import Panel, runs_of, show_html
+from materia_nb.widgets.base import Panel, runs_of
 from materia_nb.widgets.frontend import FONT, CanvasFront, MessageRegistry, ShortText, reference
 from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
-from materia_nb.widgets.graph_inspector import Inspector
 from materia_nb.widgets.selection import Kind, Selection, selectable_parts
 
 if TYPE_CHECKING:
@@ -124,20 +123,16 @@ Pixels: TypeAlias = Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]
 class GraphPanel(Panel):
     """The live picture of a cast's graph, or the picture of a bare loadout.
 
-    A click, or the list in the picture, selects a socket, an edge, an exit or a loop: what there is to say about it is
-    told beside the picture, and to the callbacks given to :meth:`on_select`.
+    A click, or the list in the picture, selects a socket, an edge, an exit or a loop, and calls the callbacks given to
+    :meth:`on_select`.
 
     Args:
         source: the cast to follow, or a graph.
-        height: of the picture in pixels.
-        side: whether what there is to say about the selection stands beside the picture; without, the picture is
-            alone and fills what it is put into.
-        follows: whether it follows the cast by itself; otherwise whoever shows it calls :meth:`show_moment`.
+        height: height of a picture that is shown alone, in pixels; 0 fills the container.
+        follows: True if it follows the cast by itself; otherwise its owner calls :meth:`show_moment`.
     """
 
-    def __init__(
-        self, source: Cast | Graph, *, height: int | None = None, side: bool = True, follows: bool = True
-    ) -> None:
+    def __init__(self, source: Cast | Graph, *, height: int = _HEIGHT, follows: bool = True) -> None:
         self.graph: Graph = source if isinstance(source, Graph) else source.graph
         self.cast: Cast | None = None if isinstance(source, Graph) else source
         super().__init__(graph_summary(self.graph))
@@ -157,7 +152,6 @@ class GraphPanel(Panel):
         self._direction: Direction | None = None
         self._level: Level | None = None
         self._scene = self._laid_out()
-        self._inspector = Inspector(self.graph) if side else None
         self._cytoscape = _Cytoscape(
             cytoscape_layout={"name": "preset", "fit": False},
             cytoscape_style=[],
@@ -187,8 +181,12 @@ class GraphPanel(Panel):
         self.front.on_msg(receive)
         self.picture = ui.Box([self._cytoscape, self.front])
         self.picture.add_class("mnb-graph")
-        self._status, self._details = ui.HTML(), ui.HTML()
-        self._put_together(side=side, height=height or _HEIGHT)
+        self.notice.add_class("mnb-graph-notice")
+        self.put(self.picture)
+        self.view.add_class("mnb-graph-cell")
+        if height:
+            self.picture.layout.height = f"{height}px"
+            self.picture.add_class("mnb-graph-alone")
         self._show_scene(fresh=True)
         if self.cast is not None and follows:
             self.follow(self.cast)
@@ -225,22 +223,6 @@ class GraphPanel(Panel):
         """Forget the positions of cards during the design; the layout places them."""
         self._positions = {}
         self._draw_anew(fresh=True)
-
-    def _put_together(self, *, side: bool, height: int) -> None:
-        if not side:
-            self.notice.add_class("mnb-graph-notice")
-            self.put(self.picture)
-            self.view.add_class("mnb-graph-cell")
-            return
-        self.picture.layout.height = f"{height}px"
-        self.picture.add_class("mnb-graph-alone")
-        self._details.add_class("mnb-graph-details")
-        side_box = ui.Box([self._details], layout=ui.Layout(overflow="auto", max_height=f"{height}px", display="block"))
-        side_box.layout.flex, side_box.layout.width, side_box.layout.min_width = "1 1 28%", "0", "240px"
-        self.picture.layout.flex, self.picture.layout.width = "1 1 68%", "0"
-        self.picture.layout.min_width = "320px"
-        top = self.above_notice(ui.HBox([self._status]))
-        self.put(top, ui.HBox([self.picture, side_box], layout=ui.Layout(flex_flow="row wrap")))
 
     # -- for code ---------------------------------------------------------------------
 
@@ -323,8 +305,6 @@ class GraphPanel(Panel):
         """Show another graph; the view and its direction stay."""
         self.graph = graph
         self._edits += 1
-        if self._inspector is not None:
-            self._inspector = Inspector(graph)
         if self.selected not in self._named().values():
             self.selected = None
         self._direction = self._scene.placed.direction  # what is changed is not turned too
@@ -564,10 +544,6 @@ class GraphPanel(Panel):
         }
         if self.front.flags != flags:
             self.front.flags = flags
-        if self._inspector is not None:
-            show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
-            self._inspector.cast = None if moment is None else moment.snapshot
-            show_html(self._details, self._inspector.beside(self.selected))
 
     def _fold_finished(self, marks: Marks) -> None:
         """Fold the finished loops of a large graph, except those that a person has folded or unfolded."""

@@ -129,15 +129,6 @@ SEEN = f"({WHOLE} || cy.zoom() >= 0.81)"
 """The whole is seen, or as much of it as can be read."""
 
 
-def inspector(lab: Lab, cell: int) -> str:
-    """What the panel in a cell tells about the selection."""
-    return str(lab.cell(cell).locator(".mnb-graph-details section").first.inner_text())
-
-
-def wait_for_text(lab: Lab, cell: int, text: str) -> None:
-    lab.cell(cell).locator(".mnb-graph-details section", has_text=text).first.wait_for()
-
-
 def no_error(lab: Lab, *cells: int) -> None:
     assert [one.text for cell in cells for one in lab.outputs(cell) if one.kind == "error"] == []
 
@@ -213,7 +204,7 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     lab.cell(2).get_by_role("button", name="find a socket, edge or loop").click()
     lab.page.keyboard.type("socket-29")
     lab.page.keyboard.press("Enter")
-    wait_for_text(lab, 2, "Socket-29")
+    picture.wait_for_class("n:Socket-29", "selected")
     picture.wait_until(
         "(() => { const at = cy.getElementById('n:Socket-29').renderedPosition();"
         " return at.x > 0 && at.x < cy.width() && at.y > 0 && at.y < cy.height(); })()"
@@ -254,14 +245,11 @@ def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
     cast.run_cell(3)
     picture = Picture(cast)
     picture.click("n:Socket-3")
-    wait_for_text(cast, 2, "Required output")
-    assert "Eval" in inspector(cast, 2)
-    assert "too short" in inspector(cast, 2), "its last handoff"
+    picture.wait_for_class("n:Socket-3", "selected")
     picture.click("e:edge:1:Socket-3")
-    wait_for_text(cast, 2, "It was taken.")
-    assert "3 times" in inspector(cast, 2)
+    picture.wait_for_class("e:edge:1:Socket-3", "selected")
     picture.click("e:loop-exit:items:done")
-    wait_for_text(cast, 2, "loop-exit:items:done")
+    picture.wait_for_class("e:loop-exit:items:done", "selected")
     cast.set_source(5, "panel.selected")
     cast.run_cell(5)
     assert cast.outputs(5)[0].text == "('exit', 'loop-exit:items:done')"
@@ -323,7 +311,6 @@ def test_the_keyboard_does_what_the_mouse_does(cast: Lab):
     cells = cast.page.locator(".jp-Notebook .jp-Cell").count()
     cast.page.keyboard.press("ArrowDown")
     picture.wait_for_class("n:Socket-1", "selected")
-    wait_for_text(cast, 2, "Plan")
     for key, there in (
         ("ArrowDown", "n:Socket-2"),
         ("ArrowDown", "n:Socket-3"),
@@ -332,7 +319,6 @@ def test_the_keyboard_does_what_the_mouse_does(cast: Lab):
     ):
         cast.page.keyboard.press(key)
         picture.wait_for_class(there, "selected")
-    wait_for_text(cast, 2, "3 times")
     cast.page.keyboard.press("/")
     cast.page.keyboard.type("loop items")
     cast.page.keyboard.press("Enter")
@@ -506,7 +492,6 @@ def test_two_displays_follow_steps_of_another_cell(cast: Lab):
     other.click("n:Socket-3")
     for picture in (one, other):
         picture.wait_for_class("n:Socket-3", "selected")
-    assert inspector(cast, 2) == inspector(cast, 5)
     cast.run_cell(3)
     one.wait_for_class("n:Socket-4", "current")
     assert "visited \N{MULTIPLICATION SIGN}2" in one.label("n:Socket-2").splitlines()
@@ -534,17 +519,16 @@ def test_graph_follows_blocking_and_interrupted_cells(cast: Lab):
 def test_graph_is_drawn_again_after_a_reload(cast: Lab):
     cast.run_cell(3)
     Picture(cast).click("n:Socket-2")
-    wait_for_text(cast, 2, "Build")
+    Picture(cast).wait_for_class("n:Socket-2", "selected")
     cast.save()
     cast.open(cast.folder / "test.ipynb")
     picture = Picture(cast)
     picture.wait_for_class("n:Socket-3", "current")
     picture.wait_for_class("n:Socket-2", "selected")
-    assert "Build" in inspector(cast, 2)
     cast.run_cell(4)
     picture.wait_for_class("n:Socket-4", "current")
     picture.click("n:Socket-1")
-    wait_for_text(cast, 2, "Plan")
+    picture.wait_for_class("n:Socket-1", "selected")
 
 
 def test_hostile_labels_do_not_run(lab: Lab):
@@ -564,14 +548,14 @@ def test_hostile_labels_do_not_run(lab: Lab):
     picture.wait_for_class("s:end", "taken")
     assert picture.label("n:Socket-1").startswith("<img")
     picture.click("n:Socket-1")
-    wait_for_text(lab, 2, HOSTILE)
+    picture.wait_for_class("n:Socket-1", "selected")
     lab.cell(2).locator(".mnb-panel [role=alert]", has_text="TypeError").wait_for()
     x, y = picture.where("n:Socket-1")
     lab.page.mouse.move(x + 3, y + 3)
     expect(lab.cell(2).get_by_role("application")).to_have_attribute("title", re.compile(re.escape(HOSTILE)))
     lab.cell(2).get_by_role("button", name="find a socket, edge or loop").click()
     lab.cell(2).get_by_role("option").nth(1).click()
-    wait_for_text(lab, 2, "It was taken.")
+    picture.wait_for_class("e:implied:Socket-1", "selected")
     assert lab.page.locator(".jp-Notebook img[src='x']").count() == 0
     assert lab.page.locator(".tippy-popper, .tippy-tooltip").count() == 0
     assert lab.page.evaluate("window.__owned") is None

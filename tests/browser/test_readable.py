@@ -24,7 +24,7 @@ bench = Workbench(".")
 graphs = [bench.loadouts.graph(name) for name in bench.loadouts]
 graphs += [card.graph for card in gallery().values() if card.graph is not None]
 size = ipywidgets.Layout(width="523px", height="526px")  # what a cell of 848 pixels leaves beside the inspector
-ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, side=False).view], layout=size) for graph in graphs])
+ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, height=0).view], layout=size) for graph in graphs])
 """
 STANDS = """() => [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth).map((canvas) => {
     const cy = canvas._cyreg.cy, graph = canvas.closest(".mnb-graph"), box = graph.getBoundingClientRect();
@@ -200,7 +200,7 @@ import ipywidgets
 bench = Workbench(".")
 size = ipywidgets.Layout(width="384px", height="380px")
 graphs = [bench.loadouts.graph(name) for name in ("Mime-Aside", "Parallel-Build", "Teach-Edges")]
-ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, side=False).view], layout=size) for graph in graphs])
+ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, height=0).view], layout=size) for graph in graphs])
 """
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.step_views import HandoffView
+from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, runtime_rules
 from materia_nb.handoff.base import HandoffProtocol, Section
@@ -378,5 +379,5 @@ def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
     wanted = name == "sparse"
     assert ("satisfied" in (told[0] or {})) is wanted
     assert ("satisfied  true or false" in repr(HandoffView(cast.now, cast.steps[0]))) is wanted
-    shown = str(Inspector(cast.graph, cast.now).beside(("socket", "Socket-1")))
+    shown = blocks_as_text(Inspector(cast.graph, cast.now).about("socket", "Socket-1"))
     assert (f"What the protocol {name} asks for" in shown) is not wanted

@@ -151,29 +151,9 @@ def test_limits_are_shown_for_now_or_as_written(checking):
     assert "It was taken." in left
 
 
-def test_graph_shows_details_of_the_selection(checking):
-    told, bare = Inspector(checking.graph, checking.now), Inspector(checking.graph)
-    nothing = "Select a socket, an edge or a loop, in the picture or in the list."
-    for pick in (None, ("socket", "Socket-9"), ("exit", "edge:0:Socket-1"), ("loop", "M")):
-        assert nothing in str(told.beside(pick))
-    waiting = str(told.beside(("socket", "Socket-3")))
-    assert "Prompt: it is waiting for an answer" in waiting
-    assert "Last handoffs" in waiting
-    built = str(told.beside(("socket", "Socket-2")))
-    assert "Prompt, a preview: if it were entered now" in built
-    assert "step 4, visit 2, WI-1 Part 1" in built
-    assert built.index("step 4, ") < built.index("step 2, "), "the latest first"
-    assert "It has not answered yet." in str(told.beside(("socket", "Socket-4")))
-    assert "Last handoffs" not in str(bare.beside(("socket", "Socket-4")))
-    assert "Loop L" in str(told.beside(("loop", "L")))
-    assert "Exit from Socket-3" in str(told.beside(("exit", "loop-exit:L:e")))
-    assert "none: the cast ends" not in blocks_as_text(told.about("loop", "L"))
-
-
 def test_utility_shows_its_command_and_no_prompt():
     bare = Inspector(build_graph(config({"A": at("T")})))
-    told = str(bare.beside(("socket", "A")))
+    told = blocks_as_text(bare.about("socket", "A"))
     assert "command: true" in told
     assert "Any text is accepted." in told
     assert "a process" in told
-    assert "Prompt" not in told
