@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.breakpoint import ordinal
 from materia_nb.cast.formatting import output_words
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
@@ -30,7 +31,9 @@ from materia_nb.widgets.state_tree import texts
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.routing import Decision
     from materia_nb.engine.state import Visit
+    from materia_nb.handoff import Issue
 
 _TAIL: Final = 4_000
 _WHOLE: Final = 20_000
@@ -48,8 +51,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         now: the cast at present.
         busy: whether a step runs.
     """
-    visit = now.waiting_at
-    alive = now.writable
+    visit, alive = now.waiting_at, now.writable
     failed = None if busy else failure_state(now)
     if failed is not None:
         failed["files"] = named_files(failed["blocks"] + failed["more"], (now.project, now.run_dir))
@@ -57,7 +59,6 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         "is": "answer",
         "key": _key(now, visit),
         "busy": busy,
-        "alive": alive,
         "top": result_blocks(now),
         "failed": failed,
         "next": [] if busy else next_actions(now),
@@ -178,42 +179,38 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
-    requirements = list(socket_rules.wants.items())
-    name = now.names[visit.socket]
     who = now.answered_by(visit.socket)
     verdicts = {} if any_text else {word: _verdict_leads(now, word == "yes") for word in ("yes", "no")}
-    last = now.engine.last_output
     form: dict[str, Any] = {
-        "words": _asks_words(name, who, any_text=any_text, draft=draft, fields=[field for field, _ in requirements]),
+        "words": _asks_words(
+            now.names[visit.socket], who, any_text=any_text, draft=draft, fields=[*socket_rules.wants]
+        ),
         "person": who in (None, "person"),
         "text": any_text,
         "draft": bool(draft and visit.drafts),
-        "wanted": [[field, plain(description)] for field, description in requirements],
+        "wanted": [[field, plain(description)] for field, description in socket_rules.wants.items()],
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
         "items": socket_rules.wanted.work_items and not any_text,
-        "previous": None,
+        "previous": _previous(now, drafted=bool(draft and visit.drafts)),
         "task": _task_rows(now),
     }
-    if last is not None and now.engine.last_socket is not None:
-        source = now.names.get(now.engine.last_socket, now.engine.last_socket)
-        step = next((step for step in reversed(now.steps) if step.output == last), None)
-        previous_text = last if step is None else step_text(step)
-        if step is not None and previous_text.lstrip().startswith(("{", "[")):
-            previous_text = output_words(step)
-        form["previous"] = {
-            "who": source,
-            "text": plain(previous_text[:_PREVIOUS]),
-            "cut": len(previous_text) > _PREVIOUS,
-        }
-    if form["draft"]:
-        form["previous"] = {
-            "who": "its draft",
-            "text": plain((now.steps[-1].shown or "")[:_TAIL]),
-            "cut": False,
-        }
     if now.wish is not None:
         form["wish"] = plain(now.wish[:_PREVIOUS])
     return form
+
+
+def _previous(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
+    """Return the draft to judge, else the output that the agent was given, and who wrote it."""
+    last, source = now.engine.last_output, now.engine.last_socket
+    if drafted:
+        return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_TAIL]), "cut": False}
+    if last is None or source is None:
+        return None
+    step = next((step for step in reversed(now.steps) if step.output == last), None)
+    text = last if step is None else step_text(step)
+    if step is not None and text.lstrip().startswith(("{", "[")):
+        text = output_words(step)
+    return {"who": now.names.get(source, source), "text": plain(text[:_PREVIOUS]), "cut": len(text) > _PREVIOUS}
 
 
 def _task_rows(now: Snapshot) -> list[list[str]]:
@@ -226,16 +223,19 @@ def _task_rows(now: Snapshot) -> list[list[str]]:
 
 
 def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fields: list[str]) -> str:
-    whose_turn = (
-        "You answer here."
-        if who in (None, "person")
-        else f"{part(who or '', 40)} answers {name} when you step; you can answer instead."
-    )
     if draft:
-        return f"{whose_turn} A draft, in plain words."
-    if any_text:
-        return f"{whose_turn} Any text is accepted."
-    return f"{whose_turn} Wanted: {', '.join(fields) or 'what the prompt says'}."
+        request = "Write a draft in plain words."
+    elif any_text:
+        request = "Any text is accepted."
+    elif fields == ["satisfied"]:
+        request = "Is this done?"
+    else:
+        request = (
+            "List the work items." if fields == ["workItems"] else f"Required: {', '.join(fields) or 'see prompt'}."
+        )
+    if who in (None, "person"):
+        return f"Your turn. {request}"
+    return f"{part(who or '', 40)} answers {name} when you step; you can answer instead. {request}"
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
@@ -251,12 +251,9 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
     socket_rules = None if visit is None else now.rules.sockets[visit.socket]
     if visit is not None and socket_rules is not None and socket_rules.protocol.has("write_for_person"):
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
-        pieces = tuple(WorkItem(*texts(item)) for item in items or ())
-        facts = turn_facts(now.rules, now.engine, visit)
-        why = reason.strip()
-        return socket_rules.protocol.write_for_person(
-            SimpleAnswer(outcome, findings=why, items=pieces, reason=why), facts
-        )
+        pieces, why = tuple(WorkItem(*texts(item)) for item in items or ()), reason.strip()
+        simple = SimpleAnswer(outcome, findings=why, items=pieces, reason=why)
+        return socket_rules.protocol.write_for_person(simple, turn_facts(now.rules, now.engine, visit))
     answer: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
         answer["satisfied"] = satisfied
@@ -274,20 +271,19 @@ def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
         done = outputs.output(now.rules, now.engine, text, prompt=now.prompt)
     except MateriaError:
         return None
-    decision = done.decision
     if done.state.status == "held":
         return "a stop, where you decide"
-    if decision is None:
-        return None
-    if done.state.failure is not None:
+    if done.state.failure is not None and done.decision is not None:
         return f"a failure: {done.state.failure.kind}"
-    chosen = decision.chosen
-    used = ""
-    if chosen is not None and chosen.limit is not None:
-        used = f" ({(chosen.used or 0) + 1} of {chosen.limit} used then)"
-    target = decision.target or ""
+    return None if done.decision is None else _edge_words(now, done.decision)
+
+
+def _edge_words(now: Snapshot, decision: Decision) -> str:
+    chosen, target = decision.chosen, decision.target or ""
     name = "the end" if target == END else now.names.get(target, target)
-    return f"{name}{used}"
+    if chosen is None or chosen.limit is None:
+        return name
+    return f"{name} ({ordinal((chosen.used or 0) + 1)} of {chosen.limit} times)"
 
 
 def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
@@ -298,22 +294,22 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
         text: what was typed.
         what: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
     """
+    record = now.latest
+    issues: list[Issue] = []
     if what == "value":
         try:
             strict_json(text)
         except NotJson as error:
             return {"issues": [], "advice": json_advice(text) or str(error), "fine": False}
-        return {"issues": [], "advice": "", "fine": True}
-    if what == "correction":
-        record = now.latest
+    elif what == "correction":
         if record is None:
             return {"issues": [], "advice": "", "fine": False}
         rules = now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
-    elif what == "by_hand":
-        issues = check_answer_by_hand(now, text) if now.owed else []
-    else:
-        issues = list(outputs.check_answer(now.rules, now.engine, text)) if now.waiting_at else []
+    elif what == "by_hand" and now.owed:
+        issues = check_answer_by_hand(now, text)
+    elif what == "reply" and now.waiting_at:
+        issues = list(outputs.check_answer(now.rules, now.engine, text))
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
     return {"issues": issue_rows(issues[:20]), "advice": advice, "fine": not issues}
 
@@ -326,8 +322,7 @@ def correction(now: Snapshot) -> dict[str, Any] | None:
     return {
         "key": f"{record.branch} {record.number} {len(record.turns)}",
         "text": record.output or "",
-        "words": f"Correct the output of step {record.number}",
-        "open": False,
+        "words": f"Edit the output of step {record.number}",
     }
 
 
@@ -335,30 +330,20 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
     socket = now.graph.sockets.get(now.next_socket or "")
     if socket is None:
         return None
-    name = now.names[socket.id]
+    name, who = now.names[socket.id], now.answered_by(socket.id)
     if socket.is_utility:
-        return {"words": f"{name} is next: a utility, which Step runs.", "kind": ""}
-    who = now.answered_by(socket.id)
+        return {"words": f"Next: {name}, a utility. Step runs it."}
     if who in (None, "person"):
-        return {
-            "words": f"{name} is next, and you answer there.",
-            "kind": "enter",
-            "button": "Show the prompt",
-        }
-    return {
-        "words": f"{name} is next: {part(who or '', 60)} answers when you step.",
-        "kind": "enter",
-        "button": "Enter it to read or change its prompt",
-    }
+        return {"words": f"Next: {name}. You answer it.", "button": "Show the prompt"}
+    return {"words": f"Next: {name}, answered by {part(who or '', 60)}.", "button": "Show and edit the prompt first"}
 
 
 def _bottom(now: Snapshot) -> list[Block]:
     """The conversation of the visit, and what else there is to say about the cast."""
     parts: list[Block] = []
-    conversation = now.conversation if now.waiting_at is not None else ()
-    if conversation:
-        turns = [block for message in conversation for block in (Line(message.role, "quiet"), Code(message.text))]
-        parts.append(Fold(f"the conversation so far ({len(conversation)} messages)", turns))
+    if now.waiting_at is not None and now.conversation:
+        turns = [block for message in now.conversation for block in (Line(message.role, "quiet"), Code(message.text))]
+        parts.append(Fold(f"the conversation so far ({len(now.conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {difference}" for difference in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
     notes += [f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone]

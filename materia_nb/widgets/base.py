@@ -58,7 +58,6 @@ class Panel(Shown):
         self.title = title
         self.closed = False
         self.notice = ui.HTML()
-        self._placed = False
         self.view = ui.VBox([self.notice])
         self.view.add_class("mnb-panel")
         self._ends: list[Callable[[], object]] = []
@@ -76,13 +75,8 @@ class Panel(Shown):
     # -- what a subclass uses -------------------------------------------------------
 
     def put(self, *children: ui.Widget) -> None:
-        """Fill the panel; errors appear under ``children``, or where :meth:`above_notice` put them."""
-        self.view.children = (*children, *(() if self._placed else (self.notice,)))
-
-    def above_notice(self, buttons: ui.Widget) -> ui.VBox:
-        """Return ``buttons`` with the place for errors directly under them."""
-        self._placed = True
-        return ui.VBox([buttons, self.notice])
+        """Fill the panel; errors appear under ``children``."""
+        self.view.children = (*children, self.notice)
 
     def draw(self) -> None:
         """Bring the widgets up to date; called by :meth:`refresh` only."""
@@ -206,10 +200,9 @@ class Panel(Shown):
 
     def _is_deferred(self) -> bool:
         """Return True within a callback, which redraws the panel at its end."""
-        me = threading.get_ident()
-        acts = self._actor == me != self._drawer
-        self._due_at_end = self._due_at_end or acts
-        return acts
+        is_callback = self._actor == threading.get_ident() != self._drawer
+        self._due_at_end = self._due_at_end or is_callback
+        return is_callback
 
     def _cancel_timer(self) -> None:
         with self._timing:
@@ -261,12 +254,11 @@ class Panel(Shown):
         if self._recorded == (text, svg):
             return
         self._recorded = (text, svg)
-        for name, bundle in (
-            ("text", record_bundle(plain(text), html_pre(text))),
-            ("picture", mime_bundle("<picture>", svg=svg)),
-        ):
-            if name == "text" or svg is not None:
-                display(bundle, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
+        bundles = {"text": record_bundle(plain(text), html_pre(text))}
+        if svg is not None:
+            bundles["picture"] = mime_bundle("<picture>", svg=svg)
+        for name, bundle in bundles.items():
+            display(bundle, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()

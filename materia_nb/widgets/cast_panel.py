@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt
@@ -18,6 +19,7 @@ from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
+from materia_nb.handoff import item_issues
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
@@ -34,19 +36,12 @@ from materia_nb.widgets.cast_surface import (
     require_idle,
     require_same_cast,
 )
-from materia_nb.widgets.frontend import (
-    ItemRow,
-    ItemRows,
-    LongText,
-    ShortText,
-    WholeNumber,
-)
-from materia_nb.widgets.inspector_tabs import TABS, Element, possible_breakpoints, require_element
+from materia_nb.widgets.frontend import ItemRow, ItemRows, LongText, ShortText, WholeNumber, bad_message
+from materia_nb.widgets.inspector_tabs import TABS, require_element
 from materia_nb.widgets.state_tree import (
     diff_blocks,
     edited_items,
     items_to_redo,
-    list_issues,
     preview_edit,
     texts,
 )
@@ -55,14 +50,12 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
-    from materia_nb.widgets.graph_panel import Gesture
     from materia_nb.widgets.state_tree import EditedItems
 
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
 _MAX_CASTS: Final = 200
 """Maximum number of casts of the project that are offered for a comparison, latest first."""
-_MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,42 +78,6 @@ class CastPanel(CastSurface):
 
     A method named after a message, with an underscore before it, is what the message does.
     """
-
-    def on_message(self, content: object) -> None:
-        """Handle a message of the page, and draw the result.
-
-        Raises:
-            MateriaError: the message is unknown or malformed (``bad_message``), it is about something that is no longer
-                current (``outdated``), a step runs (``busy``), or the command refuses it.
-        """
-        values = content if isinstance(content, Mapping) else {}
-        kind = values.get("kind")
-        if self.designer is not None and kind not in ("mode", "height", "dismiss"):
-            self.designer.on_message(str(kind), values)
-        else:
-            if kind in _MAY_LOSE_EDITS:
-                request = {name: value for name, value in values.items() if name not in ("seen", "first")}
-                self.without_edits = {**request, "discard_edits": True}
-            cast_messages.handle(self, content)
-        self.refresh()
-
-    def on_select(self, kind: str, key: str) -> None:
-        """Select the part of the graph that was clicked, unless a loadout is being designed."""
-        if self.designer is None:
-            self.select(require_element(self.cast.now, kind, key))
-
-    def on_gesture(self, gesture: Gesture) -> None:
-        """Handle a gesture on the graph, unless a loadout is being designed: then the designer does."""
-        if self.designer is not None:
-            return
-        match gesture.kind, gesture.fields:
-            case "ground", _:
-                self.select(None)
-            case "open", {"what": (kind, key)}:
-                self.on_select(kind, key)
-            case "break", {"what": (kind, key), **options}:
-                self._toggle_breakpoint(require_element(self.cast.now, kind, key), **options)
-        self.refresh()
 
     # -- going on ---------------------------------------------------------------------
 
@@ -251,15 +208,6 @@ class CastPanel(CastSurface):
         self.runs.beside(abort)
 
     # -- where runs stop -----------------------------------------------------------------
-
-    def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
-        """Set a breakpoint at a part of the graph, or remove its breakpoints."""
-        breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
-        existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
-        if existing:
-            breakpoints.remove(*existing)
-        elif possible:
-            breakpoints.toggle(possible[1 if after else 0])
 
     @cast_messages.message
     def _break(self, breakpoint: JSON) -> None:  # noqa: A002 - the name of the field
@@ -545,7 +493,7 @@ class CastPanel(CastSurface):
             return own[id_].now.side
         view = None if self._bench is None else self._bench.compare(id_, self.cast)
         if not isinstance(view, CompareView):
-            raise MateriaError(f"There is no cast {id_!r} here.", hint="reload the page", kind="bad_message")
+            raise bad_message(f"There is no cast {id_!r} here.")
         return view.a
 
     @cast_messages.message
@@ -608,7 +556,7 @@ class CastPanel(CastSurface):
     ) -> dict[str, Any]:
         """Return the issues of a list of work items, and the effects of applying it."""
         items, origins = self._rebuilt(rows, base)
-        issues = [[issue.path, issue.message] for issue in list_issues(items)[:100]]
+        issues = [[issue.path, issue.message] for issue in islice(item_issues(items, "workItems"), 100)]
         effects, order = preview_edit(self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon))
         return {"issues": issues, "said": effects, "order": order}
 

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 _BAR_CHARS: Final = 60
 """Maximum length of a command that can be approved in the bar, where the whole command must be visible."""
-_NO_LIMIT: Final = "no limit stopped the cast; use Retry to run the socket again"
-
-_ANSWERED: Final = "the socket has answered; a limit stopped the cast after it: extend the limit, or ask again"
 
 
 class Pill(NamedTuple):
@@ -74,11 +71,8 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
         where += f" · {names[socket]}" if socket in names else ""
         return Pill("aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message))
     if (hold := now.held) is not None and now.engine.at is not None:
-        return Pill(
-            "wants",
-            f"wants you · {names[now.engine.at.socket]} asks{_for_what(hold)}",
-            latest and latest.ended,
-        )
+        question = f"Your turn: {names[now.engine.at.socket]} asks{_for_what(hold)}"
+        return Pill("wants", question, latest and latest.ended)
     stopped = _stopped(now, activity)
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
@@ -94,22 +88,18 @@ def _working(now: Snapshot, activity: Activity) -> Pill:
     visit = now.engine.at
     socket_id = visit.socket if visit is not None else now.engine.next
     name = now.names.get(socket_id or "", "")
-    where = f" · {name}" if name else ""
+    where = f": {name}" if name else ""
     if len(running) == 1:
-        where = f" · {part(running[0].name, 40)} · {where_words(running[0])}"
+        where = f": {part(running[0].name, 40)} · {where_words(running[0])}"
     elif running:
-        where = f" · {counted(len(running), 'lane')}"
+        where = f": {counted(len(running), 'lane')}"
     item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
     since = activity.started or (now.latest.started if now.latest is not None else None)
     if activity.aborting or now.live.stop_asked:
-        word = "aborting" if activity.aborting else "pausing"
-        return Pill(
-            "aborting",
-            f"{word}{where}",
-            activity.asked_to_stop or since,
-            now.stopping or "waits for the step to end",
-        )
-    return Pill("working", f"{counted(len(running), 'lane')} at work" if running else f"working{where}{item}", since)
+        word = "Aborting" if activity.aborting else "Pausing"
+        detail = now.stopping or "The step that runs must end first."
+        return Pill("aborting", f"{word}{where}", activity.asked_to_stop or since, detail)
+    return Pill("working", f"{counted(len(running), 'lane')} running" if running else f"Running{where}{item}", since)
 
 
 def _stopped(now: Snapshot, activity: Activity) -> Pill:
@@ -118,23 +108,22 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
     visit = now.waiting_at
     lane = next((lane for lane in now.lanes.values() if lane.wants_a_person), None)
     cast = now if lane is None else lane.now
-    if (
-        lane_shown := lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
-    ) is not None:
-        name = f"{part(lane_shown.name, 40)} · {where_words(lane_shown)}"
+    shown = lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
+    if shown is not None:
+        name = f"{part(shown.name, 40)} · {where_words(shown)}"
     entered = cast.latest.started if cast.latest is not None else None
     if cast.held is not None or cast.approvals.asking:
         purpose = _for_what(cast.held) if cast.held is not None else " for approval"
-        return Pill("wants", f"wants you · {name} asks{purpose}", entered)
+        return Pill("wants", f"Your turn: {name} asks{purpose}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
-        return Pill("wants", f"wants you · draft of {name}", entered)
+        return Pill("wants", f"Your turn: draft of {name}", entered)
     if lane is not None or (visit is not None and _is_person(now, visit.socket)):
-        return Pill("wants", f"wants you · {name}", entered)
+        return Pill("wants", f"Your turn: {name}", entered)
     stops = now.breakpoints.conditions
     hit = [stop for stop in now.breakpoints_hit if activity.outcome == "breakpoint" or stops[stop] is None]
     if hit:
         detail = "; ".join(stop.words(now.graph, now.names) for stop in hit)
-        return Pill("breakpoint", f"at breakpoint · {name}", detail=detail)
+        return Pill("breakpoint", f"Breakpoint: {name}", detail=detail)
     if visit is not None or activity.outcome == "stopped":
         return Pill("paused", f"paused · {name}")
     return Pill("ready", f"ready · {name} is next" if name else "ready")
@@ -149,13 +138,10 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     status_pill = pill(now, activity)
     status, alive, busy = now.status, now.writable, activity.busy
     going = status in ("ready", "waiting") and alive
-    stopped = status in ("failed", "aborted")
     # The person is the agent: a step would ask nobody.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
     answer_due = now.waiting_at is not None or (lanes and all(lane.wants_a_person for lane in lanes))
     yours = status_pill.tone == "wants" and bool(answer_due)
-    can_retry = stopped and alive and not busy
-    blocked = bool(now.failure and now.failure.blocked)
     usage, budget = now.engine.usage, now.engine.budget
     why_not = _why_not(now, busy=busy, yours=yours)
     names = {**now.names, END: "the end"}
@@ -165,30 +151,20 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         "since": status_pill.since,
         "detail": status_pill.detail,
         "busy": busy,
-        "stopped": stopped,
+        "stopped": status in ("failed", "aborted"),
         "can": {
             **dict.fromkeys(("step", "run"), going and not busy and not yours),
             "pause": busy and not activity.aborting,
             "leave": status_pill.tone == "aborting",
             "abort": (going or status == "held") and alive and not activity.aborting,
-            "retry": can_retry and not blocked,
-            "retry_turn": can_retry and now.prompt_cut_short is not None,
-            "retry_limit": can_retry and now.at_limit and not now.budget_used_up,
         },
         "why": {
             **dict.fromkeys(("step", "run"), why_not),
             "pause": "nothing runs",
-            "retry": _ANSWERED,
-            "retry_limit": "raise the budget first" if now.budget_used_up else _NO_LIMIT,
         },
-        "turn_failed": now.prompt_cut_short is not None,
         "sockets": [*names.items()],
         "breaks": [
-            {
-                "breakpoint": stop.as_json(),
-                "words": stop.words(now.graph, names),
-                "asks": condition is not None,
-            }
+            {"breakpoint": stop.as_json(), "words": stop.words(now.graph, names), "asks": condition is not None}
             for stop, condition in now.breakpoints.conditions.items()
         ],
         "counts": _counts(now),
@@ -221,7 +197,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
 
 def _counts(now: Snapshot) -> str:
     steps_done = steps_words(now)
-    return f"{steps_done} · {format_work_time(*work_time(now.all_steps))} at work" if now.steps else steps_done
+    return f"{steps_done} · {format_work_time(*work_time(now.all_steps))} run time" if now.steps else steps_done
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
@@ -237,9 +213,8 @@ def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
     """
     changed = changed_definition(now)
     shown_change = None if changed is None else [changed.lines, changed.fixed_fields]
-    return (
-        f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown_change])}"
-    )
+    state = [lane, busy, _place_and_question(now.session), shown_change]
+    return f"{json_digest(str(now.run_dir))}.{json_digest(state)}"
 
 
 def _place_and_question(session: Session) -> list[Any]:
@@ -316,14 +291,13 @@ class StepRows:
         last = past.latest
         if last is None or self.steps(now) is now.line(self.line):
             return len(past.steps)
-        step_key = (
-            last.number,
-            last.lane,
-            past.session.prefix,
-        )  # a second plan may have lanes of the same names
-        rows = enumerate(self.steps(now), start=1)
-        alike = ((row, step) for row, step in rows if (step.number, step.lane) == step_key[:2])
-        return next((row for row, step in alike if now.maker_of(step).session.prefix == step_key[2]), None)
+        for row, step in enumerate(self.steps(now), start=1):
+            # a second plan may have lanes of the same names
+            if (step.number, step.lane) == (last.number, last.lane) and (
+                now.maker_of(step).session.prefix == past.session.prefix
+            ):
+                return row
+        return None
 
     def between(self, now: Snapshot, first: int, last: int) -> list[Row]:
         """Return the rows ``first`` to ``last``, as far as there are any."""
@@ -375,7 +349,7 @@ class StepRows:
             names.get(step.socket, step.socket),
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
             shorten(output_words(step), _OUTPUT_CHARS),
-            {True: "yes", False: "no"}.get(verdict) if verdict is not None else "",
+            "" if verdict is None else "yes" if verdict else "no",
             names.get(next_socket, "the end" if next_socket == END else plain(next_socket)),
             spent.tokens,
             spent.cost,
@@ -402,10 +376,8 @@ class Place(NamedTuple):
 def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
     """Everything of a step that can be searched for."""
     next_socket = way_words(step)
-    item = f"{step.item_key or ''} {step.item_label or ''}"
-    named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""))
-    texts = (*named, item, step.shown or "", next_socket)
-    return "\n".join(texts).casefold()
+    named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
+    return "\n".join((*named, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
 
 
 def step_text(step: StepRecord) -> str:
@@ -442,16 +414,14 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     total = len(rows.steps(now))
     in_lane = past is not None and past.engine.lane is not None
     left = len(now.abandoned) + len(now.session.streams_left)
+    branches = [
+        [index, f"branch {index + 1}: left after step {steps[0].number - 1}"]
+        for index, steps in enumerate(now.abandoned)
+        if steps
+    ]
     return {
         "line": rows.line,
-        "lines": [
-            [None, "the present line"],
-            *(
-                [index, f"branch {index + 1}: left after step {steps[0].number - 1}"]
-                for index, steps in enumerate(now.abandoned)
-                if steps
-            ),
-        ],
+        "lines": [[None, "current branch"], *branches],
         "total": total,
         "lanes": axes,
         "tail": rows.between(now, total - TAIL + 1, total),
@@ -545,9 +515,5 @@ def step_compare_blocks(
     else:  # in its own lane
         line = now.maker_of(step).steps if step.lane else now.line(rows.line)
         other = previous_visit(line, step.number)
-    names = [
-        f"step {compared.number}{f' of lane {part(compared.lane, 60)}' if compared.lane else ''}"
-        for compared in (other, step)
-    ]
-    view = StepCompareView(other, step)
-    return [Line(f"A is {names[0]}, B is {names[1]}."), *view.all_words(now.names)]
+    a, b = (f"step {each.number}{f' of lane {part(each.lane, 60)}' if each.lane else ''}" for each in (other, step))
+    return [Line(f"A is {a}, B is {b}."), *StepCompareView(other, step).all_words(now.names)]

@@ -6,21 +6,17 @@ pure functions from one snapshot. What its messages do stands in ``cast_panel.py
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import ipywidgets as ui
 from pydantic import Field
 
 from materia_nb.cast.formatting import nth
-from materia_nb.cast.views.status import marks_of
 from materia_nb.display.blocks import Block, clip_plain
-from materia_nb.display.escape import Html, shorten
-from materia_nb.display.svg import graph_svg
+from materia_nb.display.escape import shorten
 from materia_nb.engine.session import parts_of
 from materia_nb.errors import MateriaError, plain
-from materia_nb.widgets.base import Panel, Runs, error_message, runs_of, show_html
+from materia_nb.widgets.base import Panel, Runs, error_message, runs_of
 from materia_nb.widgets.cast_parts import (
     PARTS,
     Frame,
@@ -32,8 +28,9 @@ from materia_nb.widgets.cast_parts import (
 )
 from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
-from materia_nb.widgets.frontend import Front, MessageRegistry, Token
-from materia_nb.widgets.inspector_tabs import Element
+from materia_nb.widgets.frontend import Front, MessageRegistry, Token, bad_message, outdated
+from materia_nb.widgets.graph_panel import GraphPanel
+from materia_nb.widgets.inspector_tabs import Element, possible_breakpoints, require_element
 from materia_nb.widgets.state_tree import WatchList
 
 if TYPE_CHECKING:
@@ -42,13 +39,13 @@ if TYPE_CHECKING:
     from materia_nb.cast.workbench import Workbench
     from materia_nb.engine.session import Session
     from materia_nb.jsonvalue import JSON
-    from materia_nb.widgets.graph_panel import Gesture, GraphPanel
+    from materia_nb.widgets.graph_panel import Gesture
 
 HEIGHT: Final = 600
 """Default height of the surface, in pixels."""
 _ITEM_LISTS: Final = 20
 """Number of lists of work items, as they were shown, that edits may start from."""
-_log = logging.getLogger("materia_nb.widgets")
+_MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
 
 
 class CastSurface(Panel):
@@ -96,9 +93,9 @@ class CastSurface(Panel):
         self.designer: Designer | None = None
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
-        self.graph: GraphPanel | PicturePanel | None = None
+        self.graph: GraphPanel | None = None
         if self.alone is None or self.alone.at == "graph":
-            self.graph = self.own(graph_panel(cast))
+            self.graph = self.own(GraphPanel(cast, height=0, follows=False))
             self.graph.on_select(self.on_select)
             self.graph.on_gesture(self.on_gesture)
         pictures = () if self.graph is None else (self.graph.view,)
@@ -127,16 +124,49 @@ class CastSurface(Panel):
     # -- what a person does, which the panel does --------------------------------------------
 
     def on_message(self, content: object) -> None:
-        """Handle a message of the page."""
-        raise NotImplementedError
+        """Handle a message of the page, and draw the result.
+
+        Raises:
+            MateriaError: the message is unknown or malformed (``bad_message``), it is about something that is no longer
+                current (``outdated``), a step runs (``busy``), or the command refuses it.
+        """
+        values = content if isinstance(content, Mapping) else {}
+        kind = values.get("kind")
+        if self.designer is not None and kind not in ("mode", "height", "dismiss"):
+            self.designer.on_message(str(kind), values)
+        else:
+            if kind in _MAY_LOSE_EDITS:
+                request = {name: value for name, value in values.items() if name not in ("seen", "first")}
+                self.without_edits = {**request, "discard_edits": True}
+            cast_messages.handle(self, content)
+        self.refresh()
 
     def on_select(self, kind: str, key: str) -> None:
-        """Select the part that was clicked on the graph."""
-        raise NotImplementedError
+        """Select the part of the graph that was clicked, unless a loadout is being designed."""
+        if self.designer is None:
+            self.select(require_element(self.cast.now, kind, key))
 
     def on_gesture(self, gesture: Gesture) -> None:
-        """Handle a gesture on the graph."""
-        raise NotImplementedError
+        """Handle a gesture on the graph, unless a loadout is being designed: then the designer does."""
+        if self.designer is not None:
+            return
+        match gesture.kind, gesture.fields:
+            case "ground", _:
+                self.select(None)
+            case "open", {"what": (kind, key)}:
+                self.on_select(kind, key)
+            case "break", {"what": (kind, key), **options}:
+                self._toggle_breakpoint(require_element(self.cast.now, kind, key), **options)
+        self.refresh()
+
+    def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
+        """Set a breakpoint at a part of the graph, or remove its breakpoints."""
+        breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
+        existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
+        if existing:
+            breakpoints.remove(*existing)
+        elif possible:
+            breakpoints.toggle(possible[1 if after else 0])
 
     def identity(self) -> str:
         """Return the identity of the content that the inspector shows now."""
@@ -251,7 +281,7 @@ class CastSurface(Panel):
     def show_cast(self, index: int) -> None:
         """Show one of the casts of this panel: the first, or one that was forked from it."""
         if not 0 <= index < len(self.casts):
-            raise MateriaError(f"This panel has no cast {index}.", hint="reload the page", kind="bad_message")
+            raise bad_message(f"This panel has no cast {index}.")
         self.cast, self.compares = self.casts[index], None
         self.runs, self.rows = runs_of(self.cast), StepRows()
         self.past, self.selected, self.lane = None, None, ""
@@ -259,8 +289,7 @@ class CastSurface(Panel):
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
         if mode == "design" and self.designer is None and self._bench is not None:
-            canvas = None if isinstance(self.graph, PicturePanel) else self.graph
-            self.designer = Designer(self._bench, self._bench.design(self.cast.graph.name), canvas)
+            self.designer = Designer(self._bench, self._bench.design(self.cast.graph.name), self.graph)
             self.designer.changed = self.refresh
             self.designer.cast_made = self._designed
         elif mode == "cast" and self.designer is not None:
@@ -353,9 +382,8 @@ class CastSurface(Panel):
             self.past = None  # the moment went with going back
         frame = self._frame(casts, busy=busy)
         slices, self._tabs = self._memo.parts(frame, self.opened)
-        if (
-            base := slices["items"]["base"]
-        ) not in self.item_lists:  # edits may be about a list that is no longer current
+        base = slices["items"]["base"]
+        if base not in self.item_lists:  # edits may be about a list that is no longer current
             self.item_lists = dict([*self.item_lists.items()][1 - _ITEM_LISTS :]) | {base: now.work_items}
         if self.designer is not None:
             slices |= self.designer.slices()
@@ -364,20 +392,16 @@ class CastSurface(Panel):
         self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
         if self.designer is None:
-            reads = ("selected", "past")
-            self._memo.part(
-                "graph", frame, reads, lambda: self._show_graph(frame.shown, working=busy and not self.past)
-            )
+            self._memo.part("graph", frame, ("selected", "past"), lambda: self._show_graph(frame.shown, working=busy))
         if busy and now.live.stop_asked:
             self._tick()
 
     def _show_graph(self, snapshot: Snapshot, *, working: bool) -> None:
-        if self.graph is None:
-            return
-        element, picked = self.selected, None
+        element, picked, past = self.selected, None, self.past is not None
         if element is not None and element.kind != "item" and element.kind != "step":  # noqa: PLR1714 - so that the type follows
             picked = element.kind, element.id
-        self.graph.show_moment(snapshot, picked, past=self.past is not None, working=working)
+        if self.graph is not None:
+            self.graph.show_moment(snapshot, picked, past=past, working=working and not past)
 
     def _frame(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
         return Frame(
@@ -436,11 +460,7 @@ def require_same_cast(panel: CastSurface, seen: Token) -> None:
 
 
 def _outdated() -> MateriaError:
-    return MateriaError(
-        "Nothing was done: the cast has moved on since this was shown.",
-        hint="look at the panel as it is now, then press again",
-        kind="outdated",
-    )
+    return outdated("the cast has moved on since this was shown", "look at the panel as it is now, then press again")
 
 
 def require_idle(panel: CastSurface) -> None:
@@ -475,35 +495,3 @@ def _is_part(past: Snapshot, now: Snapshot) -> bool:
     """Return True if a past moment belongs to the current branch of the cast or of one of its lanes."""
     parts = (part for part in parts_of(now.session) if part.prefix == past.session.prefix)
     return any(len(past.steps) <= len(part.steps) for part in parts)
-
-
-class PicturePanel(Panel):
-    """The graph of a cast as a picture, for where the live graph cannot be had: it looks the same and hears nothing."""
-
-    def __init__(self) -> None:
-        super().__init__("graph")
-        self._picture = ui.HTML()
-        self.put(self._picture)
-
-    def show_moment(self, snapshot: Snapshot, *_: object, **__: object) -> None:
-        """Draw the picture of a moment."""
-        show_html(self._picture, Html(graph_svg(snapshot.graph, marks_of(snapshot))))
-
-    def on_select(self, _: object) -> None:
-        """Nothing can be selected."""
-
-    on_gesture = on_select
-
-
-def graph_panel(cast: Cast) -> GraphPanel | PicturePanel:
-    """Return the live graph, drawn by its owner; a picture if its library does not work."""
-    panel: GraphPanel | PicturePanel
-    try:
-        from materia_nb.widgets.graph_panel import GraphPanel
-
-        panel = GraphPanel(cast, height=0, follows=False)
-    except Exception:  # noqa: BLE001 - a cast can be gone on with without it
-        _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
-        panel = PicturePanel()
-    panel.view.add_class("mnb-graph-cell")
-    return panel

@@ -14,11 +14,11 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BeforeValidator, StrictBool, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match
-from materia_nb.jsonvalue import JSON, as_object, is_number
+from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
@@ -41,7 +41,6 @@ from materia_nb.widgets.design_state import (
     DesignState,
     RefusedField,
     design_messages,
-    written_positions,
 )
 from materia_nb.widgets.frontend import ShortText
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
@@ -86,6 +85,15 @@ FormOwner: TypeAlias = tuple[ShortText, ShortText]
 Ids: TypeAlias = list[ShortText]
 
 
+def _round_coordinate(value: float) -> float:
+    return int(value) if value == int(value) else round(value, 3)
+
+
+Coordinate: TypeAlias = Annotated[float, Field(strict=True, ge=-1e4, le=1e4), AfterValidator(_round_coordinate)]
+Places: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
+"""Column and row of each socket."""
+
+
 # -- what is selected -----------------------------------------------------------------------
 
 
@@ -127,7 +135,7 @@ def _chosen(session: DesignState) -> Ids:
         return list(session.marked) or [key]
     if kind == "loop":
         return members_of(session.design.document, key)
-    raise design_error("no socket is selected", "design", "select one, or draw a frame round some")
+    raise design_error("no socket is selected", "design", "select one, or Shift-drag a frame around several")
 
 
 # -- sockets and materia ----------------------------------------------------------------------
@@ -137,9 +145,9 @@ def _chosen(session: DesignState) -> Ids:
 def add(
     session: DesignState,
     materia: ShortText,
-    x: JSON = None,
-    y: JSON = None,
-    places: JSON = None,
+    x: Coordinate | None = None,
+    y: Coordinate | None = None,
+    places: Places | None = None,
     source: ShortText | None = None,
 ) -> str | None:
     """Place a materia in a new socket; ask what to do if the materia does not exist.
@@ -154,10 +162,9 @@ def add(
     before = session.design.document
     change = add_socket(before, materia)
     [new] = new_sockets(before, change.document)
-    spot = _position_of(x, y)
-    if spot is not None:
-        spots = {**_positions_of(places), new: spot}
-        change = replace(change, document=place_sockets(change.document, spots).document)
+    if x is not None and y is not None:
+        positions = {**(places or {}), new: (x, y)}
+        change = replace(change, document=place_sockets(change.document, positions).document)
     summary = session.design.apply(change)
     if source is not None:
         summary = f"{summary}; {connect(session, source, new)}"
@@ -172,10 +179,10 @@ def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
     near = close_match(name, session.design.materia)
     choices: list[tuple[str, Values]] = []
     if near is not None:
-        choices.append((f"Take {near}", {**message, "materia": near, "value": near}))
+        choices.append((f"Use {near}", {**message, "materia": near, "value": near}))
     for work in ("agent", "utility"):
         make_it = {"kind": "make", "what": work, "id": name, "then": dict(message)}
-        choices.append((f"Make the {work} {shorten(name, 40)}", make_it))
+        choices.append((f'New {work} "{shorten(name, 40)}"', make_it))
     session.question = DesignQuestion(f"There is no materia {shorten(name, 60)!r}.", tuple(choices))
 
 
@@ -190,39 +197,16 @@ def make(session: DesignState, id_: ShortText, what: ShortText, then: Values | N
 
 
 @act
-def move(
-    session: DesignState, id_: ShortText | None = None, x: JSON = None, y: JSON = None, places: JSON = None
-) -> str:
-    """Move sockets, each to a column and a row."""
-    spots = _positions_of({**as_object(places), str(id_): [x, y]} if id_ is not None else places)
-    moved = f"moved {id_ if id_ is not None else ', '.join(spots)}"
-    return session.design.apply(replace(place_sockets(session.design.document, spots), summary=moved))
-
-
-def _positions_of(positions: JSON) -> dict[str, tuple[float, float]]:
-    """Read places by the ids of their sockets."""
-    spots = {}
-    for socket, position in as_object(positions).items():
-        spot = _position_of(*position) if isinstance(position, list | tuple) and len(position) == 2 else None
-        if spot is None:
-            raise design_error("a place is two numbers", "layout", "drag it again")
-        spots[socket] = spot
-    return spots
-
-
-def _position_of(column: JSON, row: JSON) -> tuple[float, float] | None:
-    """Read a place, a whole number as one."""
-    if not (is_number(column) and is_number(row)) or max(abs(column), abs(row)) > 1e4:
-        return None
-    return tuple(
-        int(coordinate) if coordinate == int(coordinate) else round(coordinate, 3) for coordinate in (column, row)
-    )  # type: ignore[return-value]
+def move(session: DesignState, id_: ShortText, x: Coordinate, y: Coordinate, places: Places | None = None) -> str:
+    """Move a socket to a column and a row; ``places`` keeps the others where they are."""
+    positions = {**(places or {}), id_: (x, y)}
+    return session.design.apply(replace(place_sockets(session.design.document, positions), summary=f"moved {id_}"))
 
 
 @act
 def tidy(session: DesignState) -> str:
     """Return every card to the position that the layout computes."""
-    positions = dict.fromkeys(written_positions(session.design.document))
+    positions = dict.fromkeys(as_object(as_object(session.design.document.get("layout")).get("sockets")))
     if not positions:
         return "tidied up: all cards are placed automatically"
     change = place_sockets(session.design.document, positions)
@@ -351,7 +335,7 @@ def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
     if kind == "socket":
         session.marked = [new if id_ == old else id_ for id_ in session.marked]
     if session.selected == (kind, old):
-        session.selected = ("socket" if kind == "socket" else "loop", new)
+        session.selected = session.selected[0], new
     return summary
 
 
@@ -483,9 +467,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 
     Edges that lead on out of it skip the items that are left; exits do not. Which of the two is meant is asked.
     """
-    members = session.marked if ids is None else ids
-    if not members and session.selected is not None and session.selected[0] == "socket":
-        members = [session.selected[1]]
+    members = _chosen(session) if ids is None else ids
     # A round begins where a way from outside leads to.
     sockets = session.facts.sockets
     led = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
@@ -511,13 +493,13 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 
 def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
     several = len(edges) > 1
-    session.question = DesignQuestion(
-        f"{', '.join(edges)} {'lead' if several else 'leads'} out of the loop. Exits are taken when the list is done, edges immediately.",
-        (
-            ("They are exits" if several else "It is an exit", {**message, "exits": True}),
-            ("They stay edges" if several else "It stays an edge", {**message, "exits": False}),
-        ),
+    question = (
+        f"{', '.join(edges)} {'lead' if several else 'leads'} out of the loop. "
+        "Exits are taken when the list is done, edges immediately."
     )
+    is_exit = "They are exits" if several else "It is an exit", {**message, "exits": True}
+    is_edge = "They stay edges" if several else "It stays an edge", {**message, "exits": False}
+    session.question = DesignQuestion(question, (is_exit, is_edge))
 
 
 @act
@@ -531,14 +513,9 @@ def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> st
 @act
 def source(session: DesignState, loop: ShortText, source: ShortText | None = None) -> str:
     """Set the source of a loop: the work items of the likely generator, a list, or nothing."""
-    if source in ("", None):
-        return session.design.set_source(loop, None)
-    if source not in _SOURCES:
-        problem = f"a loop has no {shorten(str(source), 40)!r}"
-        raise design_error(problem, loop, "choose work items, a list, or nothing")
     likely = session.design.likely_generator(members_of(session.design.document, loop))
-    generator = {} if source == "iterator" or likely is None else {"from_": likely}
-    return session.design.set_source(loop, source, **generator)
+    generator = {"from_": likely} if source == "consumes" and likely is not None else {}
+    return session.design.set_source(loop, source or None, **generator)
 
 
 @act

@@ -24,13 +24,8 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_selection
-from materia_nb.widgets.design_state import (
-    LIKELY,
-    DesignQuestion,
-    DesignState,
-    design_messages,
-)
-from materia_nb.widgets.frontend import LongText, ShortText, Token, WholeNumber
+from materia_nb.widgets.design_state import LIKELY, DesignQuestion, DesignState, design_messages
+from materia_nb.widgets.frontend import LongText, ShortText, Token, WholeNumber, outdated
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
@@ -88,7 +83,7 @@ class Designer:
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
         self.session = _session(bench, design)
         if self.session.design.changed:
-            self.session.note = "status", "the unsaved edits; Reload reads the file from disk"
+            self.session.note = "status", "unsaved edits; Reload reads the file from disk"
         _OPEN.add(self)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
@@ -128,17 +123,13 @@ class Designer:
         self.draw()
         return {"design": design_slice(self.session)}
 
-    def graph(self) -> Graph:
-        """Return what can be drawn of the design."""
-        return self.session.design.graph()
-
     def draw(self) -> None:
         """Bring the canvas up to date; a graph that cannot be drawn leaves the one before it."""
         self._refresh_config()
         canvas, session = self.canvas, self.session
         if canvas is None:
             return
-        graph = self.graph()
+        graph = session.design.graph()
         self._following = True
         try:
             if self._shown is not graph:
@@ -272,7 +263,7 @@ def witness(session: DesignState, what: ShortText) -> str:
         raise design_error("nothing was explored yet", "what can happen", "press Explore")
     path = session.explored[1].witness(what)
     session.route = path.route
-    return f"shortest way: {' → '.join((*path.route, path.end or 'no end'))}"
+    return f"shortest path: {' → '.join((*path.route, path.end or 'no end'))}"
 
 
 @act
@@ -331,11 +322,9 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: Who
 def _ask_to_keep(session: DesignState, draft: SavedDraft, number: int, kept: int, left: Sequence[str] = ()) -> None:
     message = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
-    question = (
-        f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}. {'; '.join(left)}"
-    )
+    step = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}."
     choices = tuple((label, {**message, "verdict": verdict}) for label, verdict in answers.items())
-    session.question = DesignQuestion(question.strip(), choices)
+    session.question = DesignQuestion(f"{step} {'; '.join(left)}".strip(), choices)
 
 
 @act
@@ -370,10 +359,10 @@ def judge(
 
 def _draft_named(session: DesignState, file: str) -> SavedDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
-    draft_ = next((draft_ for draft_ in drafts if draft_.path.name == file), None)
-    if draft_ is None:
+    named = [draft_ for draft_ in drafts if draft_.path.name == file]
+    if not named:
         raise design_error("this draft no longer exists", "draft", "open the design again")
-    return draft_
+    return named[0]
 
 
 @act
@@ -385,11 +374,7 @@ def reload(session: DesignState) -> str:
 def _require_shown(session: DesignState, design: Token) -> None:
     """Refuse to cast a design that has changed since it was shown, or the same one twice by a second click (R70)."""
     if design != session.identity:
-        raise MateriaError(
-            "Nothing was done: the design has changed since this was shown.",
-            hint="look at the design as it is now, then cast it",
-            kind="outdated",
-        )
+        raise outdated("the design has changed since this was shown", "look at the design as it is now, then cast it")
 
 
 @design_messages.guarded(_require_shown)

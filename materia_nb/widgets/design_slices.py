@@ -5,6 +5,8 @@ Every function is pure. Texts are those of the loadout, unescaped: the page writ
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -24,7 +26,7 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.report import Problem
 from materia_nb.loadout.topology import materia_group, materia_kind
 from materia_nb.loadout.vocabulary import tint_of
-from materia_nb.widgets.design_state import LIKELY, DesignSlice, DesignState, inspector_slice, purpose
+from materia_nb.widgets.design_state import DesignSlice, DesignState, inspector_slice, purpose
 from materia_nb.widgets.selection import (
     Kind,
     Selection,
@@ -88,17 +90,13 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "where": "this notebook" if design.home.path is None else design.home.path.name,
         "why": design.home.why,
         "note": {"sign": sign, "words": shorten(note, 2_000)},
-        "question": None
-        if question is None
-        else {
+        "question": question
+        and {
             "number": question.number,
             "words": question.words,
             "choices": [shorten(choice, 80) for choice, _ in question.choices],
         },
-        "canPaste": session.clip is not None,
-        "estimate": session.estimated[1]
-        if session.estimated is not None and session.estimated[0] is design.now
-        else "",
+        "estimate": session.estimated[1] if session.estimated and session.estimated[0] is design.now else "",
         "left": _left(design),
     }
 
@@ -114,17 +112,13 @@ def _left(design: Design) -> str:
 
 def _palette_slice(design: Design) -> DesignSlice:
     """Return every materia under the heading of its group: agents without one first, utilities last."""
-    used: dict[str, int] = {}
-    for raw in as_object(design.document.get("sockets")).values():
-        named = as_object(raw).get("materia")
-        if isinstance(named, str):
-            used[named] = used.get(named, 0) + 1
+    used = Counter(str(as_object(raw).get("materia")) for raw in as_object(design.document.get("sockets")).values())
     groups: dict[str, list[DesignSlice]] = {}
     for id_, raw in design.definitions.items():
         definition = as_object(raw)
         group = materia_group(definition)
         title = _UNGROUPED if not group else _LAST if group == "Utility" else group
-        groups.setdefault(title, []).append(_entry(id_, definition, used.get(id_, 0)))
+        groups.setdefault(title, []).append(_entry(id_, definition, used[id_]))
     order = sorted(groups, key=lambda title: (title == _LAST, title != _UNGROUPED, title.casefold()))
     return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
 
@@ -208,8 +202,8 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
 
 
 def _number(text: str) -> int | None:
-    digits = text.split("]", maxsplit=1)[0]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else None
+    digits = re.match(r"(\d{1,5})\]", text, re.ASCII)
+    return None if digits is None else int(digits[1])
 
 
 def _where_words(design: Design, problem: Problem, pick: Selection | None) -> str:
@@ -225,9 +219,8 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
     if index is not None:
         return f"{socket_name}, edge {index + 1}"
     rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")
-    return (
-        socket_name if rest == socket or problem.source.startswith("materia.") else f"{socket_name}, {part(rest, 60)}"
-    )
+    is_whole = rest == socket or problem.source.startswith("materia.")
+    return socket_name if is_whole else f"{socket_name}, {part(rest, 60)}"
 
 
 def happens(session: DesignState) -> DesignSlice | None:
@@ -253,9 +246,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
         word = "cannot complete" if explored.complete_search else "was not found to complete"
         rows.append(_row("fails", word, "no path leads to the end"))
     for end, sockets in ends.items():
-        chance = (
-            f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}" if end in odds else ""
-        )
+        chance = f"; {odds[end]:.1%} for 3 items if half of the verdicts are satisfied" if end in odds else ""
         turns = len(explored.witness(end).route)
         if end == "complete":
             max_turns = explored.most_turns() if explored.complete_search else None
@@ -297,10 +288,8 @@ def _never_rows(explored: Exploration) -> list[DesignSlice]:
 
 def _changes_slice(design: Design) -> DesignSlice:
     """Return the steps, newest first, and the unsaved changes, in words."""
-    patch = [
-        *design.patch(),
-        *({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch()),
-    ]
+    of_materia = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
+    patch = [*design.patch(), *of_materia]
     return {
         "steps": [shorten(done, _MOST_WORDS) for done in reversed(design.steps[-_MOST_CHANGES:])],
         "undone": [shorten(undone, _MOST_WORDS) for undone in design.undone[:_MOST_CHANGES]],
@@ -313,13 +302,7 @@ def _patch_words(step: Mapping[str, JSON]) -> DesignSlice:
     """Return one operation of a JSON Patch in words."""
     path = ".".join(pointer_keys(step["path"]))
     verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}
-    about = ""
-    if "value" in step:
-        about = shorten(compact(step["value"]), 160)
-    elif "from" in step:
+    about = shorten(compact(step["value"]), 160) if "value" in step else ""
+    if "from" in step:
         about = f"from {'.'.join(pointer_keys(step['from']))}"
-    return {
-        "verb": verbs.get(str(step["op"]), str(step["op"])),
-        "where": part(path or "the whole", 120),
-        "about": about,
-    }
+    return {"verb": verbs[str(step["op"])], "where": part(path or "the whole", 120), "about": about}

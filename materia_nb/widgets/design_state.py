@@ -21,7 +21,6 @@ from materia_nb.jsonvalue import (
     Object,
     as_list,
     as_object,
-    is_number,
     is_object,
     is_text,
     pretty,
@@ -236,16 +235,6 @@ class DesignState:
             self.question = DesignQuestion(f"There is {draft}, which was not saved.", tuple(choices))
 
 
-def written_positions(document: Object) -> dict[str, tuple[float, float]]:
-    """Return column and row of each socket that has a place in the layout of a loadout."""
-    layout = as_object(as_object(document.get("layout")).get("sockets"))
-    return {
-        id_: (spot["x"], spot["y"])
-        for id_, raw in layout.items()
-        if is_number((spot := as_object(raw)).get("x")) and is_number(spot.get("y"))
-    }
-
-
 DesignSlice = dict[str, Any]
 
 _VARIABLES: Final = (
@@ -260,6 +249,8 @@ _ITEM_VARIABLES: Final = (
     ("itemJson", "the whole item, as JSON"),
 )
 
+_CONDITIONS: Final = [[word, condition.choice] for word, condition in DESCRIBED.items()]
+"""Conditions that a new edge can have: word and name."""
 _NO_MODELS: Final = "No models are listed: no installed provider has an API key."
 
 
@@ -295,14 +286,11 @@ def _fields(
 def _sent(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
     name = f"{prefix}{field.name}"
     refused = session.refused.get((*of, name))
-    form_field: DesignSlice = {
+    return {
         **field._asdict(),
         "name": name,
         "of": list(of),
         "options": [list(option) for option in field.options],
-    }
-    return {
-        **form_field,
         "typed": None if refused is None else refused.typed,
         "error": refused.why if refused else "",
     }
@@ -359,7 +347,7 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
         ],
         "ways": _ways(design.document, facts, id_),
         "targets": [*facts.sockets, END],
-        "conditions": _conditions(),
+        "conditions": _CONDITIONS,
         "json": pretty(raw),
     }
     if isinstance(named, str) and named in design.definitions:
@@ -384,21 +372,19 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str)
 
 
 def _placed_elsewhere(design: Design, named: str) -> list[str]:
-    return [
-        f"loadout {name}"
-        for name, raw in as_object(design.config.get("loadouts")).items()
-        if name != design.name
-        and any(
-            as_object(socket).get("materia") == named for socket in as_object(as_object(raw).get("sockets")).values()
-        )
-    ]
+    used: list[str] = []
+    for name, raw in as_object(design.config.get("loadouts")).items():
+        sockets = as_object(as_object(raw).get("sockets")).values()
+        if name != design.name and any(as_object(socket).get("materia") == named for socket in sockets):
+            used.append(f"loadout {name}")
+    return used
 
 
 def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
     """Return the variables that a prompt at this socket can use, each with a description."""
     named = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
     for id_, owner in facts.sockets.items():
-        named += [(f"state.{target}", f"kept by {id_}") for _, target, _ in owner.assignments]
+        named += [(f"state.{target}", f"set by {id_}") for _, target, _ in owner.assignments]
     return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
 
 
@@ -408,12 +394,7 @@ def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
     A socket to which no way leads yet is shown as if a cast began there.
     """
     if not session.design.report.ok:
-        return [
-            {
-                "words": "not yet",
-                "about": "The prompt is shown when the loadout has no problems. See the tab Problems.",
-            }
-        ]
+        return [{"words": "not yet", "about": "Fix the problems first: see the tab Problems."}]
     try:
         plain, back = (prompts.of(socket) for prompts in session.prompts)
     except MateriaError as error:
@@ -460,11 +441,6 @@ def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
             if as_object(raw).get("from") == id_:
                 rows.append({**_way("exit", loop.id, index, raw), "place": None, "loop": loop.id})
     return rows
-
-
-def _conditions() -> list[list[str]]:
-    """Return the conditions that a new edge can have: word and name."""
-    return [[word, condition.choice] for word, condition in DESCRIBED.items()]
 
 
 def _way(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
@@ -549,7 +525,7 @@ def _loop(session: DesignState, of: Selection) -> DesignSlice:
         "exits": exits,
         "targets": [*as_object(document.get("sockets")), END],
         "sockets": list(as_object(document.get("sockets"))),
-        "conditions": _conditions(),
+        "conditions": _CONDITIONS,
         "json": pretty(raw),
     }
 

@@ -27,7 +27,7 @@ from materia_nb.store.files import lock_owner
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.base import Panel, error_message, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, Token, WholeNumber
+from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, Token, WholeNumber, outdated
 from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ _REST_S: Final = 0.08
 """A cast is read where the selection rests, not on the way there."""
 _LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "waiting": ("wants", "waits", "for a person, or for an agent that was cut off: open it to see"),
-    "held": ("wants", "waits", "an agent asks: open it to see what"),
+    "waiting": ("wants", "your turn", "it needs an answer, or an agent was cut off: open it to see"),
+    "held": ("wants", "your turn", "an agent asks: open it to see what"),
     "failed": ("failed", "failed", ""),
     "broken": ("failed", "broken", ""),
     "ready": ("paused", "paused", "nothing is pending; resume it to continue"),
@@ -145,6 +145,7 @@ class CastExplorer(Panel):
 
     def _renew(self, path: object) -> None:
         """Read one cast again: something of it was changed here."""
+        self._renewing = False
         self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
         self.later()
 
@@ -169,11 +170,8 @@ class CastExplorer(Panel):
         if entry is None or identity == identity_of(cast_entry(entry.path), self._writer(entry)):
             return
         self.read()
-        raise MateriaError(
-            f"Nothing was done: the cast {id_} has changed since this list showed it.",
-            hint="look at its row as it is now, then press again",
-            kind="outdated",
-        )
+        problem = f"the cast {id_} has changed since this list showed it"
+        raise outdated(problem, "look at its row as it is now, then press again")
 
     # -- what a person does -----------------------------------------------------------------
 
@@ -229,11 +227,7 @@ class CastExplorer(Panel):
     def _renew_later(self, path: object) -> None:
         if not self._renewing:
             self._renewing = True
-            self.after(0.5, lambda: self._renewed(path))
-
-    def _renewed(self, path: object) -> None:
-        self._renewing = False
-        self._renew(path)
+            self.after(0.5, lambda: self._renew(path))
 
     @_about_cast
     def _fork(self, cast: ShortText) -> None:
@@ -338,15 +332,14 @@ class CastExplorer(Panel):
             self._glanced = picked
             self.after(_REST_S, self._look_at)
         below = "" if self._below is None else self._below.cast.id
+        reading = f"reading {len(self._entries):,} of {self._in_all:,}"
         self.front.casts = {
             **query._asdict(),
             "order": self._order,
             "total": len(listed),
             "rows": self._rows_of(listed[:FIRST]),
             "counts": {name: sum(_is(entry, name) for entry in matches) for name in ("all", *_ONLY)},
-            "reading": f"reading {len(self._entries):,} of {self._in_all:,}"
-            if self._reading and len(self._entries) < self._in_all
-            else "",
+            "reading": reading if self._reading and len(self._entries) < self._in_all else "",
             "cost": _cost_of_all(listed),
             "at": at,
             "picked": None if picked is None else self._acts_of(picked),
@@ -358,10 +351,7 @@ class CastExplorer(Panel):
     def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
         """Return which commands a cast allows, and why it cannot be resumed."""
         readable = entry.status != "broken"
-        if entry.status == "complete":
-            why = "it is complete"
-        else:
-            why = "it was recorded elsewhere: it can be opened read-only"
+        recorded = "it was recorded elsewhere: it can be opened read-only"
         return {
             "id": entry.id,
             "shown": identity_of(entry, self._writer(entry)),
@@ -370,21 +360,19 @@ class CastExplorer(Panel):
             "whole": readable,
             "resumes": readable and entry.ours and entry.status != "complete",
             "forks": readable and entry.ours,
-            "why": why,
+            "why": "it is complete" if entry.status == "complete" else recorded,
         }
 
     def _look_at(self) -> None:
         """Read the selected cast, and show its summary below the list."""
         entry = self._glanced
-        if entry is not None:
-            try:
-                sides = glance(entry)
-            except OSError as error:
-                sides = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
-            self.front.glance = {
-                "id": entry.id,
-                "sides": [[block.as_json() for block in side] for side in sides],
-            }
+        if entry is None:
+            return
+        try:
+            sides = glance(entry)
+        except OSError as error:
+            sides = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
+        self.front.glance = {"id": entry.id, "sides": [[block.as_json() for block in side] for side in sides]}
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the list as text."""
@@ -437,10 +425,7 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     for warning in warnings[:_LAST] if isinstance(warnings, list) else ():
         message = warning.get("message") if isinstance(warning, dict) else warning
         blocks.append(Line(clip_plain(str(message), 600), "warn"))
-    return blocks, [
-        Heading("last steps", small=True),
-        Table(("step", "who", "item", "said"), rows, "no steps yet"),
-    ]
+    return blocks, [Heading("last steps", small=True), Table(("step", "who", "item", "output"), rows, "no steps yet")]
 
 
 def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
@@ -448,11 +433,8 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
-        return [
-            Heading(f"Complete, with warnings{steps}", tone="warn")
-            if entry.warnings
-            else Heading(f"Complete{steps}", tone="good")
-        ]
+        warned = ", with warnings" if entry.warnings else ""
+        return [Heading(f"Complete{warned}{steps}", tone="warn" if warned else "good")]
     if entry.status in ("failed", "broken", "aborted"):
         outcome = "was aborted" if entry.status == "aborted" else failure_words(str(last.get("kind")))
         why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
@@ -509,7 +491,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
     """
     tone, word, more = _STATES[entry.status]
     if writer == "":
-        tone, word, more = "working", "working", "a step runs in this kernel"
+        tone, word, more = "working", "running", "a step runs in this kernel"
     elif writer is not None:
         more = f"open elsewhere: {writer}"
     elif entry.status == "broken":

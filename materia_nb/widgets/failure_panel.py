@@ -122,12 +122,9 @@ def _under(now: Snapshot) -> list[str]:
     record = now.latest
     if lanes_at_work(now.session) is not None:  # what its generator did is not part of it
         return ["all steps are kept"]
-    facts: list[str] = []
-    if record is not None:
-        facts.append(f"step {record.number}")
-        if record.item_key is not None:
-            facts.append(f"{record.item_key} {part(record.item_label or '', 40)}")
-    return [*facts, *filter(None, [tried_words(now), "all steps are kept"])]
+    step = f"step {record.number}" if record is not None else ""
+    item = part(record.item_label or record.item_key or "", 40) if record is not None else ""
+    return [*filter(None, [step, item, tried_words(now)]), "all steps are kept"]
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:
@@ -211,10 +208,8 @@ def result_blocks(now: Snapshot) -> list[Block]:
             alike.setdefault(warning.code, []).append(clip_plain(_warning_words(now, warning), 600))
         for code, messages in alike.items():
             parts += lines(messages[:1], "warn")
-            rest = messages[1:_MAX_WARNINGS] + (
-                [f"and {len(messages) - _MAX_WARNINGS} more"] if len(messages) > _MAX_WARNINGS else []
-            )
-            parts += [Fold(f"{len(messages) - 1} more of {code}", lines(rest))] if rest else []
+            if messages[1:]:
+                parts.append(Fold(f"{len(messages) - 1} more of {code}", lines(messages[1:_MAX_WARNINGS])))
     changed = diff_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
     return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
 
@@ -234,13 +229,13 @@ def _spent(now: Snapshot) -> list[tuple[str, str]]:
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]
     kinds = [("agents", agents), ("processes", processes)]
-    work = ", ".join(f"{format_work_time(*work_time(some))} of {name}" for name, some in kinds if some)
+    work = ", ".join(f"{name} {format_work_time(*work_time(group))}" for name, group in kinds if group)
     waited = sum(step_time(step).waited or 0 for step in steps)
     used = now.engine.usage
     tokens = "unknown" if used.tokens is None else f"{used.tokens:,}"
     missing = f", unknown of {counted(used.uncounted, 'turn')}" if used.uncounted and used.tokens is not None else ""
     return [
-        ("work", work or "none"),
+        ("run time", work or "none"),
         ("waited", format_seconds(waited) if waited else "never"),
         ("tokens", tokens + missing),
         ("cost", cost_words(used.cost, used.unpriced) or "unknown"),
@@ -256,7 +251,7 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
         ("fork", "Fork", "another cast from its end, or from the selected step"),
         ("compare", "Compare…", "with another cast of the project"),
         ("label", "Label…", "give it a name"),
-        ("keep_test", "Keep as a test", "pytest runs it: the same answers must lead the same way"),
+        ("keep_test", "Keep as a test", "pytest runs it: the same answers must take the same route"),
         ("page", "Web page", "write it as one HTML page, into the project"),
     ]
     return [{"kind": kind, "words": label, "title": title} for kind, label, title in acts]

@@ -136,6 +136,16 @@ class CanvasFront(FrontWidget):
         self.send({"kind": "look", "changed": changed})
 
 
+def bad_message(problem: str, hint: str = "reload the page") -> MateriaError:
+    """Return the error of a message that cannot be handled."""
+    return MateriaError(problem, hint=hint, kind="bad_message")
+
+
+def outdated(problem: str, hint: str) -> MateriaError:
+    """Return the error of a message about something that has changed since the page showed it (R70)."""
+    return MateriaError(f"Nothing was done: {problem}.", hint=hint, kind="outdated")
+
+
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
 """Text that a person typed or that the page holds."""
 ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
@@ -210,11 +220,8 @@ class PageMessage:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(shorten(str(key), 40) for key in first["loc"])
-            raise MateriaError(
-                f"The message {self.kind!r} of the page is wrong at {field}: {first['msg']}.",
-                hint="reload the page",
-                kind="bad_message",
-            ) from None
+            problem = f"The message {self.kind!r} of the page is wrong at {field}: {first['msg']}."
+            raise bad_message(problem) from None
 
     def _needs(self, name: str) -> bool:
         functions = (*self.guards, self.function)
@@ -295,9 +302,6 @@ class MessageRegistry:
         kind = values.get("kind")
         message = self.messages.get(kind) if isinstance(kind, str) else None
         if message is None:
-            raise MateriaError(
-                f"The panel does not know the message {shorten(str(kind), 60)!r}.",
-                hint="reload the page: its front-end may be of another version",
-                kind="bad_message",
-            )
+            problem = f"The panel does not know the message {shorten(str(kind), 60)!r}."
+            raise bad_message(problem, "reload the page: its front-end may be of another version")
         return message.run(receiver, values)

@@ -156,9 +156,7 @@ class GraphElements:
             return self._ids["s", _SIGNS[key]], _centre(self.placed.signs[key])
         if key in self.placed.nodes:
             return self._ids["n", key], _centre(self.placed.nodes[key])
-        loop = next(
-            loop for loop in self.placed.loops if loop in self.placed.folded and key in self.graph.loops[loop].sockets
-        )
+        loop = self._inside[key]
         return self._ids["l", loop], _centre(self.placed.loops[loop])
 
     def _add_line(self, line: DrawnLine) -> None:
@@ -182,12 +180,9 @@ class GraphElements:
         if label is not None:
             self._chips[element_id] = self._node("c", link.key, label, "chip", None)
             self.nodes[-1]["of"] = element_id
-        kinds = [
-            "line",
-            link.kind,
-            *(["lanes"] if link.lanes else []),
-            *([_condition_class(link.condition)] if link.kind != "start" else []),
-        ]
+        kinds = ["line", link.kind, "lanes" if link.lanes else ""]
+        if link.kind != "start":
+            kinds.append(_condition_class(link.condition))
         self.edges.append(
             {
                 "id": element_id,
@@ -195,7 +190,7 @@ class GraphElements:
                 "source": source,
                 "target": target,
                 **bent,
-                "classes": " ".join(kinds),
+                "classes": " ".join(filter(None, kinds)),
             }
         )
 
@@ -248,10 +243,8 @@ class GraphElements:
         loop = self.graph.loops[loop_id]
         title = self.placed.titles.get(loop_id)
         dx, dy = EDGE - box.x, EDGE - box.y
-        moved = title.moved(dx, dy) if title else None
-        drawn = loop_frame(
-            self.graph, loop, box.moved(dx, dy), moved, marks, COLOUR_PLACEHOLDERS, level=self.placed.level
-        )
+        placed = box.moved(dx, dy), title.moved(dx, dy) if title else None
+        drawn = loop_frame(self.graph, loop, *placed, marks, COLOUR_PLACEHOLDERS, level=self.placed.level)
         is_current = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
         title_words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
         return {
@@ -263,18 +256,15 @@ class GraphElements:
     def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
         drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         state, _ = status_tag(socket.id, marks)
-        classes = [
-            word
-            for word, holds in (
-                ("current", socket.id == marks.current),
-                ("waiting", socket.id == marks.current and marks.waiting),
-                ("failed", socket.id == marks.failed),
-                ("break", socket.id in marks.breakpoints),
-            )
-            if holds
-        ]
+        is_current = socket.id == marks.current
+        classes = {
+            "current": is_current,
+            "waiting": is_current and marks.waiting,
+            "failed": socket.id == marks.failed,
+            "break": socket.id in marks.breakpoints,
+        }
         return {
-            "classes": " ".join(classes),
+            "classes": " ".join(name for name, applies in classes.items() if applies),
             "words": _socket_words(socket, marks, state, entry=socket.id == self.graph.entry),
             "svg": _picture(drawn, box),
         }

@@ -6,8 +6,7 @@ It is said as blocks (:mod:`materia_nb.display.blocks`), which a cast's panel dr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.formatting import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
@@ -36,18 +35,16 @@ from materia_nb.display.graph_parts import (
 from materia_nb.engine.rules import Rules
 from materia_nb.insight.why import EDGE_COLUMNS
 from materia_nb.jsonvalue import JSON, as_object
-from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket
-from materia_nb.widgets.selection import link_title, selection_of
+from materia_nb.loadout.graph import Graph, Loop, Socket
+from materia_nb.widgets.selection import link_title, selection_of, written
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.routing import Decision
     from materia_nb.engine.session import StepRecord
-    from materia_nb.loadout.fields import Model
 
 _HANDOFFS: Final = 3
 """Maximum number of a socket's latest handoffs that are shown."""
-DEFINITION: Final = "Definition, as it takes effect"
 
 
 class Inspector:
@@ -80,26 +77,12 @@ class Inspector:
         return self._line(self._links[key])
 
     def definition(self, kind: str, key: str) -> JSON:
-        """Return a part as a loadout writes it and as it takes effect, None for the end that nobody wrote."""
-        from materia_nb.loadout import models  # pydantic takes its time
-
-        written = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
+        """Return a socket with its materia, or a loop, as the loadout writes it; None for an edge or exit."""
+        document = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
-            socket = self.graph.sockets[key]
-            values = in_effect(models.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key)))
-            values |= {"assign": dict(socket.assign)} if socket.assign else {}
-            return {"socket": values, "materia": dict(socket.materia.raw)}
-        if kind == "loop":
-            loop = self.graph.loops[key]
-            return in_effect(models.LoopFields, loop, as_object(as_object(written.get("loops")).get(key)))
-        link = self._links[key]
-        if kind == "exit":
-            routes = self.graph.loops[link.loop or ""].routes
-            route = next((route for route in routes if key.startswith(route.edge_id)), None)
-            return None if route is None else in_effect(models.ExitRouteFields, route, {})
-        if link.place is None:
-            return None
-        return in_effect(models.EdgeFields, self.graph.sockets[link.source].edges[link.place], {})
+            materia = dict(self.graph.sockets[key].materia.raw)
+            return {"socket": dict(written(document, "socket", key)), "materia": materia}
+        return dict(written(document, "loop", key)) if kind == "loop" else None
 
     # -- a socket ---------------------------------------------------------------------
 
@@ -155,7 +138,6 @@ class Inspector:
         rows = [
             ("from", self.names[link.source]),
             ("to", self.names.get(link.target, "the end")),
-            ("id", link.key if link.kind == "exit" else ""),
             ("loop", link.loop or ""),
             ("when", when),
             ("may be taken", self._budget(link) if link.kind == "edge" else ""),
@@ -260,49 +242,3 @@ def _chose(decision: Decision, link: Link) -> bool:
     if link.kind == "exit":
         return chosen.route == link.key
     return (chosen.kind, chosen.place) == ("edge", link.place)
-
-
-# -- as a loadout writes them ---------------------------------------------------------------
-
-_RENAMED: Final = {"from_": "source", "target_socket_id": "target", "as_": "alias", "exits": "routes"}
-"""Names of model fields in the resolved graph, where they differ."""
-_OWN_WAY: Final = ("materia", "assign", "layout")
-
-
-_WORDS: Final = {context: word for word, context in CAST_CONTEXTS.items()}
-
-
-def in_effect(model: type[Model], resolved: object, written: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a part of a loadout as it is written, each field of its model as it takes effect.
-
-    Args:
-        model: its fields.
-        resolved: the same, resolved: what it has under the name of a field is what takes effect.
-        written: what the loadout says; what takes no effect of its own stays as it is there.
-    """
-    values = dict(written)
-    for key, row in model.rows.items():
-        value = getattr(resolved, _RENAMED.get(row.name, row.name), None)
-        if row.name not in _OWN_WAY and (value or (key in written and value is not None)):
-            values[key] = _json(row.part, value)
-    if getattr(resolved, "derived", False):
-        values["derived"] = True
-    return values
-
-
-def _json(model: type[Model] | None, value: Any) -> JSON:
-    """Write a resolved value as JSON, by its model where it has one, in a word where there is one."""
-    if isinstance(value, CastContext) and (word := _WORDS.get(value)):
-        return word
-    if is_dataclass(value) and model is not None:
-        return in_effect(model, value, {})
-    if is_dataclass(value):
-        return {_camel(field.name): _json(None, getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {name: _json(None, item) for name, item in value.items()}
-    return [_json(model, item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))

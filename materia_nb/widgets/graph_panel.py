@@ -28,7 +28,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import Condition
 from materia_nb.widgets.base import Panel, runs_of
-from materia_nb.widgets.frontend import FONT, CanvasFront, MessageRegistry, ShortText, reference
+from materia_nb.widgets.frontend import FONT, CanvasFront, MessageRegistry, ShortText, bad_message, reference
 from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
 from materia_nb.widgets.selection import Kind, Selection, selectable_parts
 
@@ -97,11 +97,8 @@ def _read_element(element: object, info: ValidationInfo) -> Selection | None:
 def _read_socket(element: str, info: ValidationInfo) -> str:
     selection = _read_element(element, info)
     if selection is None or selection[0] != "socket":
-        raise MateriaError(
-            f"The graph no longer has a socket {shorten(element, 120)!r}.",
-            hint="try again on the graph as it is now",
-            kind="bad_message",
-        )
+        problem = f"The graph no longer has a socket {shorten(element, 120)!r}."
+        raise bad_message(problem, "try again on the graph as it is now")
     return selection[1]
 
 
@@ -260,7 +257,7 @@ class GraphPanel(Panel):
         Raises:
             MateriaError: there is no such part (``unknown_part``).
         """
-        if (kind, key) not in self._named().values():
+        if (kind, key) not in self._parts():
             raise MateriaError(
                 f"There is no {kind} {shorten(key, 120)!r} in the graph of {part(self.graph.name)}.",
                 hint="its list names everything that can be selected",
@@ -305,7 +302,7 @@ class GraphPanel(Panel):
         """Show another graph; the view and its direction stay."""
         self.graph = graph
         self._edits += 1
-        if self.selected not in self._named().values():
+        if self.selected not in self._parts():
             self.selected = None
         self._direction = self._scene.placed.direction  # what is changed is not turned too
         before, scene = self._scene.placed.level, self._laid_out()
@@ -373,8 +370,7 @@ class GraphPanel(Panel):
             MateriaError: the element is not named by a text (``bad_message``).
         """
         if not isinstance(element, str | None):
-            problem = "The message of the page names an element by something other than a text."
-            raise MateriaError(problem, hint="reload the page", kind="bad_message")
+            raise bad_message("The message of the page names an element by something other than a text.")
         return self._scene.selections.get(element or "")
 
     @canvas_messages.message
@@ -496,8 +492,8 @@ class GraphPanel(Panel):
 
     # -- drawing ----------------------------------------------------------------------------
 
-    def _named(self) -> dict[str, Selection]:
-        return dict(selectable_parts(self.graph))
+    def _parts(self) -> list[Selection]:
+        return [selection for _, selection in selectable_parts(self.graph)]
 
     def _draw_anew(self, scene: GraphElements | None = None, *, fresh: bool) -> None:
         with self._drawing:
@@ -510,11 +506,11 @@ class GraphPanel(Panel):
     def _show_scene(self, *, fresh: bool) -> None:
         """Send another scene to the page; ``fresh`` shows the whole graph again."""
         self._shown += 1
-        of_pick = self._scene.elements
+        elements = self._scene.elements
         listed = [
-            [label.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
+            [label.lstrip("\N{NO-BREAK SPACE}"), elements[pick], 0 if pick[0] in ("socket", "loop") else 1]
             for label, pick in selectable_parts(self.graph)
-            if pick in of_pick
+            if pick in elements
         ]
         scene = self._scene.data() | {"number": self._shown, "fresh": fresh, "list": listed}
         with self.front.hold_sync():
@@ -531,14 +527,13 @@ class GraphPanel(Panel):
         changed = {key: element for key, element in look.items() if before.get(key) != element}
         if changed:
             self.front.change(changed)
-        lines = self._lines(moment)
         by_pick = self._scene.elements
         flags = {
             "mode": self._mode,
             "selected": by_pick.get(self.selected) if self.selected is not None else None,
             "current": self._scene.element_of(marks.current),
             "name": part(self.graph.name, 80),
-            "told": " · ".join(lines) if lines else graph_summary(self.graph),
+            "told": " · ".join(self._lines(moment)),
             "follows": self.cast is not None,
             "marked": [look_ for key in self._marked if (look_ := by_pick.get(("socket", key))) is not None],
         }
@@ -549,14 +544,14 @@ class GraphPanel(Panel):
         """Fold the finished loops of a large graph, except those that a person has folded or unfolded."""
         if len(self.graph.sockets) < _FOLDED_ABOVE:
             return
-        done = {
+        finished = {
             loop.id
             for loop in self.graph.loops.values()
             if (of := marks.progress.get(loop.id, (0, 0)))[1] and of[0] >= of[1] and marks.current not in loop.sockets
         }
-        folded = (self._folded - (self._folded - self._unfolded)) | (done - self._unfolded)
+        folded = (self._folded & self._unfolded) | (finished - self._unfolded)
         if folded != self._folded:
-            self._folded = frozenset(folded)
+            self._folded = folded
             self._scene = self._laid_out()
             self._show_scene(fresh=False)
 

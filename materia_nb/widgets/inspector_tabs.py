@@ -31,7 +31,7 @@ from materia_nb.handoff.jsontext import as_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 from materia_nb.widgets.answering import answer_state
-from materia_nb.widgets.graph_inspector import DEFINITION, Inspector, last_handoffs
+from materia_nb.widgets.graph_inspector import Inspector, last_handoffs
 from materia_nb.widgets.state_tree import diff_blocks, limit_blocks, state_nodes
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ def require_element(cast: Snapshot, kind: object, key: object) -> Element:
     Raises:
         MateriaError: it has no such element (``unknown_part``).
     """
-    exists = kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)
-    if not exists:
+    if not (kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)):
         raise MateriaError(
             f"The cast has no {part(str(kind), 20)} {part(str(key), 60)!r}.",
             hint="select one on the graph",
             kind="unknown_part",
         )
-    return Element(kind, key)  # type: ignore[arg-type]
+    return Element(kind, key)
 
 
 def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
@@ -95,7 +94,7 @@ def about(cast: Snapshot, element: Element) -> list[Block]:
         return _item(cast, int(key))
     inspector = Inspector(cast.graph, cast, cast.names)
     definition = inspector.definition(kind, key)
-    written = [Fold(DEFINITION.lower(), [JsonTree(definition, opened=3)])] if definition is not None else []
+    written = [Fold("definition", [JsonTree(definition, opened=3)])] if definition is not None else []
     return [*inspector.about(kind, key), *written]
 
 
@@ -170,20 +169,6 @@ def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[
     return {"is": "prompt", "words": title, "layers": layers, "key": key, "edit": edit}
 
 
-def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
-    """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
-    if cast.graph.sockets[socket].is_utility:
-        return None, "A utility is a process: it gets the state and its parameters, no prompt."
-    prompt, why_not = entering.preview(cast.rules, cast.engine, socket)
-    return prompt, plain(why_not)
-
-
-def step_chips(step: StepRecord) -> list[str]:
-    """Return the chips next to the name of a step."""
-    item = [f"{step.item_key} {part(step.item_label or '', 40)}"] if step.item_key else []
-    return [f"step {step.number}", f"visit {step.visit}", *item]
-
-
 def blocks_content(blocks: Any) -> dict[str, Any]:
     """The content of a tab that is only to be read."""
     return {"is": "blocks", "blocks": blocks}
@@ -201,6 +186,7 @@ _WORDS: Final = {
 _OF_SOCKET: Final = ("answer", "prompt", "why", "state", "calls", "about")
 _OF_STEP: Final = ("output", "prompt", "why", "state", "calls")
 TABS: Final = tuple(_WORDS)
+_NO_PROMPT: Final = "A utility has no prompt: its process gets the state and its parameters."
 
 
 def inspector_state(
@@ -229,21 +215,14 @@ def inspector_state(
     if selected is not None and selected.kind not in ("socket", "step"):
         tabs = _Tabs(now, None, now, selected, busy=busy)
         return _state(("about",), tab, _title_of(now, selected), tabs)
-    title, element, record, at_present = _head(now, selected)
-    several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
-    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present)
-    return _state((only,) if only else several, tab, title, tabs)
-
-
-def _head(now: Snapshot, selected: Element | None) -> tuple[Any, ...]:
-    """Return the title, the socket that it is about, its latest step, and whether that is where the cast is."""
     current = _here(now)
     socket = selected.id if selected is not None else current
-    record = next((step for step in reversed(now.steps) if step.socket == socket), None)
-    at_present = selected is None or socket == current
+    at_present = socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
-    title = _socket_title(now, element, at_present=at_present)
-    return title, element, now.latest if at_present else record, at_present
+    record = now.latest if at_present else next((step for step in reversed(now.steps) if step.socket == socket), None)
+    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present)
+    several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
+    return _state((only,) if only else several, tab, _socket_title(now, element, at_present=at_present), tabs)
 
 
 def _here(cast: Snapshot) -> str:
@@ -310,47 +289,36 @@ class _Tabs:
 
     def _prompt(self) -> dict[str, Any]:
         cast, record = self.snapshot, self.record
-        if self.present and self.at_present:
-            waiting = cast.prompt or cast.prompt_cut_short
-            if waiting is not None:
-                edit = cast.writable and not self.busy and not cast.lanes_go_on
-                turn = cast.engine.at.turn if cast.engine.at else 0
-                against = against_last_visit(cast.steps, cast.steps[-1], waiting)
-                return prompt_content(
-                    f"The prompt. Changes are for this turn only. {against}".rstrip(),
-                    waiting,
-                    f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}",
-                    edit=edit,
-                )
-        if (
-            self.present
-            and self.element is not None
-            and (record is None or not self.at_present or cast.status == "ready")
-        ):
-            prompt, why_not = preview(cast, self.element.id)
-            if prompt is None:
-                return blocks_content([Line(why_not, "quiet")])
-            enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
-            enter = enter and not cast.lanes_go_on
-            more = (
-                " If you change a layer, the socket is entered with the changed prompt, for this turn only."
-                if enter
-                else ""
+        can_edit = cast.writable and not self.busy and not cast.lanes_go_on
+        waiting = cast.prompt or cast.prompt_cut_short
+        if self.present and self.at_present and waiting is not None:
+            turn = cast.engine.at.turn if cast.engine.at else 0
+            title = (
+                f"The prompt. Changes are for this turn only. {against_last_visit(cast.steps, cast.steps[-1], waiting)}"
             )
-            return prompt_content(
-                f"Preview of the prompt if the socket were entered now.{more}",
-                prompt,
-                f"{cast.id} {len(cast.steps)} {self.element.id}",
-                edit=enter,
-            )
+            key = f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}"
+            return prompt_content(title.rstrip(), waiting, key, edit=can_edit)
+        is_preview = self.present and (record is None or not self.at_present or cast.status == "ready")
+        if is_preview and self.element is not None:
+            return self._preview(self.element.id, edit=can_edit and self.at_present and cast.status == "ready")
         if record is None or record.prompt is None:
-            return blocks_content(
-                [Line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
-            )
+            return blocks_content([Line(_NO_PROMPT, "quiet")])
         against = against_last_visit(cast.steps, record, record.prompt)
         title = " ".join(filter(None, (f"The prompt of step {record.number}.", counted_tokens(record), against)))
-        key = f"{cast.id} step {record.number}"
-        return prompt_content(title, record.prompt, key, edit=False)
+        return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
+
+    def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
+        """Return the prompt that an agent would get if its socket were entered now, or why there would be none."""
+        cast = self.snapshot
+        if cast.graph.sockets[socket].is_utility:
+            return blocks_content([Line(_NO_PROMPT, "quiet")])
+        prompt, why_not = entering.preview(cast.rules, cast.engine, socket)
+        if prompt is None:
+            return blocks_content([Line(plain(why_not), "quiet")])
+        title = "Preview of the prompt if the socket were entered now."
+        if edit:
+            title += " If you change a layer, the socket is entered with the changed prompt, for this turn only."
+        return prompt_content(title, prompt, f"{cast.id} {len(cast.steps)} {socket}", edit=edit)
 
     def tree(self) -> dict[str, Any]:
         """Return the content of the state tab as plain data, since there may be thousands of values."""
@@ -410,10 +378,11 @@ def _who(cast: Snapshot, socket: str, pinned: str | None) -> str:
 def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     if record is None:
         return {"kind": "step", "name": "the start", "chips": ["looking back"], "id": None}
+    item = [f"{record.item_key} {part(record.item_label or '', 40)}"] if record.item_key else []
     return {
         "kind": "step",
         "name": past.names[record.socket],
-        "chips": [*_lane(past), *step_chips(record)],
+        "chips": [*_lane(past), f"step {record.number}", f"visit {record.visit}", *item],
         "id": None,
         "step": record.number,
     }

@@ -64,11 +64,11 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
 def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
     """Number names that still occur more than once: a list selects by name."""
     counts: Counter[str] = Counter()
-    numbered = []
+    unique = []
     for title, selection in named:
         counts[title] += 1
-        numbered.append((title if counts[title] == 1 else f"{title}{_INDENT}({counts[title]})", selection))
-    return numbered
+        unique.append((title if counts[title] == 1 else f"{title}{_INDENT}({counts[title]})", selection))
+    return unique
 
 
 OLD: Final = "old"

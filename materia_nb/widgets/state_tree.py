@@ -12,7 +12,6 @@ from materia_nb.engine.item_edits import WORKED_ON, ListEdit, lay_out, origins_o
 from materia_nb.engine.items import Standing
 from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
-from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, get_path, same, split_path
 from materia_nb.loadout.vocabulary import WORK_ITEMS
@@ -96,14 +95,9 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
         (f"edge {index + 1} of {socket}", str(used), str(limit))
         for (socket, index), (used, limit) in edges_used(cast.rules, now).items()
     ]
-    rows += [
-        (
-            limit_row.what,
-            "" if limit_row.used is None else str(limit_row.used),
-            "no limit" if limit_row.most is None else str(limit_row.most),
-        )
-        for limit_row in limits_of(cast.rules, now)
-    ]
+    for limit in limits_of(cast.rules, now):
+        used = "" if limit.used is None else str(limit.used)
+        rows.append((limit.what, used, "no limit" if limit.most is None else str(limit.most)))
     return [Table(("cursors and limits", "now", "limit"), rows)]
 
 
@@ -170,14 +164,8 @@ class WatchList:
             looked.append(step)
             if not same(_value(step.before.data, path), _value(step.after.data, path)):
                 changed.append(index)
-        rows = [
-            [
-                steps[index].number,
-                now.names.get(steps[index].socket, ""),
-                _words(steps[index].after.data, path),
-            ]
-            for index in reversed(changed[-_CHANGES:])
-        ]
+        latest = [steps[index] for index in reversed(changed[-_CHANGES:])]
+        rows = [[step.number, now.names.get(step.socket, ""), _words(step.after.data, path)] for step in latest]
         return {"changes": len(changed), "rows": rows}
 
 
@@ -303,11 +291,6 @@ def preview_edit(
         return [str(error)], None
     positions = {id(item): index for index, item in enumerate(items)}
     return list(laid.said), [positions[id(item)] for item in laid.data[WORK_ITEMS]]
-
-
-def list_issues(items: list[JSON]) -> list[Issue]:
-    """Return the violations of the rules of work items (R9)."""
-    return list(item_issues(items, "workItems"))
 
 
 def _current(cast: Snapshot, standings: Sequence[Standing]) -> int | None:

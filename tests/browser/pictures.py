@@ -232,7 +232,7 @@ def test_a_cast_at_a_breakpoint(lab: Lab):
     panel = Surface(lab, cell)
     panel.is_("ready")
     panel.press("Run")
-    panel.is_("at breakpoint · Eval")
+    panel.is_("Breakpoint: Eval")
     keep(lab, cell, "cast")
 
 
@@ -293,7 +293,7 @@ def test_the_end_of_a_cast(lab: Lab):
 def test_what_an_agent_is_told(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", "%materia show")
     panel = Surface(lab, cell)
-    panel.press("Enter it to read or change its prompt")
+    panel.press("Show and edit the prompt first")
     panel.tab("Prompt")
     panel.at.get_by_role("tab", name="Prompt", selected=True).first.wait_for()
     keep(lab, cell, "told")
@@ -335,7 +335,7 @@ def test_lanes(lab: Lab):
     )
     panel = Surface(lab, cell)
     panel.press("Run")
-    panel.says("wants you · docs · Check")
+    panel.says("Your turn: docs · Check")
     panel.tab("Lanes 3")
     panel.says("release waits for you.")
     keep(lab, cell, "lanes")
@@ -369,7 +369,7 @@ def test_the_casts_of_a_project(lab: Lab):
 def test_a_person_answers(lab: Lab):
     cell = opened(lab, AGENTS, 'wb.agent("Build", "person")', START, "%materia run", "%materia show")
     panel = Surface(lab, cell)
-    panel.is_("wants you · Build")
+    panel.is_("Your turn: Build")
     panel.field("the answer").fill("Three headings: why, how, and what next.")
     panel.says("this answer is valid")
     keep(lab, cell, "answer")
@@ -388,7 +388,7 @@ wb.agent("Build", Careful())
 
 def test_a_command_that_waits_for_leave(lab: Lab):
     cell = opened(lab, AGENTS, ASKS, START, "%materia run --steps 2", "%materia show")
-    Surface(lab, cell).is_("wants you")
+    Surface(lab, cell).is_("Your turn")
     keep(lab, cell, "approval")
 
 

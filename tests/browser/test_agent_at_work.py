@@ -59,11 +59,11 @@ def test_text_is_streamed_and_a_command_waits_for_approval(lab: Lab):
     panel.press("Step")
     panel.says("I have read the Makefile")
     panel.says("429 from the model")
-    panel.is_("working · Build")
+    panel.is_("Running: Build")
     panel.tab("State")
     panel.at.locator("[role=tab][aria-selected=true]", has_text="State").wait_for()
     (lab.folder / "go on").touch()
-    panel.is_("wants you · Build asks for approval")
+    panel.is_("Your turn: Build asks for approval")
     panel.says("asks for approval to run")  # what waits for a person comes to the front
     panel.at.locator(".mnb-said", has_text="I have read the Makefile").wait_for()
     panel.says("make widget")

@@ -390,7 +390,7 @@ def test_typed_text_is_complete_and_reaches_its_part(hand: Hand):
     page.keyboard.type("Wirter")
     page.keyboard.press("Enter")
     hand.said("There is no materia 'Wirter'.")
-    hand.press("Make the agent Wirter")
+    hand.press('New agent "Wirter"')
     hand.said("made the agent Wirter")
 
     # A field that is left by a click on the picture, by Save, by undo: each time whole, and for its own part.

@@ -151,7 +151,7 @@ def test_quick_presses_make_one_step_each(lab: Lab):
         panel.is_(pill)
     for _ in range(3):
         lab.page.keyboard.press("F10")
-    panel.is_("wants you")
+    panel.is_("Your turn")
     assert panel.at.locator(".mnb-notice[data-tone=bad]").is_hidden()
     assert printed(lab, 1).endswith("3")
 
@@ -160,7 +160,7 @@ def test_quick_presses_make_one_step_each(lab: Lab):
     panel.is_("ready")
     panel.press("Run")
     panel.says("built Draft")
-    panel.is_("wants you")
+    panel.is_("Your turn")
     panel.settled(panel.button("✓ satisfied")).evaluate(
         """(node) => {
             const surface = node.closest(".mnb-surface");

@@ -204,7 +204,6 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     lab.cell(2).get_by_role("button", name="find a socket, edge or loop").click()
     lab.page.keyboard.type("socket-29")
     lab.page.keyboard.press("Enter")
-    picture.wait_for_class("n:Socket-29", "selected")
     picture.wait_until(
         "(() => { const at = cy.getElementById('n:Socket-29').renderedPosition();"
         " return at.x > 0 && at.x < cy.width() && at.y > 0 && at.y < cy.height(); })()"
@@ -555,7 +554,7 @@ def test_hostile_labels_do_not_run(lab: Lab):
     expect(lab.cell(2).get_by_role("application")).to_have_attribute("title", re.compile(re.escape(HOSTILE)))
     lab.cell(2).get_by_role("button", name="find a socket, edge or loop").click()
     lab.cell(2).get_by_role("option").nth(1).click()
-    picture.wait_for_class("e:implied:Socket-1", "selected")
+    picture.wait_for_class("e:edge:0:Socket-1", "selected")
     assert lab.page.locator(".jp-Notebook img[src='x']").count() == 0
     assert lab.page.locator(".tippy-popper, .tippy-tooltip").count() == 0
     assert lab.page.evaluate("window.__owned") is None

@@ -207,7 +207,7 @@ def test_an_applied_edit_survives_correct_back_ask_again_and_retry(lab: Lab):
     panel.press("Retry the turn")
     panel.says("Ask Eval again")
     keeps_the_edit()
-    panel.at.get_by_text("Correct the output of step").locator("visible=true").click()
+    panel.at.get_by_text("Edit the output of step").locator("visible=true").click()
     panel.field("the corrected output").fill('{"satisfied": true}')
     panel.press("Use this output")
     panel.is_("ready · Maintain is next")

@@ -51,7 +51,7 @@ def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
     panel = Surface(lab, 2)
     high = panel.height
     panel.press("Step")
-    panel.is_("wants you · Plan")
+    panel.is_("Your turn: Plan")
     for place, title in enumerate(("Outline", HOSTILE), 1):
         panel.field(f"title of item {place}").fill(title)
         panel.field(f"context of item {place}").fill("about it")
@@ -78,17 +78,17 @@ def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
 
     panel.press("Run")  # which goes on by itself once what it stopped for is answered
     for word, answer in (("Build", "Three headings."), ("Eval", None), ("Build", "Two headings.")):
-        panel.is_(f"wants you · {word}")
+        panel.is_(f"Your turn: {word}")
         if answer is not None:
             panel.reply(answer)
         else:
-            panel.says("✗ leads to Build (1 of 3 used then)")
+            panel.says("✗ leads to Build (1st of 3 times)")
             panel.field("the reason").fill(f"one too many {HOSTILE}")
             panel.press("✗ not satisfied")
     for word in ("Eval", "Maintain"):
-        panel.is_(f"wants you · {word}")
+        panel.is_(f"Your turn: {word}")
         panel.press("✓ satisfied")
-    panel.is_("wants you · Narrate")
+    panel.is_("Your turn: Narrate")
     panel.reply("There are two headings.")
     panel.is_("done")
     assert panel.button("Run").get_attribute("aria-disabled") == "true"
@@ -104,10 +104,10 @@ def test_kernel_interrupt_pauses_a_run_started_by_button(lab: Lab):
     lab.run_cell(0)
     panel = Surface(lab, 0)
     panel.press("Run")
-    panel.is_("working · Build")
+    panel.is_("Running: Build")
     lab.run_cell(1)  # and the kernel still hears it afterwards
     lab.interrupt()
-    panel.is_("pausing · Build")
+    panel.is_("Pausing: Build")
     (lab.folder / "go on").touch()
     panel.is_("paused · Eval")
     assert lab.outputs(1)[0].text == "2"
@@ -120,16 +120,16 @@ def test_run_is_paused_by_its_button_and_late_clicks_are_harmless(lab: Lab):
     gate = lab.folder / "go on"
     panel = Surface(lab, 0)
     panel.press("Run")
-    panel.is_("working · Build")
+    panel.is_("Running: Build")
     panel.press("Pause")
-    panel.is_("pausing · Build")
+    panel.is_("Pausing: Build")
     gate.touch()
     panel.is_("paused · Eval")
     gate.unlink()
     # The same button while a cell runs the cast. Some releases of ipykernel take the click at once, on a thread
     # of their own; others when the cell has ended. The cast stops in front of the same socket.
     lab.start_cell(1)
-    panel.is_("working · Build")
+    panel.is_("Running: Build")
     panel.press("Pause")
     gate.touch()
     lab.wait_idle()
@@ -165,7 +165,7 @@ def test_earlier_step_can_be_shown_restored_and_forked(lab: Lab):
     assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2'] False")
     panel.field("which line of steps").select_option(label="branch 1: left after step 2")
     panel.at.locator(".mnb-under", has_text="step 8").wait_for()
-    panel.field("which line of steps").select_option(label="the present line")
+    panel.field("which line of steps").select_option(label="current branch")
     panel.press("Fork")
     panel.says("A and B did the same, in 2 steps.")
     panel.press("Step")
@@ -340,7 +340,7 @@ def test_breakpoints_are_set_on_the_graph_and_in_the_inspector(lab: Lab):
     menu("e:edge:1:Socket-3", "Stop when taken")
     chip("Eval → Build (edge 2)").wait_for()
     panel.press("Run")
-    panel.is_("at breakpoint · Build")
+    panel.is_("Breakpoint: Build")
     panel.picture.wait_for_class("e:edge:1:Socket-3", "break")
     panel.picture.click("e:edge:1:Socket-3")
     panel.says("not_satisfied · 2nd way")

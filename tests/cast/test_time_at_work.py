@@ -82,7 +82,7 @@ def test_bar_and_usage_show_the_total_work_time(paused):
     frame = paused.usage("socket")
     assert sum(one.ms for one in frame.values) == sum(work) == 300
     assert [row[-2:] for row in frame.rows][-1] == ("0.30 s", "76.0 s")
-    assert bar_state(paused.now, Activity())["counts"] == "3 steps · 0.30 s at work"
+    assert bar_state(paused.now, Activity())["counts"] == "3 steps · 0.30 s run time"
 
 
 def test_short_steps_stay_visible_next_to_a_long_pause(paused):

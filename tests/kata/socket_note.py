@@ -5,7 +5,6 @@ from __future__ import annotations
 from builders import asks, at, config, edge
 from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.design import SOCKET_FIELDS
-from materia_nb.widgets.graph_inspector import in_effect
 
 PLACEMENT = '    noun = "a socket"\n    example = \'{"materia": "..."}\'\n    code = INVALID_SOCKET\n\n'
 NOTE = '    note: fields.AnyText | None = config_field("What to remember of it.", prose=True)\n'
@@ -22,13 +21,10 @@ EDITS = {
 }
 
 if __name__ == "__main__":
-    from materia_nb.loadout.models import SocketFields  # pydantic takes its time
-
     noted = config({"Ask": asks(edge("Do"), note="be brief"), "Do": at("P")})
     assert check_config(noted).ok
     ask, do = (build_graph(noted).sockets[name] for name in ("Ask", "Do"))
     assert (ask.note, do.note) == ("be brief", None)
-    assert in_effect(SocketFields, ask, {})["note"] == "be brief", "the definition in the inspector has it"
     (wrong,) = check_config(config({"Ask": asks(note=7)})).problems
     assert (wrong.code, wrong.source) == ("invalid-socket", "Ask.note"), wrong
     typos = [str(hint) for hint in check_config(config({"Ask": asks(noet="be brief")})).hints]

@@ -25,27 +25,22 @@ def shown(cast):
 def test_answer_tab_follows_a_cast_from_start_to_end(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     first = shown(cast)
-    assert first.keys() == {"is", "alive", "enter"}
-    assert first["enter"]["words"] == "Plan is next: a function answers when you step."
+    assert first.keys() == {"is", "enter"}
+    assert first["enter"]["words"] == "Next: Plan, answered by a function."
     cast.step()
     assert shown(cast)["correct"] == {
         "key": "0 1 1",
         "text": cast.steps[-1].output,
-        "words": "Correct the output of step 1",
-        "open": False,
+        "words": "Edit the output of step 1",
     }
     cast.step()
-    assert shown(cast)["enter"] == {
-        "words": "Check is next, and you answer there.",
-        "kind": "enter",
-        "button": "Show the prompt",
-    }
+    assert shown(cast)["enter"] == {"words": "Next: Check. You answer it.", "button": "Show the prompt"}
     cast.run()
     waiting = shown(cast)
-    assert waiting.keys() == {"is", "alive", "live", "form"}
+    assert waiting.keys() == {"is", "live", "form"}
     form = waiting["form"]
-    assert form["words"] == "You answer here. Wanted: satisfied."
-    assert form["verdict"] == {"yes": "Tell", "no": "Build (1 of 3 used then)"}
+    assert form["words"] == "Your turn. Is this done?"
+    assert form["verdict"] == {"yes": "Tell", "no": "Build (1st of 3 times)"}
     assert form["previous"] == {"who": "Build", "text": cast.steps[-2].output, "cut": False}
     assert form["task"] == [["request", "the widget"], ["item", "Part 1: about Part 1"]]
     assert [form[name] for name in ("person", "text", "draft", "items")] == [True, False, False, False]
@@ -54,7 +49,7 @@ def test_answer_tab_follows_a_cast_from_start_to_end(tmp_path):
     cast.reply(h.YES)
     cast.run()
     over = shown(cast)
-    assert over.keys() == {"is", "alive", "top", "next", "correct"}
+    assert over.keys() == {"is", "top", "next", "correct"}
     assert [one["kind"] for one in over["next"]] == [*("again", "fork", "compare", "label", "keep_test", "page")]
     told = blocks_as_text(result_blocks(cast.now))
     assert "Complete: 1 of 1 item done, after 4 steps" in told

@@ -110,7 +110,7 @@ def test_cast_is_run_through_page_messages(cast, make):
     assert [one["words"] for one in panel.front.bar["breaks"]] == ["before Narrate"]
     say(panel, "run")
     done(panel)
-    assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("breakpoint", "at breakpoint · Narrate")
+    assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("breakpoint", "Breakpoint: Narrate")
     say(panel, "break", breakpoint={"kind": "before", "socket": "Socket-5"})
     assert panel.front.bar["breaks"] == []
     assert panel.front.bar["tone"] == "ready"
@@ -155,9 +155,9 @@ def test_pause_and_abort_are_shown_immediately_with_their_duration(bench, cast, 
     say(panel, "run")
     assert held.begun.wait(30)
     say(panel, "pause")
-    assert panel.front.bar["words"].startswith("pausing · Build")
+    assert panel.front.bar["words"].startswith("Pausing: Build")
     say(panel, "abort")
-    assert panel.front.bar["words"].startswith("aborting · Build")
+    assert panel.front.bar["words"].startswith("Aborting: Build")
     assert panel.front.bar["since"] is not None
     assert not panel.front.bar["can"]["abort"], "a second press has nothing to do"
     say(panel, "abort")
@@ -304,10 +304,10 @@ def test_verdict_buttons_show_their_targets_and_answer(bench, cast, make):
     panel = make(cast)
     cast.run()
     panel.refresh()
-    assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("wants", "wants you · Eval")
+    assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("wants", "Your turn: Eval")
     form = content(panel, "answer")["form"]
     assert form["previous"]["text"] == "built a"
-    assert form["verdict"] == {"yes": "Maintain", "no": "Build (1 of 3 used then)"}
+    assert form["verdict"] == {"yes": "Maintain", "no": "Build (1st of 3 times)"}
     assert not form["text"]
     say(panel, "verdict", satisfied=False, reason="a heading lacks its paragraph")
     assert cast.now.next_socket == "Socket-2"
@@ -399,7 +399,7 @@ def test_verdict_that_would_exceed_the_limit_says_it_stops_the_cast(tmp_path, ma
     panel = make(cast)
     say(panel, "enter")
     say(panel, "items_answer", rows=[["a", "about a", None]], reason="", satisfied=None)
-    for leads in ("Build (1 of 1 used then)", "a stop, where you decide"):
+    for leads in ("Build (1st of 1 times)", "a stop, where you decide"):
         cast.run()
         assert content(panel, "answer")["form"]["verdict"] == {"yes": "Tell", "no": leads}
         assert say(panel, "verdict", satisfied=False, reason="not yet") == ""
@@ -430,7 +430,7 @@ def test_draft_can_be_refined_and_accepted(bench, make):
     panel = make(cast)
     say(panel, "step")
     done(panel)
-    assert panel.front.bar["words"] == "wants you · draft of M"
+    assert panel.front.bar["words"] == "Your turn: draft of M"
     say(panel, "refine", text="make it short")
     done(panel)
     assert content(panel, "answer")["form"]["previous"]["text"] == "refine of short"
@@ -675,7 +675,7 @@ def test_going_back_leaves_a_visible_branch(cast, make):
     assert len(cast.steps) == 2
     assert panel.front.timeline["at"] is None
     assert [words for _, words in panel.front.timeline["lines"]] == [
-        "the present line",
+        "current branch",
         "branch 1: left after step 2",
     ]
     say(panel, "line", line=0)
@@ -1079,7 +1079,7 @@ def test_bar_names_failed_lanes_while_another_waits(make, tmp_path):
     panel = make(h.start(tmp_path, streams_config(), agents))
     panel.cast.run()
     panel.refresh()
-    assert panel.front.bar["words"] == "wants you · ui · Check (1 lane failed)"
+    assert panel.front.bar["words"] == "Your turn: ui · Check (1 lane failed)"
 
 
 def test_each_waiting_lane_can_be_answered(make, tmp_path):
@@ -1089,7 +1089,7 @@ def test_each_waiting_lane_can_be_answered(make, tmp_path):
     assert not [one for one in panel.front.surface["tabs"] if one[0] == "lanes"]
     panel.cast.run()
     panel.refresh()
-    assert panel.front.bar["words"] == "wants you · ui · Check"
+    assert panel.front.bar["words"] == "Your turn: ui · Check"
     assert not panel.front.bar["can"]["step"], "nobody else can go on"
     assert ["lanes", "Lanes 2"] in panel.front.surface["tabs"]
     assert "built Part 2" in json.dumps(panel.front.inspector)
@@ -1185,7 +1185,7 @@ def test_end_shows_usage_and_can_be_saved_as_a_test(looped):
     content = looped.front.inspector["content"]
     facts = next(one for one in content["top"] if one["is"] == "facts")
     said = dict(facts["rows"])
-    assert said["work"].endswith("s of agents")
+    assert said["run time"].startswith("agents ")
     assert said["waited"] == "never"
     assert said["tokens"] == said["cost"] == "unknown", "nobody reported them: that is not zero"
     assert "pytest runs it" in say(looped, "keep_test")
@@ -1310,7 +1310,6 @@ def stopped_by_a_limit(tmp_path, make):
 
 def test_answer_before_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
-    assert not panel.front.bar["can"]["retry"]
     offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
     assert offers["retry_limit"]["does"] == "continue, with 1 more allowed"
     assert offers["ask_again"]["words"] == "Ask Check again"
@@ -1500,13 +1499,13 @@ def test_running_lane_and_the_reason_for_a_delayed_stop_are_shown(tmp_path, make
     say(panel, "run")
     assert begun.wait(30)
     panel.refresh()
-    assert panel.front.bar["words"] == "1 lane at work"
+    assert panel.front.bar["words"] == "1 lane running"
     assert panel.front.inspector["title"]["name"] == "Build"
     assert panel.front.inspector["title"]["chips"][0] == "lane api"
     assert panel.lane == "", "nobody has picked it"
     say(panel, "pause")
     panel.refresh()
-    assert panel.front.bar["words"] == "pausing · api · Build"
+    assert panel.front.bar["words"] == "Pausing: api · Build"
     may.set()
     done(panel)
     assert cast.now.lanes["ui"].status == "accepted"

@@ -149,12 +149,12 @@ def test_unknown_materia_is_created_after_confirmation(fresh):
     told = do(fresh, "add", materia="Writr")
     assert fresh.design.document == {}
     assert "There is no materia 'Writr'." in told["bar"]["question"]["words"]
-    assert told["bar"]["question"]["choices"] == ["Make the agent Writr", "Make the utility Writr"]
+    assert told["bar"]["question"]["choices"] == ['New agent "Writr"', 'New utility "Writr"']
     do(fresh, "answer", number=0)
     assert fresh.design.document["sockets"] == {"Socket-1": {"materia": "Writr"}}
     assert fresh.design.definitions["Writr"]["tools"] == "none"
     assert fresh.design.report.ok
-    assert do(fresh, "add", materia="Pla")["bar"]["question"]["choices"][0] == "Take Plan"
+    assert do(fresh, "add", materia="Pla")["bar"]["question"]["choices"][0] == "Use Plan"
     do(fresh, "answer", number=0)
     assert fresh.design.document["sockets"]["Socket-2"] == {"materia": "Plan"}
     assert do(fresh, "add", materia="Nope")["bar"]["question"]
@@ -164,7 +164,7 @@ def test_unknown_materia_is_created_after_confirmation(fresh):
 
 def test_socket_cannot_get_a_missing_materia(session):
     refused(session, "set", of=["socket", "Socket-3"], field="materia", value="Evl")
-    assert session.question.choices[0][0] == "Take Eval"
+    assert session.question.choices[0][0] == "Use Eval"
     do(session, "answer", number=2)
     assert session.design.document["sockets"]["Socket-3"]["materia"] == "Evl"
     assert session.design.definitions["Evl"]["type"] == "utility"
@@ -338,7 +338,7 @@ def test_dragging_sockets_is_one_undo_step(session):
     assert session.design.document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": -0.5}
     do(session, "add", materia="Narrate", x=0, y=1)
     assert session.design.document["layout"]["sockets"]["Socket-6"] == {"x": 0, "y": 1}
-    assert "two numbers" in refused(session, "move", id="Socket-5", x="far", y=1)
+    assert "valid number" in refused(session, "move", id="Socket-5", x="far", y=1)
     do(session, "undo")
     assert "Socket-6" not in session.design.document["sockets"]
 
@@ -377,7 +377,7 @@ def test_loop_gets_members_and_exits_from_the_selection(fresh):
     do(fresh, "exit", loop=loop, **{"from": ids[2]}, when="satisfied", to=ids[3])
     assert fresh.selected[0] == "exit"
     assert fresh.design.document["loops"][loop]["exits"][0]["targetSocketId"] == ids[3]
-    assert "choose work items, a list, or nothing" in refused(fresh, "source", loop=loop, source="else")
+    assert "choose one of: consumes, iterator" in refused(fresh, "source", loop=loop, source="else")
     do(fresh, "source", loop=loop, source="iterator")
     assert "iterator" in fresh.design.document["loops"][loop]
     do(fresh, "source", loop=loop, source="")
@@ -420,7 +420,7 @@ def test_finding_can_be_fixed_by_its_button(fresh):
 def test_explore_result_has_a_witness_and_becomes_stale(session):
     told = do(session, "explore")["dock"]["happens"]
     assert [row["sign"] for row in told["rows"]][:2] == ["ends", "fails"]
-    assert "% for 3 items, each verdict satisfied with a chance of 0.5" in told["rows"][0]["about"]
+    assert "% for 3 items if half of the verdicts are satisfied" in told["rows"][0]["about"]
     assert not told["stale"]
     assert do(session, "witness", what="complete")["dock"]["happens"]["route"][0] == "Socket-1"
     assert do(session, "add", materia="Narrate")["dock"]["happens"]["stale"]

@@ -215,7 +215,7 @@ def test_sorting_is_stable(wb, casts):
 
 def test_cast_in_use_is_marked(wb, casts):
     (entry, *_) = wb.casts()
-    assert list_row(entry, 0, "")[1][:2] == ["working", "working"]
+    assert list_row(entry, 0, "")[1][:2] == ["working", "running"]
     assert "open elsewhere: a kernel" in list_row(entry, 0, "a kernel")[1][2]
 
 

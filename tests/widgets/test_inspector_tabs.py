@@ -129,12 +129,12 @@ def test_utility_has_no_prompt_and_pins_are_shown(tmp_path):
         {"U": h.python("print('{}')"), "M": h.agent()},
     )
     cast = h.start(tmp_path, config, lambda: "done")
-    no_prompt = "A utility is a process: it gets the state and its parameters, no prompt."
+    no_prompt = "A utility has no prompt: its process gets the state and its parameters."
     assert no_prompt in str(looked(cast, "prompt")["content"]["blocks"])
     ready = looked(cast)["title"]
     assert (ready["kind"], ready["chips"][:2]) == ("utility", ["Socket-1", "a process"])
     cast.step()
-    assert "A process was run" in str(looked(cast, "prompt", past=cast.at(1))["content"]["blocks"])
+    assert "A utility has no prompt" in str(looked(cast, "prompt", past=cast.at(1))["content"]["blocks"])
     entered = looked(cast, "prompt")["content"]
     assert "If you change a layer" in entered["words"]
     assert entered["edit"]

@@ -11,7 +11,7 @@ const PLAIN = { class: "mnb-b" }, MAIN = { class: "mnb-b mnb-main" }, YES = { cl
 /** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part} */
 export function answerPart(host, send, shell) {
   const top = h("div", {}), bottom = h("div", {});
-  const failed = failedBox(send, { correct: () => correct.open() });
+  const failed = failedBox(send, shell, { correct: () => correct.open() });
   const next = h("div", { class: "mnb-row mnb-next", role: "group", "aria-label": "what can come next" });
   const asks = askingBox(send), live = liveBox(send), form = formBox(send), correct = correctBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
@@ -211,7 +211,7 @@ function itemsForm(send, form) {
   const row = h("div", { class: "mnb-row mnb-send" },
     verdict ? [actButton("✓ Send, satisfied", "send these items", go(true), YES), actButton("✗ Send, not satisfied", "send these items", go(false), NO)] : plain,
     button("Add", "another item", () => add().name.focus()));
-  const node = h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "work items; rows can be pasted from a spreadsheet"), list, note, row);
+  const node = h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "You can paste rows from a spreadsheet."), list, note, row);
   if (!verdict) onKeys(node, { Enter: (event) => (event.ctrlKey || event.metaKey ? plain.click() : false) });
   return { node, row };
 }
@@ -251,7 +251,7 @@ export function correctBox(send) {
       if (!data) return;
       setText(summary, data.words);
       if (data.key === key) return;
-      [key, original, missing, node.open] = [data.key, data.text ?? "", data.text === null, data.open];
+      [key, original, missing, node.open] = [data.key, data.text ?? "", data.text === null, false];
       reset();
     },
   };

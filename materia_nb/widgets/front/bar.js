@@ -36,6 +36,23 @@ export function actOfKey({ key, shiftKey, ctrlKey, altKey, metaKey }) {
   return key === "F8" && !shiftKey ? "run" : null;
 }
 
+/**
+ * Return a function that continues the cast; if typed input has not been applied, it asks first.
+ * @param {Talk} send @param {Shell} shell
+ * @returns {(at: HTMLElement, label: string, kind: "step"|"run"|"run_item"|"retry"|"retry_turn"|"retry_limit"|"ask_again"|"apply_changes") => void}
+ */
+export function continues(send, shell) {
+  return (at, label, kind) => {
+    const unsent = shell.unsent();
+    if (!unsent.length) return send(kind);
+    openMenu(at, [
+      { words: `Not applied yet: ${unsent.map((draft) => draft.words).join(", ")}` },
+      { words: `Apply, then ${label}`, acts: true, act: () => send(kind, { first: unsent.map((draft) => draft.message) }) },
+      { words: `${label} without it (your text stays)`, acts: true, act: () => send(kind) },
+    ]);
+  };
+}
+
 /** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part & {press(act: "run"|"step"|"run_item"): void}} */
 export function barPart(host, send, shell) {
   /** @type {Bar} */
@@ -49,19 +66,10 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  /** Continue the cast; if typed input has not been applied, ask first. @param {HTMLElement} at @param {string} label @param {"step"|"run"|"run_item"|"retry"|"retry_turn"|"retry_limit"} kind */
-  const goOn = (at, label, kind) => {
-    const unsent = shell.unsent();
-    if (!unsent.length) return send(kind);
-    openMenu(at, [
-      { words: `Not applied yet: ${unsent.map((draft) => draft.words).join(", ")}` },
-      { words: `Apply, then ${label}`, acts: true, act: () => send(kind, { first: unsent.map((draft) => draft.message) }) },
-      { words: `${label} without it (your text stays)`, acts: true, act: () => send(kind) },
-    ]);
-  };
-  /** @param {string} label @param {string} title @param {"step"|"run"|"retry"|"retry_turn"|"retry_limit"} kind @param {Attributes} [attrs] */
+  const goOn = continues(send, shell);
+  /** @param {string} label @param {string} title @param {"step"|"run"} kind @param {Attributes} [attrs] */
   const going = (label, title, kind, attrs) => {
-    const node = actButton(label, title, () => goOn(node, label, kind), attrs, kind === "step" || kind === "run");
+    const node = actButton(label, title, () => goOn(node, label, kind), attrs, true);
     return node;
   };
   const step = going("Step", "run one socket (F10)", "step", { ...main, "data-act": "step" });
@@ -78,10 +86,6 @@ export function barPart(host, send, shell) {
     { words: "Keep it", act: () => {} },
   ]), { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
   const leave = actButton("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
-  const retryTurn = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "retry_turn");
-  const retry = going("Retry", "run the socket where it stopped again", "retry");
-  const retryLimit = going("Retry past the limit", "continue; the limit that stopped it is raised once", "retry_limit");
-  const retries = h("span", { class: "mnb-again" }, retry, retryTurn, retryLimit);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
   const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }));
@@ -93,7 +97,7 @@ export function barPart(host, send, shell) {
   const tokens = h("span", { class: "mnb-counts" }, tokensLong, tokensShort);
   const more = button("⋯", "more", () => openMenu(more, moreEntries(data, send, shell), { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu" });
   // Buttons stand before anything that changes its width, so that no button moves away under the mouse.
-  host.append(modes, step, run, retries, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
+  host.append(modes, step, run, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
 
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
   const timer = setInterval(tick, 1000);
@@ -131,7 +135,7 @@ export function barPart(host, send, shell) {
       setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
       setText(live, now.words || "");
       tick();
-      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["retry", retry], ["retry_turn", retryTurn], ["retry_limit", retryLimit]])) {
+      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave]])) {
         for (const node of nodes) setEnabled(node, Boolean(can[name]), why[name]);
       }
       step.classList.toggle("mnb-main", Boolean(can.step));
@@ -139,8 +143,6 @@ export function barPart(host, send, shell) {
       for (const node of [step, run, runTo, pause]) node.hidden = !cast || stopped || waits;
       abort.hidden = !cast || stopped;
       leave.hidden = !cast || !can.leave;
-      retries.hidden = !cast || !stopped;
-      retryTurn.hidden = !can.retry_turn && !now.turn_failed;
       asks.hidden = !cast || !approval;
       if (approval) {
         setText(asksWords, approval.words);

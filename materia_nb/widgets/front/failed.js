@@ -2,12 +2,14 @@
 import { actButton, h, button, isNew, onKeys, refill, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
+import { continues } from "./bar.js";
 
 /**
- * @param {Talk} send
+ * @param {Talk} send @param {Shell} shell
  * @param {{correct: () => void}} opens what stands elsewhere and is opened from here
  */
-export function failedBox(send, opens) {
+export function failedBox(send, shell, opens) {
+  const goOn = continues(send, shell);
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways to continue" });
   const node = h("div", { class: "mnb-col mnb-failure", hidden: true }, why, more, rows);
@@ -68,7 +70,11 @@ export function failedBox(send, opens) {
   };
   make.skip_item = make.skip;
   /** @type {typeof make.pin} */
-  const plain = (offer, style) => [actButton(offer.words.replace(/ .*retry$/, " it and retry"), offer.does, () => send(/** @type {Plain} */ (offer.name)), style)];
+  const plain = (offer, style) => {
+    const label = offer.words.replace(/ .*retry$/, " it and retry");
+    const act = actButton(label, offer.does, () => goOn(act, label, /** @type {"retry"|"retry_turn"|"retry_limit"|"ask_again"|"apply_changes"} */ (offer.name)), style);
+    return [act];
+  };
   return {
     node,
     /** @param {Failure|null} data */

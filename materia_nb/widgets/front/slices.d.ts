@@ -7,7 +7,7 @@ type Usage = {
 };
 type Bar = Usage & {
   modes?: ("cast"|"design")[]; mode?: string; tone: string; words?: string; detail?: string; since?: number|null; busy?: boolean;
-  stopped?: boolean; can?: Record<string, boolean>; why?: Record<string, string>; turn_failed?: boolean;
+  stopped?: boolean; can?: Record<string, boolean>; why?: Record<string, string>;
   asks?: {words: string, whole: boolean}|null; breaks?: Break[]; sockets?: [string, string][]; allowed?: string[];
   undo?: boolean;
 };
@@ -28,7 +28,7 @@ type Form = {
   words: string; person: boolean; text: boolean; draft: boolean; items: boolean; wanted: [string, string][]; task: [string, string][]; wish?: string;
   verdict?: {yes: string, no: string}; previous?: {who: string, text: string, cut: boolean};
 };
-type Correction = {key: string, words: string, text: string|null, open: boolean};
+type Correction = {key: string, words: string, text: string|null};
 
 // failed.js
 type WayOn = {name: string, words: string, does: string};
