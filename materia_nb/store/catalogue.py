@@ -18,7 +18,7 @@ from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON, as_list, as_object
 from materia_nb.store.file_snapshots import delete_snapshots
 from materia_nb.store.files import CastLock, disk, lock_owner
-from materia_nb.store.journal import JournalLine, line_of
+from materia_nb.store.journal import JournalLine, parse_line
 from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, recorded_order
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
@@ -350,7 +350,7 @@ def _readable_entry(path: Path) -> CastEntry:
         head = os.pread(handle, _PIECE, 0)
         if b"\n" not in head:
             head += os.pread(handle, _LONGEST, _PIECE)
-        start = line_of(head.partition(b"\n")[0])
+        start = parse_line(head.partition(b"\n")[0])
         tail, is_whole = b"", False
         for length in (_PIECE, _LONGEST):
             tail, is_whole = os.pread(handle, length, max(size - length, 0)), length >= size
@@ -364,7 +364,7 @@ def _readable_entry(path: Path) -> CastEntry:
         ends = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
         over = written["status"] in ("complete", "failed", "aborted")
         lines = lines[next(ends, 0) if over else -1 :]
-    events = [event for line in lines if (event := line_of(line)) is not None]
+    events = [event for line in lines if (event := parse_line(line)) is not None]
     data = start.data
     if written is None:
         status, steps = _from_events(events, is_whole=is_whole)
@@ -396,7 +396,7 @@ def last_events(path: Path) -> list[JournalLine]:
     with open_for_reading(path / "events.jsonl") as handle:
         start = max(os.fstat(handle).st_size - 65_536, 0)
         lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
-    return [event for line in lines if (event := line_of(line)) is not None]
+    return [event for line in lines if (event := parse_line(line)) is not None]
 
 
 def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:

@@ -299,7 +299,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
     torn, unended = b"", bool(content) and not content.endswith(b"\n")
     for number, raw in enumerate(BytesIO(content), start=1):
         start, position = position, position + len(raw)
-        line = None if raw.isspace() else line_of(raw)
+        line = None if raw.isspace() else parse_line(raw)
         if line is not None:
             body, written_link = _unlinked(raw.rstrip(b"\r\n"))
             after = _linked(link, body)
@@ -344,7 +344,7 @@ def _unlinked(raw: bytes) -> tuple[bytes, str]:
     return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
-def line_of(raw: bytes) -> JournalLine | None:
+def parse_line(raw: bytes) -> JournalLine | None:
     """Return the event in a line of a journal, or None for any other line; fields of a wrong type count as absent."""
     try:
         value = json.loads(raw)
