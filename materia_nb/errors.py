@@ -246,10 +246,12 @@ def _known_keys() -> Sequence[str]:
     global _cached_keys  # noqa: PLW0603 - one environment, one cache
     environment = os.environ._data  # type: ignore[attr-defined]  # noqa: SLF001
     if _cached_keys is None or _cached_keys[:2] != (environment, _key_variables):
+        # copied first: a variable that another thread sets meanwhile is found by the next call
+        compared = environment.copy(), _key_variables.copy()
         values = [value for name, value in os.environ.items() if _is_key(name, value)]
         forms = {form for value in values for form in _forms(value) if len(form) >= _MIN_KEY_CHARS}
         forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # escaped in JSON a second time
-        _cached_keys = (environment.copy(), _key_variables.copy(), sorted(forms, key=len, reverse=True))
+        _cached_keys = (*compared, sorted(forms, key=len, reverse=True))
     return _cached_keys[2]
 
 
