@@ -12,7 +12,6 @@ from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object
 from materia_nb.loadout import models
 from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named
-from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
     INVALID_MATERIA,
@@ -105,7 +104,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         message = f"the materia {name!r} has both a prompt and something to run, and does not say which it is"
         findings.problem(INVALID_MATERIA, name, message, 'write "type": "agent" or "type": "utility"')
     utility = is_object(raw) and materia_kind(raw) == "utility"
-    check_fields(findings, UtilityMateria if utility else AgentMateria, raw, path)
+    check_fields(findings, models.materia_model(as_object(raw)), raw, path)
     if not is_object(raw):
         return
     for field in ("parallel", "parallelPlanner"):
@@ -150,7 +149,7 @@ _LANES: Final = (
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
-    """Report the problems of the MCP servers of a config, apart from those of single fields."""
+    """Report the problems of the names and transports of MCP servers."""
     for name, raw in as_object(servers).items():
         path = f"mcpServers.{name}"
         transports = [field for field in ("command", "url") if as_object(raw).get(field)]
@@ -190,8 +189,7 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
 
 
 def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
-    model = _MATERIA_MODELS[materia_kind(raw) == "utility"]
-    _hint_fields(findings, model, raw, path)
+    _hint_fields(findings, models.materia_model(raw), raw, path)
     if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
         message = "utility has no effect beside what is to be run"
         findings.hint(NO_EFFECT, f"{path}.utility", message, "remove it")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from materia_nb.jsonvalue import Object
 from materia_nb.loadout import fields
 from materia_nb.loadout.fields import FieldRow, Model, TwoSpellings, config_field
 from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS, LANES_AT_ONCE, Budget, Limits
@@ -18,7 +19,7 @@ from materia_nb.loadout.report import (
     INVALID_MATERIA,
     INVALID_SOCKET,
 )
-from materia_nb.loadout.topology import BUILT_IN
+from materia_nb.loadout.topology import BUILT_IN, materia_kind
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 _BUDGET: Final = Budget()
@@ -511,6 +512,11 @@ MODELS: Final[tuple[type[Model], ...]] = (
     IteratorFields, ExitRouteFields, LegacyExit, AgentMateria, UtilityMateria, Script,
 )  # fmt: skip
 """The objects of the format, in the order of the documentation."""
+
+
+def materia_model(definition: Object) -> type[Model]:
+    """Return the class that describes a definition of a materia."""
+    return UtilityMateria if materia_kind(definition) == "utility" else AgentMateria
 
 
 def config_fields() -> list[FieldRow]:

@@ -22,7 +22,7 @@ from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
-from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
+from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.json_schema import read_field
 from materia_nb.loadout.models import (
@@ -33,6 +33,7 @@ from materia_nb.loadout.models import (
     Loadout,
     LoopFields,
     SocketFields,
+    materia_model,
 )
 from materia_nb.loadout.report import FixStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, is_condition, unmet

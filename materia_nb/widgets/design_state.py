@@ -28,7 +28,6 @@ from materia_nb.jsonvalue import (
 from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.document import design_error
-from materia_nb.loadout.design.sockets import materia_model
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END, Graph, PromptForm
 from materia_nb.loadout.json_schema import FormField, form_of
@@ -41,6 +40,7 @@ from materia_nb.loadout.models import (
     Loadout,
     LoopFields,
     SocketFields,
+    materia_model,
 )
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import LoadoutFacts, materia_kind, parse_loadout

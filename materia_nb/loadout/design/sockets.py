@@ -26,11 +26,11 @@ from materia_nb.loadout.design.document import (
     without,
     without_socket,
 )
-from materia_nb.loadout.fields import Model, row_named
+from materia_nb.loadout.fields import row_named
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import AgentMateria, SocketFields, UtilityMateria
+from materia_nb.loadout.models import SocketFields, materia_model
 from materia_nb.loadout.report import brief
-from materia_nb.loadout.topology import is_socket_id, materia_kind, next_socket_id, parse_loadout
+from materia_nb.loadout.topology import is_socket_id, next_socket_id, parse_loadout
 
 # -- sockets ---------------------------------------------------------------------------------
 
@@ -318,11 +318,6 @@ _TEMPLATES: Final[dict[str, Object]] = {
     },
 }
 """The definition of a new materia by its kind: the least that can be cast."""
-
-
-def materia_model(definition: Object) -> type[Model]:
-    """Return the model that describes a definition."""
-    return UtilityMateria if materia_kind(definition) == "utility" else AgentMateria
 
 
 @materia_operation
