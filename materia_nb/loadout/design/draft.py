@@ -27,7 +27,7 @@ from materia_nb.loadout.topology import parse_loadout
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a loadout is saved.
+    """The file in which a loadout is saved, or this notebook.
 
     Attributes:
         path: the file; None for this notebook.
@@ -87,13 +87,14 @@ class Design:
         self._steps: list[DesignChange] = [DesignChange(as_json(document, name), "as it was")]
         self._undone: list[DesignChange] = []
         self._base = self._steps[-1]
-        self._originals: dict[str, Object | None] = {}
+        self.originals: dict[str, Object | None] = {}
+        """The original definitions of the edited materia, by id; None for a new materia."""
         self._report: tuple[DesignChange, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
         self.keep: Keep | None = None
         """Saves a draft after each change."""
         self.not_kept = ""
-        """Why the last change is not saved as a draft; "" if it is saved, or no drafts are saved."""
+        """The reason why the last change has no saved draft, or ""."""
 
     # -- the document -----------------------------------------------------------------
 
@@ -126,11 +127,11 @@ class Design:
     def changed_materia(self) -> dict[str, Object | None]:
         """The unsaved definitions, whole, by id; None for a removed definition."""
         before, now = self._defined(self._base), self.definitions
-        return {id_: now.get(id_) for id_ in self._originals if exact(now.get(id_)) != exact(before.get(id_))}
+        return {id_: now.get(id_) for id_ in self.originals if exact(now.get(id_)) != exact(before.get(id_))}
 
     def _defined(self, step: DesignChange) -> Object:
         # The config may hold a version of an edited materia that was saved meanwhile; the original stays.
-        definitions = {**as_object(self.config.get("materia")), **self._originals, **step.materia}
+        definitions = {**as_object(self.config.get("materia")), **self.originals, **step.materia}
         return {id_: raw for id_, raw in definitions.items() if raw is not None}
 
     # -- steps --------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class Design:
         edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
         if exact(change.document) != exact(self.document) or edited:
             for id_ in edited:
-                self._originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
+                self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
             self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
             self._undone.clear()
             self._kept()
@@ -177,7 +178,7 @@ class Design:
         """Append the steps of a draft; the ``undone`` steps can be redone, the last one first."""
         for step in (*steps, *undone):
             for id_ in step.materia:
-                self._originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
+                self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
         self._steps += steps
         self._undone[:] = undone
         self._kept(anew=True)
@@ -191,11 +192,11 @@ class Design:
         return self.apply(DesignChange(as_json(document, self.name), summary))
 
     def reload(self, fresh: Design) -> str:
-        """Take over the document, config and home of a freshly opened design, as one step."""
+        """Replace document, config and home by those of a newly opened design, as one step."""
         self.config, self.home = fresh.config, fresh.home
         definitions = as_object(fresh.config.get("materia"))
         summary = self.apply(
-            DesignChange(fresh.document, "reloaded", {id_: definitions.get(id_) for id_ in self._originals})
+            DesignChange(fresh.document, "reloaded", {id_: definitions.get(id_) for id_ in self.originals})
         )
         self._base = self._steps[-1]
         self._kept(anew=True)
@@ -221,11 +222,6 @@ class Design:
         """Record that the current document is saved at ``home``; its steps can still be undone."""
         self._base, self.home = self._steps[-1], home
         self._kept(anew=True)
-
-    @property
-    def originals(self) -> dict[str, Object | None]:
-        """The original definitions of the edited materia, by id; None for a new materia."""
-        return self._originals
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
