@@ -17,6 +17,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import config_text, expanded, read_text
 from materia_nb.loadout.mermaid_import import parse_mermaid
+from materia_nb.loadout.topology import free_name
 
 StepKind = Literal["work", "decide", "start", "end"]
 """The kind of a step: work, a decision between edges, the start, or the end."""
@@ -198,8 +199,8 @@ def import_graph(source: object) -> Imported:
     if len(flow.steps) > _MOST_NODES:
         raise _bad(f"The graph has {len(flow.steps)} nodes.", f"at most {_MOST_NODES}")
     _settle_kinds(flow)
-    placed = _LoadoutBuilder(flow)
-    return Imported(placed.document(), flow.origin, tuple(flow.notes))
+    document = _LoadoutBuilder(flow).document()
+    return Imported(document, flow.origin, tuple(flow.notes))
 
 
 def _settle_kinds(flow: Flow) -> None:
@@ -273,12 +274,12 @@ class _LoadoutBuilder:
             raise _bad("The graph has nothing but a beginning and an end.")
         for step in self.order:
             self._place(step)
-        loadout: dict[str, JSON] = {
+        return {
             "description": f"Made of {self.flow.origin}.",
             "entry": self.ids[self.order[0]],
             "sockets": dict(self.sockets),
+            "materia": self.materia,
         }
-        return {**loadout, "materia": self.materia}
 
     def _order(self) -> list[str]:
         """Return the steps that become sockets, in the order in which they are reached."""
@@ -311,7 +312,7 @@ class _LoadoutBuilder:
         if not choices:
             self._socket(id_, self._in_a_row(id_, edges))
         elif len(edges) == 2:
-            self._socket(id_, self._two(id_, edges), json_output=True, asks=edges)
+            self._socket(id_, self._two(id_, edges), asks=edges)
         else:
             self._questions(id_, edges)
 
@@ -330,8 +331,8 @@ class _LoadoutBuilder:
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} begin side by side; here one follows the other")
             else:
-                one_way = f"a loadout goes one way, so to {titles[0]} alone"
-                self.flow.note(id_, f"goes on to {', '.join(titles)} at once; {one_way}")
+                one_way = f"a loadout continues at one socket, so here at {titles[0]}"
+                self.flow.note(id_, f"continues at {', '.join(titles)} at once; {one_way}")
         return [_edge("always", self._to(targets[0]))] if targets else []
 
     def _two(self, id_: str, edges: list[Edge]) -> list[JSON]:
@@ -353,10 +354,10 @@ class _LoadoutBuilder:
 
     def _means_yes(self, edge: Edge) -> bool | None:
         """Return True if a label means yes, False if it means no, else None."""
-        words = re.findall(r"[a-z]+", edge.label.lower())
-        if any(map(_NO.fullmatch, words)):
+        label_words = re.findall(r"[a-z]+", edge.label.lower())
+        if any(map(_NO.fullmatch, label_words)):
             return False
-        return True if any(map(_YES.fullmatch, words)) else None
+        return True if any(map(_YES.fullmatch, label_words)) else None
 
     def _leads_back(self, id_: str, edge: Edge) -> bool:
         return edge.target in self.order and self.order.index(edge.target) <= self.order.index(id_)
@@ -370,30 +371,23 @@ class _LoadoutBuilder:
         title = self.flow.steps[id_].title
         question_ids = [f"Socket-{self._next + index}" for index in range(len(edges) - 1)]
         self._next += len(question_ids)
-        note = f"{len(edges)} ways out take {len(question_ids)} questions, since an edge knows yes and no"
+        note = f"{len(edges)} choices take {len(question_ids)} questions, since an edge knows only yes and no"
         self.flow.note(id_, note)
         self._socket(id_, [_edge("always", question_ids[0])])
         for index, (socket, edge) in enumerate(zip(question_ids, edges, strict=False)):
             other = question_ids[index + 1] if index + 1 < len(question_ids) else self._to(edges[-1].target)
-            question = f"After {title}: is the way to go on {self._name(edge)}? You are satisfied if it is."
+            question = f"After {title}: is {self._name(edge)} the next step? You are satisfied if it is."
             name = self._materia(f"Is it {edge.label or self.flow.steps[edge.target].title}", question)
             answers: list[JSON] = [_edge("satisfied", self._to(edge.target)), _edge("not_satisfied", other)]
             self.sockets[socket] = {"materia": name, "parse": "json", "edges": answers}
 
-    def _socket(
-        self,
-        id_: str,
-        edges: list[JSON],
-        *,
-        json_output: bool = False,
-        asks: list[Edge] | None = None,
-    ) -> None:
+    def _socket(self, id_: str, edges: list[JSON], *, asks: list[Edge] | None = None) -> None:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
         if asks:
             prompt += f"\n\nYou are satisfied if it is {self._name(asks[0])}, and not if it is {self._name(asks[1])}."
         socket: dict[str, JSON] = {"materia": self._materia(step.title, prompt)}
-        if json_output:
+        if asks:
             socket["parse"] = "json"
         if edges:
             socket["edges"] = edges
@@ -402,9 +396,7 @@ class _LoadoutBuilder:
     def _materia(self, title: str, prompt: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-._")[:50]
         base = base if base[:1].isalpha() else f"Step-{base}".rstrip("-")
-        name, number = base, 2
-        while name in self.materia:
-            name, number = f"{base}-{number}", number + 1
+        name = free_name(base, self.materia)
         # What another tool fills in is not a variable here.
         plain = prompt.replace("{{", "{").replace("}}", "}")
         label: dict[str, JSON] = {} if re.sub(r"[-\s]+", "-", title) == base else {"label": title}
