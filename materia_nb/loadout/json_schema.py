@@ -61,12 +61,11 @@ def config_schema() -> dict[str, Any]:
     config["properties"]["materia"]["additionalProperties"] = {"if": _NULL, "else": materia}
     config["title"] = "Loadouts and materia"
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
-    pointed: dict[str, Any] = _pointed(schema)
-    return pointed
+    return dict(_pointed(schema))
 
 
 def _close(model: type[Model], schema: dict[str, Any]) -> None:
-    """Forbid other fields than those of the class, and list the fields that an object must have itself."""
+    """Forbid fields that the class does not have, and list its required fields."""
     rows = model.rows
     if issubclass(model, TwoSpellings):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
@@ -82,7 +81,7 @@ def _pointed(schema: Any) -> Any:
     For ``anyOf`` a validator only reports that the whole object fits no alternative.
     """
     if isinstance(schema, list):
-        return [_pointed(one) for one in schema]
+        return [_pointed(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
     branches = {key: value if key == "if" else _pointed(value) for key, value in schema.items()}
@@ -329,9 +328,9 @@ def _number(text: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> 
         value: float = int(text) if text.isascii() and text.lstrip("-").isdigit() else float(text)
     except ValueError:
         value = math.nan
-    least = schema.get("minimum", schema.get("exclusiveMinimum"))
+    minimum = schema.get("minimum", schema.get("exclusiveMinimum"))
     integer = schema.get("type") == "integer"
-    low = least is not None and (value < least or ("exclusiveMinimum" in schema and value == least))
+    low = minimum is not None and (value < minimum or ("exclusiveMinimum" in schema and value == minimum))
     if low or not math.isfinite(value) or (integer and not isinstance(value, int)):
         hint = f"write a {row.shape}, or leave it empty"
         raise design_error(f"{label} cannot be {text!r}", row.field, hint)

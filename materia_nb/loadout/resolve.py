@@ -1,4 +1,4 @@
-"""Checks of configs, and the resolved graph of a loadout (R26, R27) or a sketch of one that cannot be cast (R41)."""
+"""Checks of configs, resolved graphs of loadouts (R26, R27), and sketches of loadouts that cannot be cast (R41)."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     if problems:
         raise LoadoutError(Report(tuple(problems)), name)
     if name is None:
-        raise LoadoutError(Report((_NO_LOADOUT,)))
+        no_loadout = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add a loadout to loadouts")
+        raise LoadoutError(Report((no_loadout,)))
     facts = loadout_facts(document, name)
     materia: dict[str, Materia] = {}
     for socket in facts.sockets.values():
@@ -192,9 +193,6 @@ def active_loadout(document: JSON) -> str | None:
     loadouts = as_object(as_object(document).get("loadouts"))
     active = as_object(document).get("activeLoadout")
     return active if isinstance(active, str) else next(iter(loadouts), None)
-
-
-_NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add one")
 
 
 def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
