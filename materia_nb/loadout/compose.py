@@ -152,7 +152,10 @@ class _ExitRoutes:
         if socket.advance is None:
             return False
         conditions = [described(route.condition) for route in self._from(socket.id)]
-        return any(not any(one.holds(result) for one in conditions) for result in described(socket.advance.when).needs)
+        return any(
+            not any(condition.holds(result) for condition in conditions)
+            for result in described(socket.advance.when).needs
+        )
 
     def refuse_circles(self) -> None:
         """Raise MateriaError if the exits of empty lists form a circle, which ends a cast (R16)."""
@@ -312,7 +315,7 @@ def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -
     cursors = _cursors(composition, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
     renamed = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
-    sockets = {id_: _socket(composition, facts, one, cursors) for id_, one in renamed["sockets"].items()}
+    sockets = {id_: _socket(composition, facts, socket, cursors) for id_, socket in renamed["sockets"].items()}
     loops: Object = {}
     for id_, loop in as_object(renamed.get("loops")).items():
         loops[free_name(id_, {*composition.loops, *loops})] = _loop(loop, facts.raw["loops"][id_], cursors)

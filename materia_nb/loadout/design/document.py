@@ -312,7 +312,7 @@ def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *
     }
     if all(entry is entries[key] for key, entry in changed.items()):
         return value
-    kept = {key: entry for key, entry in {**entries, **changed}.items() if entry is not _REMOVED}
-    if marked and (not kept if name == "*" else name not in kept):
+    remaining = {key: entry for key, entry in {**entries, **changed}.items() if entry is not _REMOVED}
+    if marked and (not remaining if name == "*" else name not in remaining):
         return _REMOVED
-    return [*kept.values()] if isinstance(value, list) else kept
+    return [*remaining.values()] if isinstance(value, list) else remaining

@@ -346,22 +346,24 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An edge behind others that wait for the same."""
     if socket.id in facts.texts:
         return  # its guards are reported as guards on a text
-    seen: dict[Condition, int] = {}
+    first_edges: dict[Condition, int] = {}
     for edge in socket.edges:
         when, index = edge.when, edge.index
         if when is None:
             continue
         message = advice = ""
-        if when in seen and when != "always":
-            message = f"edge {index + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
+        if when in first_edges and when != "always":
+            message = (
+                f"edge {index + 1} waits for {when} as edge {first_edges[when] + 1} does, which is looked at first"
+            )
             advice = "remove it, or let one of them wait for something else"
-        elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_judge(facts, socket):
+        elif when == "always" and not unmet(first_edges.keys() - {"always"}) and _must_judge(facts, socket):
             message = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"
             advice = "remove it, or one of the two before it"
         if message:
             remove = safe_fix("Remove it", do("remove_edge", socket.id, index))
             yield Hint(f"{socket.id}.edges[{index}]", message, advice, remove)
-        seen.setdefault(when, index)
+        first_edges.setdefault(when, index)
 
 
 def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
