@@ -1,4 +1,4 @@
-"""What is a loadout? Reading, checking and resolving configs; nothing here runs one."""
+"""Reading, checking and resolving of configs; running a loadout is the job of other packages."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
 
 
 def _check_sources(findings: Findings, socket: SocketFacts) -> None:
-    """Check that the sources of an agent's assignments can be read; those of a utility's socket never are (R4)."""
+    """Check that the sources of an agent's assignments are readable; a utility has its assignments on its materia (R4)."""
     for path, _, source in socket.assignments:
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:

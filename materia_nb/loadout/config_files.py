@@ -1,4 +1,4 @@
-"""Reading and writing config files, whatever their format, and the line at which something stands.
+"""Reading and writing of config files in each format, and the line of a path in a text.
 
 A text becomes JSON values, or an error that says where and why it is none.
 """
@@ -24,7 +24,7 @@ _MAX_YAML: Final = 150_000
 """Maximum characters of a YAML text; its parser needs about 20 microseconds per character."""
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
-"""Maximum values of a YAML document with every alias written out: a text of 1 kB can stand for billions."""
+"""Maximum values of a YAML document, each alias counted as a copy: 1 kB of text can expand to billions."""
 _MAX_TEXT: Final = 50_000_000
 """Maximum characters of all texts and keys together, aliases written out."""
 _MAX_DEPTH: Final = 500

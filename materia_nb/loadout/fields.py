@@ -372,7 +372,7 @@ class FieldRow:
         return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"
 
     def __call__(self, schema: dict[str, JSON]) -> None:
-        """Put the description into the JSON Schema that pydantic makes of the field."""
+        """Add the description to the JSON Schema of the field; called by pydantic."""
         if schema.get("default", ...) is None:
             del schema["default"]
         schema["description"] = self.description if self.ignored is None else f"No effect: {self.ignored}."

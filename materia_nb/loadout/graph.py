@@ -1,4 +1,4 @@
-"""What the engine runs: one loadout, resolved against its materia, with every derived fact made plain.
+"""The resolved form of a loadout that the engine runs: its sockets, edges and loops with all derived facts.
 
 A :class:`Graph` is built once from a validated config (see ``resolve``) and never changes.
 """
@@ -87,7 +87,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Iterator:
-    """Where a socket gets its current item: list source, alias, cursor, and the loop that defines them (R12, R13).
+    """The source of the current item of a socket: list, alias, cursor, and the loop that defines them (R12, R13).
 
     ``loop`` is None for a socket's own ``foreach``.
     """

@@ -1,4 +1,4 @@
-"""How work items move: loops, advances and exits (R12 to R15), and the regions in which lanes share them.
+"""Loops, advances and exits (R12 to R15), and the regions whose lanes share the work items.
 
 All of it follows from a loadout as far as it is well formed. The problems of regions are reported here too.
 """
@@ -47,7 +47,7 @@ def combined_condition(conditions: Iterable[Condition]) -> Condition:
 
 @dataclass(slots=True)
 class Derivation:
-    """What follows from a loadout, with a sentence for each derived fact.
+    """The derived facts of a loadout, each with a sentence.
 
     Attributes:
         facts: the loadout.
@@ -99,7 +99,7 @@ def derive(facts: LoadoutFacts, ids: Collection[str] | None = None) -> Derivatio
 
 
 def socket_iterator(facts: LoadoutFacts, id_: str) -> Iterator | None:
-    """Return where a socket gets its item: its own ``foreach``, else the first loop that has one (R1)."""
+    """Return the iterator of a socket: its own ``foreach``, else that of the first loop with an iterator (R1)."""
     socket = facts.sockets.get(id_)
     if socket is None:
         loop = next((loop for loop in facts.loops if loop.iterates and id_ in loop.members), None)
@@ -110,7 +110,7 @@ def socket_iterator(facts: LoadoutFacts, id_: str) -> Iterator | None:
 
 
 def socket_advance(derivation: Derivation, id_: str) -> Advance | None:
-    """Return how a socket moves on: as written, with what it takes from its iterator, or as derived (R14)."""
+    """Return the advance of a socket: as written, completed from its iterator, or derived (R14)."""
     socket = derivation.facts.sockets.get(id_)
     if socket is None or socket.advance is None:
         return derivation.advances.get(id_)
@@ -386,7 +386,7 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
 
 
 def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Check that every materia of the lanes may work beside others, and needs no drafts."""
+    """Check that every materia in the lanes may run in parallel and has no drafts."""
     placed = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
     for materia, socket in placed.items():
         raw = socket.materia.raw

@@ -36,7 +36,7 @@ BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 _PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
 _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
-"""Names the profile directory of the reference engine, whose config is read if there is no own profile."""
+"""Variable with the profile directory of the reference engine, which is read without a profile of this package."""
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
@@ -151,7 +151,7 @@ class LayeredConfig:
         return check_config(self.document, loadout)
 
     def graph(self, loadout: str | None = None) -> Graph:
-        """Resolve a loadout, the active one by default; raises LoadoutError."""
+        """Return a resolved loadout, by default the active loadout; raises LoadoutError."""
         return build_graph(self.document, loadout, self.owners)
 
 

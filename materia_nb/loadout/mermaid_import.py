@@ -209,7 +209,7 @@ class _Parser:
             self.open[-1][1].members[id_] = None
 
     def _chain(self) -> None:
-        """Read nodes, and the links from each of them to each of the next ones."""
+        """Read lists of nodes, and the links from each node of a list to each node of the next list."""
         sources = self._node_list()
         while (link := self._link()) is not None:
             label, dotted, directions = link

@@ -33,7 +33,7 @@ PROBLEM_CODES: Final = {
         "what is around the loadouts: limits, budget, `activeLoadout`, `artifactDir`, `castContext`"
     ),
 }
-"""The codes of problems (R26), each with what it is about; those of hints are in ``rules``."""
+"""The codes of problems (R26) with their descriptions; the codes of hints are in ``rules``."""
 
 MISSING_COMMAND: Final = "missing-command"
 """The code of a hint that depends on the machine."""
@@ -84,7 +84,7 @@ def safe_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
 
 
 def suggested_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
-    """Return one of several possible fixes, which a person must choose."""
+    """Return a fix that a person must confirm, because other changes would fix the finding too."""
     return Fix(label, steps, suggestion=True, summary=summary)
 
 

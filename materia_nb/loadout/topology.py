@@ -104,7 +104,7 @@ class LoopFacts:
         return text_or((self.consumes or {}).get("cursor"), "workItemIndex")
 
     def iterator_of(self, socket_id: str) -> Iterator:
-        """Return the iterator that the loop gives one of its sockets."""
+        """Return the iterator of a member of the loop."""
         return Iterator(self.items, self.alias, self.cursor(socket_id), self.id)
 
 

@@ -17,13 +17,13 @@ from materia_nb.loadout.report import brief
 
 WORK_ITEMS: Final = "workItems"
 RESULTS: Final = "parallelResults"
-"""Where the state has the results of lanes after they have joined (P6)."""
+"""Name in the state of the results of the lanes after the join (P6)."""
 WORK_ITEMS_SOURCE: Final = "$.workItems"
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
 
 class Result(StrEnum):
-    """What can happen to a visit (R60); the edge or exit to take is chosen by it.
+    """The result of a visit (R60), by which the next edge or exit is chosen.
 
     An output that is accepted says YES, NO or NOTHING in ``satisfied``; a text says NOTHING. A visit whose agent or
     process gave no output has FAILED, one whose output is refused for good is REFUSED, and one that a person must end is
@@ -39,14 +39,14 @@ class Result(StrEnum):
     STOPPED = "stopped", "a stop", "a person must decide"
 
     asked: str
-    """What a condition on it needs, in words."""
+    """Description of the output that a condition on this result needs."""
     words: str
     """A sentence about the result."""
     kinds: tuple[str, ...]
     """The kinds of failures that it stands for; empty for results that are not special cases of FAILED."""
 
     def __new__(cls, value: str, asked: str, words: str, kinds: str = "") -> Self:
-        """Make a member."""
+        """Return a new member."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.asked, member.words, member.kinds = asked, words, tuple(kinds.split())
@@ -54,7 +54,7 @@ class Result(StrEnum):
 
     @classmethod
     def of(cls, satisfied: object) -> Result:
-        """Return what an output that is taken says with this value of ``satisfied``."""
+        """Return the result of an accepted output with this value of ``satisfied``."""
         return cls.YES if satisfied is True else cls.NO if satisfied is False else cls.NOTHING
 
     @classmethod
@@ -64,7 +64,7 @@ class Result(StrEnum):
 
     @property
     def satisfied(self) -> bool | None:
-        """What it says of ``satisfied``; None where it does not say."""
+        """The value of ``satisfied`` in the output; None without a verdict."""
         return True if self is Result.YES else False if self is Result.NO else None
 
     @property
@@ -74,16 +74,16 @@ class Result(StrEnum):
 
 
 TAKEN: Final = (Result.YES, Result.NO, Result.NOTHING)
-"""What an output that is taken can say."""
+"""Results of visits whose output is accepted."""
 YES_OR_NO: Final = (Result.YES, Result.NO)
-"""What it says where it must say one of the two."""
+"""Results with a verdict."""
 WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.silent or result is Result.REFUSED)
-"""What happened to visits without an output that can be used; the cast stops unless an edge waits for that."""
+"""Results of visits without an accepted output; the cast stops unless an edge waits for the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """All that is to be known of a condition: when it matches, how it is told and how it is drawn.
+    """A condition: when it matches, its texts, and how its edges are drawn.
 
     Attributes:
         needs: what may have happened to a visit for it to match.
@@ -134,7 +134,7 @@ class Described:
 
     @property
     def asked(self) -> str:
-        """What it needs to match, in words."""
+        """Description of the output that it needs to match."""
         return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
@@ -142,7 +142,7 @@ _TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
 
 
 def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
 def _described(needs: tuple[str, ...], **row: Any) -> Described:
@@ -154,15 +154,20 @@ DESCRIBED: Final[Mapping[Condition, Described]] = {
 }
 """The conditions in the order of menus; :data:`Condition` lists the same words."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
-GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.guards)
+GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, condition in DESCRIBED.items() if condition.guards)
 """The conditions on a verdict, which never match a text."""
 WAITING_FOR: Final[Mapping[Result, Condition]] = {
-    verdict: next(word for word, one in DESCRIBED.items() if one.needs == (verdict,)) for verdict in YES_OR_NO
+    verdict: next(word for word, condition in DESCRIBED.items() if condition.needs == (verdict,))
+    for verdict in YES_OR_NO
 }
 """The condition on exactly one verdict, by verdict; together they cover all verdicts."""
-SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)
+SENDING_BACK: Final[tuple[Condition, ...]] = tuple(
+    word for word, condition in DESCRIBED.items() if condition.sends_back
+)
 """The conditions whose edges send work back."""
-OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if not one.without_output)
+OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
+    word for word, condition in DESCRIBED.items() if not condition.without_output
+)
 """The conditions of an advance or an exit, which follow an output."""
 
 
@@ -335,5 +340,5 @@ def _luminance(colour: str) -> float:
 
 
 FilesWord: TypeAlias = Literal["as they are", "kept", "kept with ignored"]
-"""Whether a cast keeps the files of its project as they were after each step; those that Git ignores out or in."""
+"""Mode of the file snapshots after each step: none, without the files that Git ignores, or with them."""
 FILES_AS_THEY_ARE, FILES_KEPT, FILES_WITH_IGNORED = FILE_CHOICES = get_args(FilesWord)

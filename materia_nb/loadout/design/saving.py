@@ -288,7 +288,7 @@ def _change_in_place(document: Any, new: JSON) -> None:
 
 
 def _set_order(document: Any, new: JSON) -> None:
-    """Put the keys of all mappings in the order that they have in ``new``."""
+    """Sort the keys of all mappings as in ``new``."""
     if is_object(new) and list(document) != list(new):
         for key in new:
             document.move_to_end(key)
@@ -299,7 +299,7 @@ def _set_order(document: Any, new: JSON) -> None:
 
 
 def _fresh(value: JSON) -> Any:
-    """Return a value to insert; an object of plain values goes on one line, so that comments around it stay."""
+    """Return a value to insert; an object of scalars is written on one line, so that comments around it stay."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
     if isinstance(value, list):
