@@ -231,7 +231,7 @@ export interface ToQuestion {
 /** Messages to the designer of a loadout. */
 export interface ToDesign {
   /** Place a materia in a new socket; ask what to do if the materia does not exist. */
-  add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: string | null };
+  add: { materia: string; x?: number | null; y?: number | null; places?: Record<string, [number, number]> | null; source?: string | null };
   /** Connect two sockets, or a socket with the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
   /** Add an exit to a loop, taken once its list is exhausted */
@@ -294,8 +294,8 @@ export interface ToDesign {
   marquee: { ids: Array<string> };
   /** Set the members of a loop, or make the marked sockets its members. */
   members: { loop: string; ids?: Array<string> | null };
-  /** Move sockets, each to a column and a row. */
-  move: { id?: string | null; x?: unknown; y?: unknown; places?: unknown };
+  /** Move a socket to a column and a row; ``places`` keeps the others where they are. */
+  move: { id: string; x: number; y: number; places?: Record<string, [number, number]> | null };
   /** Move an edge to another position in its socket */
   move_edge: { source: string; index: unknown; to: unknown };
   /** Move an exit route to another position */
