@@ -55,7 +55,7 @@ def test_label_changes_can_be_undone_and_name_their_author(done):
     assert done.labels.of().name == "one"
     done.labels.undo()
     assert done.labels.of() == Label()
-    with pytest.raises(MateriaError, match="no label"):
+    with pytest.raises(MateriaError, match="No label"):
         done.labels.undo()
     events = [json.loads(one) for one in (done.run_dir / "events.jsonl").read_text().splitlines()]
     told = [(one["data"]["by"], one["data"]["undoes"]) for one in events if one["type"] == "labelled"]
