@@ -1,14 +1,209 @@
-"""``python -m materia_nb.lessons``: mark submitted lessons, and summarize the guesses of a class."""
+"""``python -m materia_nb.lessons``: mark submitted lessons, and summarize the guesses of a class.
+
+Answers are read as literals from the cells of a submission; none of its code runs. The right answers are computed by
+running the lesson as it is in the package, with the numbers of the learner who submitted the notebook.
+"""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
+import json
+import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from materia_nb.errors import MateriaError
-from materia_nb.lessons import checks, marking
+from materia_nb.display.blocks import Table
+from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.file_io import read_package_text, read_plain, replace_file
+from materia_nb.lessons import checks
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_MAX_NOTEBOOK_BYTES: Final = 2**26
+_NOT_A_LITERAL: Final = object()
+"""The value of an answer that is an expression, such as a sum or a call."""
+
+
+class MarkedAnswer(NamedTuple):
+    """The mark of one question: 1 or 0 points, and the reason."""
+
+    who: str
+    lesson: str
+    question: str
+    points: int
+    reason: str
+
+
+def lessons_folder() -> Path:
+    """Return the folder of the notebooks, inside the package or next to it in a checkout.
+
+    Raises:
+        MateriaError: the notebooks are not installed (``not_found``).
+    """
+    for folder in (_PACKAGE / "notebooks", _PACKAGE.parent / "notebooks"):
+        if folder.is_dir():
+            return folder
+    raise MateriaError("The lessons are not installed.", where=str(_PACKAGE), kind="not_found")
+
+
+def marked_questions(lesson: str) -> tuple[str, ...]:
+    """Return the questions of a lesson that are marked: those whose right answers vary by the learner."""
+    return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
+
+
+@cache
+def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
+    """Return the right answers of a lesson by question, with numbers drawn from the learner's name.
+
+    Raises:
+        MateriaError: there is no such lesson (``unknown_lesson``).
+    """
+    needs_one_of(lesson, checks.QUESTIONS, f"There is no lesson {lesson!r}.", "unknown_lesson")
+    return checks.lesson_key(_run_lesson(lesson, learner))
+
+
+def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
+    """Run a lesson of the package in a temporary folder, up to the cell that checks the answers."""
+    from materia_nb.magics import run_cells
+
+    notebook = json.loads(read_package_text(lessons_folder() / f"{lesson}.ipynb"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    (check,) = (number for number, cell in enumerate(cells) if "raises-exception" in cell["metadata"].get("tags", ()))
+    with tempfile.TemporaryDirectory(prefix="materia-marks-") as folder:
+        _copy_recordings(Path(folder), json.dumps(notebook))
+        settings = {
+            checks.LEARNER_VARIABLE: learner,
+            checks.GUESSES_VARIABLE: str(Path(folder) / "guesses.jsonl"),
+        }
+        with contextlib.chdir(folder), _environment(settings):
+            names = run_cells(("".join(cell["source"]), cell is cells[check]) for cell in cells[: check + 1])
+            names["wb"].close()
+    numbers = names["mine"]
+    assert isinstance(numbers, checks.Numbers)  # noqa: S101 - a lesson of the package
+    return numbers
+
+
+def _copy_recordings(folder: Path, source: str) -> None:
+    """Copy the recordings that the cells of a lesson read."""
+    for path in (lessons_folder() / "recordings").glob("*.json"):
+        if f"recordings/{path.name}" in source:
+            (folder / "recordings").mkdir(exist_ok=True)
+            replace_file(folder / "recordings" / path.name, read_plain(path, follow=True))
+
+
+@contextlib.contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ[name] for name in settings if name in os.environ}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name in settings:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def answers_in(notebook: Mapping[str, Any]) -> dict[str, object]:
+    """Return the values that a notebook assigns at the top level of its code cells, the last one of each name.
+
+    Values are read as literals and never run.
+    """
+    answers: dict[str, object] = {}
+    for cell in notebook.get("cells", ()):
+        if cell.get("cell_type") == "code":
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                for statement in ast.parse("".join(cell["source"])).body:
+                    answers |= _assignments(statement)
+    return answers
+
+
+def _assignments(statement: ast.stmt) -> dict[str, object]:
+    if not isinstance(statement, ast.Assign):
+        return {}
+    try:
+        value = ast.literal_eval(statement.value)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        value = _NOT_A_LITERAL
+    return {target.id: value for target in statement.targets if isinstance(target, ast.Name)}
+
+
+def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnswer]:
+    """Mark a submitted notebook: one point for each question whose right answer varies by the learner.
+
+    Args:
+        lesson: the name of the lesson.
+        who: the learner who submitted the notebook; the numbers are drawn from this name, not from one in the notebook.
+        notebook: the notebook as JSON.
+
+    Raises:
+        MateriaError: there is no such lesson (``unknown_lesson``).
+    """
+    answers, right = answers_in(notebook), answer_key(lesson, who)
+    return [
+        MarkedAnswer(who, lesson, question, *_mark(answers.get(question, ...), right[question]))
+        for question in marked_questions(lesson)
+    ]
+
+
+def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
+    if answer is _NOT_A_LITERAL:
+        return (
+            0,
+            f"It is not written as a plain value, so it was not read. The answer is {checks.answer_form(right.truth)}.",
+        )
+    if checks.is_unanswered(answer):
+        return 0, "It was not answered."
+    try:
+        answer = checks.normalize_answer(answer, right.truth, right.graph)
+    except MateriaError as error:
+        return 0, str(error)
+    if checks.is_right(answer, right.truth):
+        return 1, "It is right."
+    return 0, " ".join(["It is not right.", *checks.explain_wrong_answer(answer, right.truth, right.hint)])
+
+
+def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
+    """Mark the notebooks in folders: ``WHO/LESSON.ipynb`` or ``WHO/LESSON/LESSON.ipynb``.
+
+    Raises:
+        MateriaError: there is no lesson in them (``not_found``), or a notebook cannot be read (``not_read``).
+    """
+    submissions = [
+        (path.relative_to(folder).parts[0], path)
+        for folder in folders
+        for path in sorted(folder.rglob("*.ipynb"))
+        if path.stem in checks.QUESTIONS and ".ipynb_checkpoints" not in path.parts and path.parent != folder
+    ]
+    if not submissions:
+        raise MateriaError(
+            "There is no notebook of a lesson.",
+            where=", ".join(map(str, folders)),
+            hint="name a folder that holds WHO/LESSON.ipynb",
+            kind="not_found",
+        )
+    return [mark for who, path in submissions for mark in marks(path.stem, who, _read_submission(path))]
+
+
+def _read_submission(path: Path) -> Mapping[str, Any]:
+    try:
+        notebook: Any = json.loads(read_plain(path, _MAX_NOTEBOOK_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise MateriaError(f"The notebook cannot be read: {error}.", where=str(path), kind="not_read") from None
+    return notebook if isinstance(notebook, dict) else {}
+
+
+def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
+    """Return a table with the points of each learner in each lesson, and the questions that earned none."""
+    columns: dict[str, Callable[[list[MarkedAnswer]], str]] = {
+        "points": lambda rows: f"{sum(row.points for row in rows)} of {len(rows)}",
+        "not right": lambda rows: ", ".join(row.question for row in rows if not row.points),
+    }
+    return checks.table_of_learners(marked, columns)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,12 +219,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.command == "mark":
-            marks = marking.mark_all(options.paths)
-            print(
-                checks.csv_text(marking.MarkedAnswer._fields, marks)
-                if options.csv
-                else repr(marking.marks_table(marks))
-            )
+            marks = mark_all(options.paths)
+            print(checks.csv_text(MarkedAnswer._fields, marks) if options.csv else repr(marks_table(marks)))
         else:
             scores = checks.merge_classes(options.paths)
             print(checks.scores_as_csv(scores) if options.csv else repr(checks.class_table(scores)))

@@ -8,17 +8,17 @@ import re
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.lessons.__main__ import main
-from materia_nb.lessons.checks import QUESTIONS, Numbers
-from materia_nb.lessons.marking import (
+from materia_nb.lessons.__main__ import (
     answer_key,
     answers_in,
     lessons_folder,
+    main,
     mark_all,
     marked_questions,
     marks,
     marks_table,
 )
+from materia_nb.lessons.checks import QUESTIONS, Numbers
 
 LESSONS = [lesson for lesson in QUESTIONS if marked_questions(lesson)]
 CHEAT = "import materia_nb.lessons.checks as k\nk.judged = k.is_right = lambda *a, **b: True"

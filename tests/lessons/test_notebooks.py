@@ -18,8 +18,8 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import frozen
 from materia_nb.lessons import check, predict, progress
+from materia_nb.lessons.__main__ import answer_key
 from materia_nb.lessons.checks import QUESTIONS, Numbers, guesses_file, read_guesses, shortest_verdicts
-from materia_nb.lessons.marking import answer_key
 from materia_nb.loadout import build_graph
 from materia_nb.widgets.base import GONE, runs_of
 from materia_nb.widgets.predict import PredictPanel
