@@ -31,7 +31,7 @@ from materia_nb.handoff.jsontext import as_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 from materia_nb.widgets.answering import answer_state
-from materia_nb.widgets.graph_inspector import Inspector, last_handoffs
+from materia_nb.widgets.selection import Inspector, last_handoffs
 from materia_nb.widgets.state_tree import diff_blocks, limit_blocks, state_nodes
 
 if TYPE_CHECKING:

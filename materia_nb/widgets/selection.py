@@ -1,19 +1,52 @@
-"""The parts that can be selected in a graph and in a design, and their names in lists.
+"""Selections in a graph or a design: the parts that can be selected, their names in lists, and their descriptions.
 
-A part is a :data:`Pick` whose key names its place in the document: ``edge:<place>:<socket>``, as in a picture, and
-``exit:<place>:<loop>``; the way out that the older field ``exit`` stands for is ``exit:old:<loop>``.
+A part is a :data:`Selection` whose key names its place in the document: ``edge:<place>:<socket>``, as in a picture, and
+``exit:<place>:<loop>``; the legacy field ``exit`` is ``exit:old:<loop>``. A description is made of blocks
+(:mod:`materia_nb.display.blocks`): the definition of the part, its current state, and its last use.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from materia_nb.cast.formatting import way_words
+from materia_nb.cast.views.status import loop_progress, marks_of
+from materia_nb.display.blocks import (
+    Block,
+    Code,
+    FactTable,
+    Fold,
+    Heading,
+    Line,
+    Table,
+    lines,
+)
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import Link, link_label, links, socket_kinds
+from materia_nb.display.graph_parts import (
+    NO_MARKS,
+    Link,
+    Marks,
+    advance_label,
+    answerer_label,
+    link_label,
+    links,
+    loop_label,
+    socket_kinds,
+    state_label,
+)
+from materia_nb.engine.rules import Rules
+from materia_nb.insight.why import EDGE_COLUMNS
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, Loop, Socket
 from materia_nb.loadout.report import brief
+
+if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.routing import Decision
+    from materia_nb.engine.session import StepRecord
+
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
 
@@ -169,3 +202,204 @@ def _way(raw: JSON, kind: Kind) -> str:
     if not is_object(raw):
         return part(brief(raw))
     return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind])
+
+
+_HANDOFFS: Final = 3
+"""Maximum number of a socket's latest handoffs that are shown."""
+
+
+class Inspector:
+    """Tells about the parts of a graph, and of the cast that runs it if there is one.
+
+    Args:
+        graph: whose parts.
+        cast: what runs it.
+        names: what its sockets are called; by their ids if left out.
+    """
+
+    def __init__(self, graph: Graph, cast: Snapshot | None = None, names: Mapping[str, str] | None = None) -> None:
+        self.graph, self.cast = graph, cast
+        self.names = names or {key: key for key in graph.sockets}
+        self.rules = cast.rules if cast is not None else Rules(graph)
+        self._links = {link.key: link for link in links(graph)}
+
+    def has(self, kind: str, key: str) -> bool:
+        """Return True if the graph has such a part."""
+        if kind in ("socket", "loop"):
+            return key in (self.graph.sockets if kind == "socket" else self.graph.loops)
+        return key in self._links and selection_of(self._links[key]) == (kind, key)
+
+    def about(self, kind: str, key: str) -> list[Block]:
+        """Return the definition and the current state of a part."""
+        if kind == "socket":
+            return self._socket(self.graph.sockets[key])
+        if kind == "loop":
+            return self._loop(self.graph.loops[key])
+        return self._line(self._links[key])
+
+    def definition(self, kind: str, key: str) -> JSON:
+        """Return a socket with its materia, or a loop, as the loadout writes it; None for an edge or exit."""
+        document = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
+        if kind == "socket":
+            materia = dict(self.graph.sockets[key].materia.raw)
+            return {"socket": dict(written(document, "socket", key)), "materia": materia}
+        return dict(written(document, "loop", key)) if kind == "loop" else None
+
+    # -- a socket ---------------------------------------------------------------------
+
+    def _socket(self, socket: Socket) -> list[Block]:
+        key, cast, marks = socket.id, self.cast, self._marks()
+        stops = cast.breakpoints if cast is not None else ()
+        iterator, advance = socket.iterator, socket.advance
+        rows = [
+            ("materia", f"{socket.materia.label} ({socket.materia.id})"),
+            ("kind", ", ".join(socket_kinds(socket))),
+            ("answered by", answerer_label(key, marks) or ("a process" if socket.is_utility else "")),
+            ("group", socket.materia.group or ""),
+            ("now", state_label(key, marks)),
+            ("visits", str(marks.visits.get(key, 0)) if cast is not None else ""),
+            ("breakpoint", "; ".join(stop.words(self.graph) for stop in stops if stop.socket == key)),
+            ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
+            ("protocol", "" if socket.is_utility else socket.handoff),
+            ("item", f"{iterator.items} at the cursor {iterator.cursor}" if iterator is not None else ""),
+            ("advance", advance_label(advance) if advance is not None else ""),
+            ("loops", ", ".join(socket.loops)),
+        ]
+        edges = [
+            (link_title(link), self._used(link, marks), str(self._taken(link)) if cast is not None else "")
+            for link in self._links.values()
+            if link.source == key
+        ]
+        return [
+            FactTable([row for row in rows if row[1]]),
+            Heading("Edges, in order"),
+            Table(("way", "used now", "taken"), edges),
+            Heading("Required output"),
+            self._wanted(socket),
+            *_command(socket),
+        ]
+
+    def _wanted(self, socket: Socket) -> Block:
+        socket_rules = self.rules.sockets[socket.id]
+        if socket_rules.wants:
+            return Table(("field", "what it must be"), list(socket_rules.wants.items()))
+        if socket.parse == "text":
+            return Line("Any text is accepted.")
+        if socket_rules.protocol.has("fields"):
+            return Line("A JSON object; no field is required.")
+        return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
+
+    # -- an edge or an exit -------------------------------------------------------------
+
+    def _line(self, link: Link) -> list[Block]:
+        when = {
+            "exit": f"the list is exhausted, and {link.condition}",
+            "implied": "always: a socket without edges ends the cast, as a success",
+        }.get(link.kind, f"{link.condition}{f', checked in place {link.order}' if link.order else ''}")
+        rows = [
+            ("from", self.names[link.source]),
+            ("to", self.names.get(link.target, "the end")),
+            ("loop", link.loop or ""),
+            ("when", when),
+            ("may be taken", self._budget(link) if link.kind == "edge" else ""),
+            ("taken", f"{self._taken(link)} times in all" if self.cast is not None else ""),
+        ]
+        return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
+
+    def _taken(self, link: Link) -> int:
+        """Return how often a line was taken, by the decisions of all steps."""
+        return sum(_chose(decision, link) for _, decision in self._decided(link))
+
+    def _decided(self, link: Link) -> list[tuple[StepRecord, Decision]]:
+        """The steps in which its socket was left, with their decisions."""
+        steps = self.cast.steps if self.cast is not None else ()
+        return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
+
+    def _used(self, link: Link, marks: Marks) -> str:
+        """Return the used part of an edge's budget, for the current item if it is counted per item."""
+        used = marks.budgets.get((link.source, -1 if link.place is None else link.place))
+        return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
+
+    def _budget(self, link: Link) -> str:
+        marks = self._marks()
+        used = marks.budgets.get((link.source, -1 if link.place is None else link.place))
+        if used is not None:
+            return f"{used[1]} times{' for the current item' if marks.in_item else ''}; used {used[0]}"
+        if link.limit is not None:
+            inside = self.graph.sockets[link.source].iterator is not None
+            return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"
+        maximum = self.graph.limits.max_edge_traversals
+        return f"at most {maximum} times outside items; inside an item rounds without advance are bounded"
+
+    def _last_time(self, link: Link) -> list[Block]:
+        """Return whether a line was taken the last time, and why."""
+        if self.cast is None:
+            return []
+        decided = self._decided(link)
+        if not decided:
+            return [Heading("The last time"), Line("Its socket has not been left yet.", "quiet")]
+        step, decision = decided[-1]
+        why, was_taken = self.cast.why(step.number), _chose(decision, link)
+        name = link.key if link.place is None else f"edge {link.place + 1}"
+        rows = [row for row in why.rows if row[0] == name]
+        unseen = "" if rows else ": it was not checked"
+        return [
+            Heading(f"The last time: {why.title}"),
+            Line("It was taken.", "good") if was_taken else Line(f"It was not taken{unseen}."),
+            *([Table(EDGE_COLUMNS, rows)] if rows else ()),
+            *lines(why.lines),
+        ]
+
+    # -- a loop ------------------------------------------------------------------------
+
+    def _loop(self, loop: Loop) -> list[Block]:
+        progress = loop_progress(self.cast).get(loop.id) if self.cast is not None else None
+        rows = [
+            ("goes over", loop_label(self.graph, loop, progress)),
+            ("sockets", ", ".join(self.names[id_] for id_ in loop.sockets)),
+        ]
+        if loop.iterator is not None:
+            rows += [("list", loop.iterator.items), ("cursor", loop.iterator.cursor)]
+        exits = [link_title(link) for link in self._links.values() if link.kind == "exit" and link.loop == loop.id]
+        return [
+            FactTable(rows),
+            Heading("Exits, when the list is exhausted"),
+            *lines(exits or ["none: the cast ends"]),
+        ]
+
+    def _marks(self) -> Marks:
+        return marks_of(self.cast) if self.cast is not None else NO_MARKS
+
+
+def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
+    """Return the last handoffs of a socket, latest first."""
+    steps = [step for step in cast.steps if step.socket == socket and step.turns]
+    if not steps:
+        return [Heading("Last handoffs"), Line("It has not answered yet.", "quiet")]
+    parts: list[Block] = [Heading("Last handoffs")]
+    for step in reversed(steps[-_HANDOFFS:]):
+        item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
+        title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
+        parts.append(Code(step.shown or "", 2_000, title))
+    return parts
+
+
+def _command(socket: Socket) -> list[Block]:
+    """The command of a utility, one argument a line: quoted for a shell it cannot be read."""
+    command = socket.materia.raw.get("command")
+    if not isinstance(command, list):
+        return []
+    rows = [(str(index), str(argument)) for index, argument in enumerate(command)]
+    return [Fold(f"command: {part(' '.join(map(str, command)), 80)}", [Table(("", "argument"), rows)])]
+
+
+def _chose(decision: Decision, link: Link) -> bool:
+    """Return True if a decision took a line."""
+    if link.kind == "implied":
+        return decision.by == "implied end"
+    chosen = decision.chosen
+    if chosen is None:
+        return False
+    if link.kind == "exit":
+        return chosen.route == link.key
+    return (chosen.kind, chosen.place) == ("edge", link.place)

@@ -21,7 +21,7 @@ from materia_nb.handoff.base import HandoffProtocol, Section
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
-from materia_nb.widgets.graph_inspector import Inspector
+from materia_nb.widgets.selection import Inspector
 from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, OTHERS, block, contract, envelope
 
 OURS = list(OWN_PROTOCOLS)

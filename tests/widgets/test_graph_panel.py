@@ -34,8 +34,7 @@ from materia_nb.widgets import GraphPanel, Panel, show_panel
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.base import CALLBACKS, show_html
 from materia_nb.widgets.graph_elements import GraphElements
-from materia_nb.widgets.graph_inspector import Inspector
-from materia_nb.widgets.selection import selectable_parts
+from materia_nb.widgets.selection import Inspector, selectable_parts
 
 
 def live() -> int:

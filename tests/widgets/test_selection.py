@@ -8,7 +8,7 @@ import cast_helpers as h
 from builders import at, config, edge, retry_loop
 from materia_nb.display.blocks import FactTable, Table, blocks_as_text
 from materia_nb.loadout import build_graph
-from materia_nb.widgets.graph_inspector import Inspector
+from materia_nb.widgets.selection import Inspector
 
 WRITTEN = {
     "handoff": "agent-contract",
