@@ -210,7 +210,7 @@ def test_utility_turn_cannot_be_sent_again(tmp_path):
     config = h.config({"Socket-1": h.at("U")}, {"U": h.python("raise SystemExit(3)")})
     cast = h.start(tmp_path, config)
     cast.run()
-    with pytest.raises(MateriaError, match="no turn to send again"):
+    with pytest.raises(MateriaError, match="No agent turn was interrupted"):
         cast.retry(turn=True)
 
 

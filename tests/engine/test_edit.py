@@ -47,7 +47,7 @@ def test_going_back_keeps_usage_and_is_refused_inside_a_visit():
     cast = Folded(CHAIN).answers(say(satisfied=True)).do(decide.enter)
     earlier = cast.session.steps[0].after
     assert edit.back_to(earlier, cast.state).usage == cast.state.usage
-    with pytest.raises(MateriaError, match="did not go on"):
+    with pytest.raises(MateriaError, match="has not finished"):
         edit.back_to(cast.state, cast.state)
 
 

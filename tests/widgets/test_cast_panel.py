@@ -574,9 +574,10 @@ def test_files_of_a_failure_are_links_if_the_notebook_path_is_known(tmp_path, ma
     found = content(panel, "answer")["failed"]["files"]
     outside = found.pop("/etc/passwd")
     assert outside.startswith("../"), "it is the front end that knows where the server's folder begins"
-    of_the_traceback = [one for one in found if one.startswith(str(Path(materia_nb.__file__).parent))]
-    assert of_the_traceback
-    assert {one: path for one, path in found.items() if one not in of_the_traceback} == {
+    own_frames = [path for path in found if path.startswith(str(Path(materia_nb.__file__).parent))]
+    assert own_frames
+    assert found.pop(__file__).endswith("test_cast_panel.py"), "the file of the agent, from its traceback"
+    assert {path: link for path, link in found.items() if path not in own_frames} == {
         "my table.csv": "../my table.csv",
         f"{tmp_path}/a.py": "../a.py",
         "a.py": "../a.py",

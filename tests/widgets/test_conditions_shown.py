@@ -42,7 +42,7 @@ def test_condition_is_drawn_as_its_row_defines(condition):
     for theme, own in (("light", row.light), ("dark", row.dark)):
         colour = THEMES[theme]["line"] if row.whatever else own
         dashes = f' stroke-dasharray="{row.dashes[0]} {row.dashes[1]}"' if row.dashes else ""
-        picture = graph_svg(graph, theme=theme)
+        picture = graph_svg(graph, colours=THEMES[theme])
         line = re.search('<path data-edge="edge:0:A"[^>]*>', picture)[0]
         assert f'stroke="{colour}" stroke-width="1.6"{dashes} stroke-linecap' in line
         assert re.search(f'fill="{own}"[^>]*>{number}{row.short}</text>', picture)
