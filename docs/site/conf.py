@@ -18,7 +18,6 @@ from docutils import nodes
 from nbconvert import HTMLExporter
 from sphinx import addnodes
 
-import materia_nb.agents.tools
 import materia_nb.loadout
 import materia_nb.widgets
 
@@ -118,7 +117,7 @@ CONTENTS: Final = """
 
 def setup(app: Sphinx) -> None:
     """Connect what the pages do not say themselves, since GitHub shows them too."""
-    for package in (materia_nb, materia_nb.agents.tools, materia_nb.loadout, materia_nb.widgets):
+    for package in (materia_nb, materia_nb.loadout, materia_nb.widgets):
         for name in package.__all__:  # autodoc sees only names that are there: those that load on first use are not
             setattr(package, name, getattr(package, name))
     app.connect("source-read", add_contents)

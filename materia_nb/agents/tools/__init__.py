@@ -16,6 +16,8 @@ from materia_nb.errors import did_you_mean
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 
+__all__ = ["MAX_RESULT_CHARS", "MoreTools", "Tool", "ToolResult", "choose_tools"]
+
 MAX_RESULT_CHARS: Final = 32_000
 """The longest result that a model is told, in characters."""
 
