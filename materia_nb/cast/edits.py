@@ -279,7 +279,7 @@ class Edits:
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, text: str) -> None:
-        """Change one limit of the budget, written as for :func:`budget_limit`; ``none`` removes all limits.
+        """Change one limit of the budget, written as for ``budget_limit``; ``none`` removes all limits.
 
         Raises:
             MateriaError: it is not a budget (``bad_budget``).
@@ -695,7 +695,7 @@ class Pins(Mapping[str, Pin]):
         return chosen.pin
 
     def put(self, name: str, chosen: Chosen) -> None:
-        """Add a pin that :func:`choose` returned; see :meth:`add`."""
+        """Add a pin that ``choose`` returned; see :meth:`add`."""
         runner = self._runner
         needs_name(runner.rules.graph, name)
         with runner.lock():
