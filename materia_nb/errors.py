@@ -177,7 +177,7 @@ def register_key_variable(name: str) -> None:
 
 
 def scrubbed(text: str, *more: str) -> str:
-    """Return text without keys, and without ``more``.
+    """Return the text with keys and the strings in ``more`` replaced by a placeholder.
 
     Keys are the values of the variables that :func:`register_key_variable` named, and of those that model providers read.
     Of other variables that are called a key, token, secret, password or credential, only values that look like a key count:

@@ -28,7 +28,7 @@ Paths: TypeAlias = str | Sequence[str]
 
 
 class ProgramAnswer(NamedTuple):
-    """The answer of a program.
+    """The parsed output of a command agent: text, usage, session and error.
 
     ``usage`` is None where the program reports none (R56), ``session`` names the conversation in which it can go on,
     and ``error`` says what failed; empty when nothing did. ``unread`` says why there is no answer where no error is reported.

@@ -369,7 +369,7 @@ def validate_reply(
     free: bool = False,
     thinks: bool = False,
 ) -> Answer:
-    """Validate the answer of an agent and return it with whole numbers of tokens and JSON meta; see :func:`reply_from` for text and objects.
+    """Validate the reply of an agent and convert it to an Answer with integer token counts and JSON metadata.
 
     Args:
         value: what the agent gave.

@@ -311,7 +311,7 @@ class Labels(Shown):
     """The labels of one cast and of its steps; they do not affect the cast."""
 
     def __init__(self, runner: Runner) -> None:
-        """Label the cast that ``runner`` runs."""
+        """Provide the labels of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:

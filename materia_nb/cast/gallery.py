@@ -217,7 +217,7 @@ _LINE: Final = 92
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opened(Shown):
-    """A written notebook; it is shown as a link.
+    """A notebook created from a gallery card, displayed as a link.
 
     Attributes:
         card: its card.

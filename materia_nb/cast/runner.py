@@ -102,7 +102,7 @@ class Followers:
             self.report("changes", cast)
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
-        """Call the functions of a kind."""
+        """Call every function that follows ``kind``; remove a function that raises."""
         functions = self._functions[kind]
         for function in tuple(functions):
             try:

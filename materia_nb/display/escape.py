@@ -370,7 +370,7 @@ def parts_as_text(parts: Iterable[Sequence[str]]) -> str:
 
 
 def changed_leaves(node: Any, above: str = "") -> Iterator[str]:
-    """Yield a line for each leaf of a tree of changes, after its dotted path."""
+    """Yield one line ``path: change`` per leaf of a change tree."""
     path = f"{above}.{node['name']}" if above else node["name"]
     if "parts" in node:
         yield f"{path}: {parts_as_text(node['parts'])}"

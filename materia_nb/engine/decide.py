@@ -56,12 +56,11 @@ MAX_WARNINGS: Final = 200
 
 
 class Answer(NamedTuple):
-    """Output that arrives: its text, its usage, its metadata, the files that changed.
+    """An incoming output with its text, usage, metadata and changed files.
 
-    ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
-    ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure,
-    ``thinking`` what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52),
-    and ``worked`` for how many milliseconds it was worked on.
+    ``process`` is the end of a utility's process, shown if the output is refused (R23); ``pinned`` is the source of a
+    pinned output (R40); ``by`` is the person who answered after a failure; ``thinking`` is the thinking of the agent (R49);
+    ``cut`` is what truncated the output (R52); ``worked`` is the work time in milliseconds.
     """
 
     text: str

@@ -111,14 +111,14 @@ class Event(_Recorded):
 
 
 class VisitEvent(Event):
-    """Something that happened to a visit."""
+    """Base class of events that belong to one visit."""
 
     about: About = NOTHING
     visit: int | None = None
 
 
 class AboutEvent(Event):
-    """Something that happened at a socket."""
+    """Base class of events that belong to a socket."""
 
     about: About = NOTHING
 

@@ -213,7 +213,7 @@ def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
 
 
 def lane_of_event(session: Session, event: Event) -> Lane:
-    """Return the lane that an event happened in; raises Unfit where it is not at work."""
+    """Return the lane in which an event happened; raises Unfit if the session has no such lane."""
     try:
         return lane_named(session, event.lane)
     except MateriaError as error:

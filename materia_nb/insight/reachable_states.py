@@ -314,7 +314,7 @@ def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinIt
 
 
 class _LiveCounts:
-    """Reads the counts of the edges that can be taken again; other counts decide nothing any more.
+    """Reads the traversal counts of edges that can be taken again; other counts no longer affect routing.
 
     With all counts, each critic that can send work back would multiply the states of everything after it.
     """

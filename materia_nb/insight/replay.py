@@ -273,7 +273,7 @@ class _Run:
 
 
 class _LaneRun(_Run):
-    """The same for one lane of a run."""
+    """Replays one lane of a run."""
 
     def __init__(self, run: _Run, name: str) -> None:
         self.rules, self.edits, self.grants = run.rules, [], run.grants

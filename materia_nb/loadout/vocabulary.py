@@ -233,7 +233,7 @@ DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 
 def must_judge(protocol: object) -> bool:
-    """True if an agent with this protocol must give a verdict if every edge or exit needs one (R7)."""
+    """True if this protocol requires a verdict when every edge or exit depends on one (R7)."""
     own = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
     return own is not None and own.must_judge
 

@@ -359,7 +359,7 @@ class _Autosaver:
         lock_file(handle, path)
 
     def _drop(self) -> None:
-        """Throw the draft away: there is nothing that is not saved."""
+        """Delete the draft, because the design has no unsaved changes."""
         self._let_go()
         path, self._path = self._path, None
         if path is not None:

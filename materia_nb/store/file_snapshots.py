@@ -469,7 +469,7 @@ def git(
     tree: Path | None = None,
     index: Path | None = None,
 ) -> bytes:
-    """Run Git on a Git directory of ours and return its stdout; no setting of the person or the machine counts.
+    """Run Git on one of our Git directories and return its stdout; ignore user and system Git settings.
 
     Raises:
         MateriaError: it refuses (``files``), or is not installed (``no_git``).

@@ -74,7 +74,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """Return for each event the socket that was started next, ``end`` if the cast ended; None where neither is recorded."""
+    """For each event, return the socket that started next, ``end`` if the cast ended, or None if neither is recorded."""
     target: str | None = None
     targets = []
     for line in reversed(lines):

@@ -495,7 +495,7 @@ class Runs:
         return not any(thread.is_alive() for thread in self._threads)
 
     def watch(self, watcher: Callable[[Runs], None]) -> Callable[[], None]:
-        """Call ``watcher`` when a run begins and ends; returns a function that ends it."""
+        """Call ``watcher`` when a run begins or ends; return a function that unregisters it."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 

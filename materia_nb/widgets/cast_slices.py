@@ -367,7 +367,7 @@ class StepRows:
 
 
 class Place(NamedTuple):
-    """A place on the axis of time, where waiting is folded: milliseconds of work before it, and how often it was waited."""
+    """A position on the time axis, where waits are collapsed: milliseconds of work and number of waits before it."""
 
     ms: int
     waits: int

@@ -302,7 +302,7 @@ class CastSurface(Panel):
         self.show_new_cast(cast)
 
     def show_new_cast(self, cast: Cast) -> None:
-        """Show another cast in place of this one, which can be gone back to."""
+        """Show another cast and keep the current one in the list, so that the user can go back to it."""
         self.casts.append(cast)
         self._follow_cast(cast)
         self._forked(cast)

@@ -54,7 +54,7 @@ _RANK: Final = tuple(_STATES)
 
 
 class CastsFront(FrontWidget):
-    """Draws the list and the summary of the selected cast."""
+    """Draws the list of casts and the summary of the selected cast."""
 
     view = Unicode("casts").tag(sync=True)
     casts = Dict().tag(sync=True)
@@ -257,7 +257,7 @@ class CastExplorer(Panel):
 
     @_about_cast
     def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
-        """Set the name and the tags of a cast: words that begin with ``#``."""
+        """Set the name and tags of a cast from one text; words that begin with ``#`` become tags."""
         pieces = text.split()
         tags = [word.removeprefix("#") for word in pieces if word.startswith("#") and len(word) > 1]
         name = " ".join(word for word in pieces if not word.startswith("#"))

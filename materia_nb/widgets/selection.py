@@ -224,7 +224,7 @@ class Inspector:
         self._links = {link.key: link for link in links(graph)}
 
     def has(self, kind: str, key: str) -> bool:
-        """Return True if the graph has such a part."""
+        """Return True if the graph has a part with this kind and key."""
         if kind in ("socket", "loop"):
             return key in (self.graph.sockets if kind == "socket" else self.graph.loops)
         return key in self._links and selection_of(self._links[key]) == (kind, key)

@@ -49,7 +49,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call for the model: ``text`` of at most ``MAX_RESULT_CHARS`` characters, and ``ok`` if it worked."""
+    """The result of a tool call as the model sees it: ``text`` of at most ``MAX_RESULT_CHARS`` characters; ``ok`` is True if the call succeeded."""
 
     text: str
     ok: bool

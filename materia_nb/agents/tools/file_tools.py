@@ -253,7 +253,7 @@ MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
 
 
 def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """Write a file, and the directories that are missing on the way to it."""
+    """Write a file and create its missing parent directories."""
     text = args["content"]
     data = _encoded(text, "content")
     if args["path"].endswith("/"):

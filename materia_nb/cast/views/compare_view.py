@@ -137,7 +137,7 @@ class CompareView(Shown, Comparison):
         return [*blocks, Heading("in all"), self._totals()]
 
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
-        """Yield the later steps that both have and in which they differ, folded."""
+        """Yield the later steps that exist in both casts but differ, each as a folded block."""
         others = [pair for pair in self.pairs if pair.did and pair.a is not first]
         for a, b, differs in others[:_MAX_LATER]:
             if a is not None and b is not None:

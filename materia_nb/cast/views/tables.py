@@ -66,7 +66,7 @@ def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
 
 
 def budget_view(cast: Snapshot) -> Table:
-    """Return what the cast has used of each limit of its budget, of its tokens, and of its cost if it has one."""
+    """Return a table of usage per budget limit; tokens always have a row, cost if it is limited or not zero."""
     usage, budget = cast.engine.usage, cast.engine.budget
     rows = [
         (bound.of, bound.so_far(usage), *_share(bound.used(usage), bound.most(budget), bound.form))
@@ -245,7 +245,7 @@ _CHANGE_KINDS: Final = {"A": "made", "M": "changed", "D": "taken away", "R": "re
 
 
 class FilesView(Shown):
-    """The files that the steps of a cast changed; iterating gives the steps that changed some."""
+    """The files that the steps of a cast changed; iterating yields the steps that changed at least one file."""
 
     def __init__(self, cast: Snapshot) -> None:
         """Show the files as of the moment of ``cast``."""

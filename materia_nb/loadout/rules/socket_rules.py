@@ -308,7 +308,7 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment from a field that the agent is not asked for, or from none."""
+    """An assignment whose source names no field, or a field that the agent is not asked for."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if socket.is_utility or socket.id in facts.texts:
         return

@@ -308,7 +308,7 @@ _CAST: Final = {
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
 def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
-    """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML: first the finished items, then the current one, then the open ones.
+    """Show the work items and their status; with a cell body, replace them with its JSON or YAML list, ordered finished, current, open.
 
     Args:
         again: items to do again: numbers, keys or titles, separated by commas

@@ -130,7 +130,7 @@ def bookmark_name(document: dict[str, Any]) -> str:
 
 
 def sanitized(name: str) -> str:
-    """Return a name that Git accepts as a ref, and jj without quotes: words with - and _, separated by slashes."""
+    """Return a valid Git ref that needs no quotes in jj: words joined by - or _, separated by slashes."""
     parts = (re.sub(r"[\W-]+", "-", part)[:MAX_PART_CHARACTERS].strip("-") for part in name.split("/"))
     return "/".join(part for part in parts if part).removeprefix(PREFIX)
 
