@@ -120,7 +120,7 @@ def test_r5_a_fence_inside_a_string_does_not_hide_the_object():
     assert found("```json\n" + json.dumps(inner) + "\n```") == (inner, "prose")
 
 
-def test_r5_two_objects_the_first():
+def test_r5_first_of_two_objects_is_used():
     assert found('{"a": 1}\n{"a": 2}') == ({"a": 1}, "prose")
     assert found('{"a": 1}{"a": 2}') == ({"a": 1}, "prose")
 

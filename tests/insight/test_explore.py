@@ -395,7 +395,7 @@ def test_rounds_of_an_envelope_end_with_a_person():
     assert "edge_traversals_exhausted" not in e.ends
 
 
-def test_possible_detours_make_nothing_impossible():
+def test_possible_detours_leave_no_socket_unreachable():
     guarded = config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": asks()})
     document = spoken(guarded, "envelope")
     e = explored(document)

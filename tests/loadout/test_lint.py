@@ -75,7 +75,7 @@ def test_unknown_fields_are_found_at_every_level():
     }
 
 
-def test_ignored_fields_are_hinted_r4_r21():
+def test_ignored_fields_get_a_hint_r4_r21():
     document = plain(limits={"maxVisits": 1}, command=["x"], advance={"cursor": "c", "items": "state.x", "done": "end"})
     document["limits"] = {"maxSocketVisits": 5}
     document["budget"] = {"maxCostUsd": 3, "stopAtLimit": False}
@@ -144,23 +144,23 @@ def test_socket_fields_for_a_utility_are_ignored_r4():
     assert hints(config({"Socket-1": {"materia": "U", "parse": "json"}})) == set()
 
 
-def test_non_canonical_socket_ids_are_hinted_r26():
+def test_non_canonical_socket_ids_get_a_hint_r26():
     assert hints(config({"hello": {"materia": "P"}}, entry="hello")) == {("socket-id", "sockets.hello")}
 
 
-def test_unreachable_sockets_are_hinted():
+def test_unreachable_sockets_get_a_hint():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}})
     assert hints(document) == {("unreachable-socket", "Socket-2")}
 
 
-def test_unused_materia_are_hinted():
+def test_unused_materia_get_a_hint():
     document = plain()
     document["materia"] = {"P": AGENT, "Q": AGENT}
     assert [hint.source for hint in check_config(document).hints] == ["materia.Q"]
     assert check_config(document, "T").hints == ()
 
 
-def test_guarded_edges_of_text_sockets_are_hinted_r3():
+def test_guarded_edges_of_text_sockets_get_a_hint_r3():
     document = config({"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}})
     assert hints(document) == {("guard-on-text", "Socket-1.edges[0].when")}
     document["materia"]["P"] = {**UTILITY, "parse": "text"}
@@ -169,7 +169,7 @@ def test_guarded_edges_of_text_sockets_are_hinted_r3():
     assert hints(document) == set()
 
 
-def test_guarded_advance_and_exit_of_text_sockets_are_hinted():
+def test_guarded_advance_and_exit_of_text_sockets_get_a_hint():
     document = looped({"exits": [route("Socket-2", "satisfied", "Socket-4")]}, Socket_2={"advance": ADVANCE})
     assert hints(document) == {
         ("guard-on-text", "Socket-2.advance.when"),
@@ -184,12 +184,12 @@ def test_a_guarded_legacy_exit_makes_its_source_json_r15():
     assert hints(document) == {("legacy-exit", "loops.L.exit"), ("empty-list-ends", "loops.L.exits")}
 
 
-def test_edge_skipped_by_an_exit_is_hinted():
+def test_edge_skipped_by_an_exit_gets_a_hint():
     document = reached(looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}))
     assert hints(document) == {("leaves-loop", "Socket-3.edges[1]")}
 
 
-def test_retry_edge_next_to_an_always_exit_is_hinted():
+def test_retry_edge_next_to_an_always_exit_gets_a_hint():
     document = looped(
         {"exits": [route("Socket-3", "always", "Socket-4")]},
         Socket_3={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-2")]},
@@ -197,28 +197,28 @@ def test_retry_edge_next_to_an_always_exit_is_hinted():
     assert hints(document) == {("late-retry", "Socket-3.edges[0]")}
 
 
-def test_limit_on_a_forward_edge_is_hinted():
+def test_limit_on_a_forward_edge_gets_a_hint():
     edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
     assert hints(reached(looped(Socket_3={"edges": edges}))) == {
         ("budget-on-advance", "Socket-3.edges[1].maxTraversals")
     }
 
 
-def test_loops_without_advance_are_hinted():
+def test_loops_without_advance_get_a_hint():
     assert ("never-advances", "loops.L") in hints(looped(Socket_3={"edges": [edge("Socket-2")]}))
     rows = {"foreach": {"items": "lastJson.rows"}}
     assert hints(plain(**rows)) == {("never-advances", "Socket-1.foreach")}
     assert hints(plain(**rows, advance={})) == set()
 
 
-def test_exits_that_are_never_taken_are_hinted():
+def test_exits_that_are_never_taken_get_a_hint():
     other = looped({"exits": [route("Socket-2", "always", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert hints(other) == {("idle-route", "loops.L.exits[0]"), ("exhausted-unmatched", "loops.L.exits")}
     opposite = looped({"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert ("idle-route", "loops.L.exits[0]") in hints(opposite)
 
 
-def test_empty_list_without_an_exit_is_hinted_r16():
+def test_empty_list_without_an_exit_gets_a_hint_r16():
     document = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     assert hints(document) == {("empty-list-ends", "loops.L.exits")}
     document["loadouts"]["T"]["loops"]["L"]["exits"].append(route("Socket-3", "always", "Socket-4"))
@@ -227,7 +227,7 @@ def test_empty_list_without_an_exit_is_hinted_r16():
     assert hints(looped({"exits": [route("Socket-3", "satisfied", "end")]})) == {("unreachable-socket", "Socket-4")}
 
 
-def test_last_item_without_an_exit_is_hinted_r16():
+def test_last_item_without_an_exit_gets_a_hint_r16():
     loop = {"exits": [route("Socket-3", "satisfied", "Socket-4"), route("Socket-2", "always", "Socket-4")]}
     document = looped(loop, Socket_3={"advance": {}})
     assert ("exhausted-unmatched", "loops.L.exits") in hints(document)
@@ -236,7 +236,7 @@ def test_last_item_without_an_exit_is_hinted_r16():
 
 
 @pytest.mark.parametrize("when, other", [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")])
-def test_uncovered_result_of_a_guarded_edge_is_hinted_r3(when, other):
+def test_guarded_edge_with_an_uncovered_result_gets_a_hint_r3(when, other):
     sockets = {
         "Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2", when)]},
         "Socket-2": {"materia": "P"},
@@ -246,7 +246,7 @@ def test_uncovered_result_of_a_guarded_edge_is_hinted_r3(when, other):
     assert hints(config(sockets)) == set()
 
 
-def test_duplicate_members_and_lists_are_hinted():
+def test_duplicate_members_and_lists_get_a_hint():
     loop = {"sockets": ["Socket-2", "Socket-3", "Socket-2"], "iterator": {"items": "state.rows"}}
     document = looped(loop, Socket_3={"edges": [edge("Socket-2")], "advance": {"when": "satisfied"}})
     found = hints(document)
@@ -255,17 +255,17 @@ def test_duplicate_members_and_lists_are_hinted():
 
 
 @pytest.mark.parametrize("source", ["$.tasks", "$.tasks[0]", "$.passed"])
-def test_obsolete_handoff_names_are_hinted(source):
+def test_obsolete_handoff_names_get_a_hint(source):
     document = plain(parse="json", assign={"x": source})
     assert hints(document) == {("obsolete-field", "Socket-1.assign.x")}
 
 
-def test_assignment_without_a_target_is_hinted_r11():
+def test_assignment_without_a_target_gets_a_hint_r11():
     assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
 
 
 @pytest.mark.parametrize("assign", [{"a": "state"}, {"a.b": "state.a"}])
-def test_state_assigned_into_itself_in_a_cycle_is_hinted_r11(assign):
+def test_state_assigned_into_itself_in_a_cycle_gets_a_hint_r11(assign):
     again = {"parse": "json", "edges": [edge("Socket-1", "not_satisfied"), edge("end", "satisfied")]}
     document = plain(assign=assign, **again)
     assert hints(document) == {("state-doubles", f"Socket-1.assign.{next(iter(assign))}")}
@@ -273,7 +273,7 @@ def test_state_assigned_into_itself_in_a_cycle_is_hinted_r11(assign):
     assert hints(plain(assign={"b": "state.context"}, **again)) == set()
 
 
-def test_missing_active_loadout_is_hinted():
+def test_missing_active_loadout_gets_a_hint():
     document = plain()
     document["loadouts"]["S"] = document["loadouts"]["T"]
     assert hints(document) == set()
@@ -294,7 +294,7 @@ def test_the_schema_names_fields_as_the_config_does():
     assert {"artifactDir", "loadouts", "materia"} <= config_schema()["properties"].keys()
 
 
-def test_advancing_member_without_an_edge_for_it_is_hinted():
+def test_advancing_member_without_an_edge_for_it_gets_a_hint():
     document = reached(looped())
     sockets = document["loadouts"]["T"]["sockets"]
     sockets["Socket-3"]["parse"] = "json"
@@ -304,7 +304,7 @@ def test_advancing_member_without_an_edge_for_it_is_hinted():
     assert ("one-item", "Socket-3.edges") not in hints(document)
 
 
-def test_always_advancing_member_without_edges_is_hinted():
+def test_always_advancing_member_without_edges_gets_a_hint():
     loop = {"sockets": ["Socket-2", "Socket-3", "Socket-4"], "consumes": {"from": "Socket-1"}}
     loop["exits"] = [{"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "end"}]
     document = looped(loop)
@@ -335,7 +335,7 @@ def nested_lists(between=None):
     return {"loadouts": {"T": {"entry": "Socket-1", "sockets": sockets}}, "materia": materia}
 
 
-def test_r34_list_read_through_a_removed_alias_is_hinted():
+def test_r34_list_read_through_a_removed_alias_gets_a_hint():
     assert ("lost-list", "Socket-2.foreach") in hints(nested_lists("Socket-3"))
     assert "lost-list" not in {code for code, _ in hints(nested_lists())}
 
@@ -353,7 +353,7 @@ def only(code, document):
     return {source for found, source in hints(document) if found == code}
 
 
-def test_shadowed_edges_are_hinted_r3():
+def test_shadowed_edges_get_a_hint_r3():
     twice = [edge("end", "satisfied"), edge("Socket-1", "satisfied"), edge("end")]
     assert only("never-taken", plain(parse="json", edges=twice)) == {"Socket-1.edges[1]"}
     both = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]
@@ -370,7 +370,7 @@ def test_edges_hinted_as_never_taken_are_never_taken_by_explore(edges):
     assert {f"{source}.edges[{number - 1}]" for source, number in e.never} == only("never-taken", made)
 
 
-def test_cycle_without_a_way_out_is_hinted():
+def test_cycle_without_a_way_out_gets_a_hint():
     def round_of(*edges):
         return config({"Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2")]},
                        "Socket-2": {"materia": "P", "parse": "json", "edges": list(edges)}})  # fmt: skip
@@ -394,7 +394,7 @@ def test_cycle_without_a_way_out_is_hinted():
         ([{"a.x": "state.b", "c": "state.a"}, {"b": "state.c"}], True),
     ],
 )
-def test_state_assigned_into_itself_through_others_is_hinted_r11(assigns, grows):
+def test_state_assigned_into_itself_through_others_gets_a_hint_r11(assigns, grows):
     sockets = {
         "Socket-1": {"materia": "P", "parse": "json", "assign": assigns[0], "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "assign": assigns[1],
@@ -423,7 +423,7 @@ def reading(prompt, assign=None, **sockets):
     return made
 
 
-def test_variables_unwritten_on_some_route_are_hinted():
+def test_variables_unwritten_on_some_route_get_a_hint():
     found = check_config(reading("Read {{state.plan.text}}."))
     (hint,) = [one for one in found.hints if one.code == "never-written"]
     assert (hint.source, "Socket-1 → Socket-3" in hint.message, "Socket-2" in hint.hint) == (
@@ -467,7 +467,7 @@ def test_variables_of_lanes_are_written_after_the_join():
     assert only("never-written", reading("{{state.parallelResults}}"))
 
 
-def test_lists_and_assignments_with_unwritten_sources_are_hinted():
+def test_lists_and_assignments_with_unwritten_sources_get_a_hint():
     assert only("never-written", reading("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
     assert only("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {"Socket-1.foreach.items"}
     after = reading("x")
@@ -483,7 +483,7 @@ def test_shared_materia_may_use_variables_of_other_loadouts():
     assert not [one for one in check_config(made, "T").hints if one.code == "never-written"]
 
 
-def test_assignment_from_a_text_output_is_hinted():
+def test_assignment_from_a_text_output_gets_a_hint():
     document = plain(assign={"x": "$.y", "whole": "$", "n": "item.n"})
     assert hints(document) == {("assign-on-text", "Socket-1.assign.x")}
     document["loadouts"]["T"]["sockets"]["Socket-1"]["parse"] = "json"
@@ -503,7 +503,7 @@ def test_assignment_from_a_text_output_is_hinted():
         ("The first is {{state.workItems.0}}.", False),
     ],
 )
-def test_prompt_with_the_whole_list_for_each_item_is_hinted(prompt, grows):
+def test_prompt_with_the_whole_list_for_each_item_gets_a_hint(prompt, grows):
     sockets = {"Socket-1": {"materia": "Plan"}, "Socket-2": {"materia": "Work"}}
     sockets["Socket-1"]["edges"] = [{"when": "always", "to": "Socket-2"}]
     loop = {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1", "output": "workItems"}, "exits": []}

@@ -51,7 +51,7 @@ def test_unknown_protocol_suggests_the_nearest_name(place, source):
     assert found.hint == "did you mean 'envelope'?"
 
 
-def test_mixed_protocols_are_hinted():
+def test_mixed_protocols_get_a_hint():
     sockets = {
         "Socket-1": {"materia": "P", "parse": "json", "handoff": "envelope", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3")]},
@@ -75,11 +75,11 @@ def test_mixed_protocols_are_hinted():
         (one(parse="json", assignment={"goal": "g"}), "Socket-1.assignment"),
     ],
 )
-def test_fields_ignored_by_a_protocol_are_hinted(document, source):
+def test_fields_ignored_by_a_protocol_get_a_hint(document, source):
     assert hints(document) == {("no-effect", source)}
 
 
-def test_guarded_text_edges_are_hinted_for_every_protocol():
+def test_guarded_text_edges_get_a_hint_for_every_protocol():
     found = hints(one(handoff="envelope", edges=[edge("end", "satisfied")]))
     assert found == {("guard-on-text", "Socket-1.edges[0].when"), ("no-effect", "Socket-1.handoff")}
 
@@ -93,7 +93,7 @@ def test_guarded_text_edges_are_hinted_for_every_protocol():
         ("agent-contract", "$.summary.what_i_did"),
     ],
 )
-def test_assignment_from_a_missing_protocol_field_is_hinted(name, source):
+def test_assignment_from_a_missing_protocol_field_gets_a_hint(name, source):
     found = report(one(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "lastOutput"}))
     assert [(hint.code, hint.source) for hint in found] == [("not-in-protocol", "Socket-1.assign.a")]
     assert source.split(".")[1].partition("[")[0] in found[0].message
@@ -101,7 +101,7 @@ def test_assignment_from_a_missing_protocol_field_is_hinted(name, source):
 
 @pytest.mark.parametrize("name", ["sparse", "envelope"])
 @pytest.mark.parametrize("source", ["$..name", "$.*", "$[0]"])
-def test_assignment_without_a_field_is_hinted(name, source):
+def test_assignment_without_a_field_gets_a_hint(name, source):
     (hint,) = report(one(parse="json", handoff=name, assign={"a": source}))
     assert (hint.code, hint.source) == ("not-in-protocol", "Socket-1.assign.a")
     assert hints(one(parse="json", handoff="sparse", assign={"a": "$.plan..name", "b": "$['c d'].e"})) == set()
@@ -115,7 +115,7 @@ def test_assignment_from_a_protocol_field_is_not_hinted(name, source):
     assert hints(one(parse="json", handoff=name, assign={"a": source})) == set()
 
 
-def test_critic_without_a_limit_on_rounds_is_hinted():
+def test_critic_without_a_limit_on_rounds_gets_a_hint():
     assert hints(critic("Review it")) == {("critic-not-asked", "materia.P.prompt")}
     in_end = critic("Review it")
     in_end["loadouts"]["T"]["sockets"]["Socket-1"]["edges"][1]["to"] = "end"
@@ -146,7 +146,7 @@ def test_agent_receives_its_assignment_in_both_spellings(spelling):
     assert told["write_permissions"]["writable_sections"] == ["stack"]
 
 
-def test_agent_that_drafts_its_envelope_is_hinted():
+def test_agent_that_drafts_its_envelope_gets_a_hint():
     document = one(parse="json", handoff="envelope")
     assert [hint.source for hint in check_config(document).hints if hint.code == "not-finalized"] == [
         "Socket-1.finalize"
@@ -156,7 +156,7 @@ def test_agent_that_drafts_its_envelope_is_hinted():
         assert not [hint for hint in check_config(document).hints if hint.code == "not-finalized"]
 
 
-def test_text_socket_in_an_envelope_loadout_is_hinted():
+def test_text_socket_in_an_envelope_loadout_gets_a_hint():
     document = one()
     document["loadouts"]["T"]["handoff"] = "envelope"
     assert hints(document) == {("text-handoff", "Socket-1.parse")}

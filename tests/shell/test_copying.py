@@ -53,7 +53,7 @@ def test_command_without_its_files_is_hidden(package, capsys):
         (["doctor"], "materia-nb"),
     ],
 )
-def test_external_programs_receive_their_arguments(arguments, told, project):
+def test_module_runs_as_a_program_with_its_arguments(arguments, told, project):
     environment = {**os.environ, "PATH": ""}  # the doctor asks no program for its version
     program = [sys.executable, "-m", "materia_nb", *arguments]
     done = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)

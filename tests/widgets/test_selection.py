@@ -111,7 +111,7 @@ def test_socket_shows_status_and_targets(checking):
     assert [row[1:] for row in ways.rows] == [("", "")] * 3
 
 
-def test_limits_are_shown_for_now_or_as_written(checking):
+def test_edge_limits_are_shown_with_usage_or_as_configured(checking):
     def may(inspector, key):
         facts = next(one for one in inspector.about("edge", key) if isinstance(one, FactTable))
         return dict(facts.rows)["may be taken"]

@@ -103,7 +103,7 @@ def score(document, folder):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_edge_opened_or_closed_by_a_change_fails_a_test(tmp_path, name):
+def test_generated_cases_detect_most_edge_mutations(tmp_path, name):
     document = json.loads(json.dumps(SAMPLES[name]))
     document["activeLoadout"] = document.get("activeLoadout") or next(iter(document["loadouts"]))
     whole, noticed, opened, opened_noticed, _ = score(document, tmp_path)
