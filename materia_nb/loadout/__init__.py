@@ -72,7 +72,7 @@ _MODELS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load the models on first use: pydantic is slow to import, and what checks no config needs none of it."""
+    """Load the models on first use, since pydantic is slow to import and only checking a config needs it."""
     if name not in _MODELS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"materia_nb.loadout.{_MODELS[name]}"), name)

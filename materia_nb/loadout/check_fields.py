@@ -39,7 +39,7 @@ def check_fields(
         model: the class that describes the object.
         raw: the object as written.
         path: the path before the names of its fields.
-        itself: the path of the object, if that is another one.
+        itself: the path of the object in messages; None takes ``path``.
     """
     try:
         model.model_validate(raw)
@@ -49,7 +49,7 @@ def check_fields(
 
 
 def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
-    """Report an error of pydantic in terms of its field, or of the class that an entry does not fit."""
+    """Report an error of pydantic as a problem of its field, or of an entry that has the wrong type."""
     row: FieldRow | None = None
     whole_entry = True
     for part in error["loc"]:
@@ -124,7 +124,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
 
 
 def _is_ambiguous(raw: Object) -> bool:
-    """True if it could be an agent or a utility; a program must not start because a field is missing (R38)."""
+    """True if the definition could be an agent or a utility, since a missing field must not start a program (R38)."""
     runs = raw.get("command") is not None or raw.get("script") is not None
     return raw.get("type") is None and raw.get("prompt") is not None and runs
 
@@ -174,7 +174,7 @@ _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityM
 
 
 def hint_fields(findings: Findings, document: Object, loadout: str | None) -> None:
-    """Hint on the fields of a config; if ``loadout`` names a loadout, only on those of it and its materia."""
+    """Hint on the fields of a config, or only on the fields of ``loadout`` and its materia."""
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "the maximum always stops a cast"
@@ -231,7 +231,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
-    """Return where a field belongs that is written on a loadout, a socket, or a materia of the other kind."""
+    """Return where a misplaced field of a loadout, socket or materia belongs, or None if the field is unknown everywhere."""
     if model is models.Loadout and row_named(models.Config, field):
         return "it belongs to the top of the config, beside loadouts"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(
@@ -246,5 +246,5 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
 
 
 def _is_set(value: JSON) -> bool:
-    """Return False for the values of a field that is empty or switched off."""
+    """Return False if the value is empty or switches its field off."""
     return bool(value) and not (is_object(value) and value.get("enabled") is False)

@@ -50,11 +50,11 @@ ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 
 
 
 _FixFor: TypeAlias = Callable[[str | None], Fix | None]
-"""Returns the fix of a reference that leads nowhere, from the closest name, if there is one."""
+"""Function that returns the fix of a broken reference, given the closest existing name or None."""
 
 
 def _no_fix(_near: str | None) -> None:
-    """Return no fix: a person has to choose."""
+    """Return None, because a person has to choose the fix."""
 
 
 def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
@@ -90,9 +90,10 @@ def _check_endpoint(
     advice: str | None = None,
     fix_for: _FixFor = _no_fix,
 ) -> bool:
-    """Report a reference that leads nowhere; return True if it leads to a socket or, if allowed, to ``end``.
+    """Report a broken reference. Return True if the reference is valid, or absent but not ``required``.
 
-    ``advice`` replaces the close match for a socket that does not exist; ``fix_for`` returns the fix for a close match.
+    ``end`` allows the end of the cast as target. ``advice`` replaces the suggestion of the closest socket. ``fix_for``
+    returns the fix for the closest name.
     """
     if value is None or value == "":
         if required:
@@ -120,7 +121,7 @@ def _first_entry(facts: LoadoutFacts) -> Fix | None:
 
 
 def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
-    """Report a ``done`` of older loadouts that leads nowhere."""
+    """Report a ``done``, a field of older loadouts, whose target does not exist."""
     if spec is not None and "done" in spec:
         _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
 
@@ -185,7 +186,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
 
 
 def _lead_to(id_: str, index: int, near: str | None) -> Fix:
-    """Return the fix that leads an edge to the socket that was meant, or removes it if that is not known."""
+    """Return the fix that sets the target of an edge to ``near``, or removes the edge if ``near`` is None."""
     if near is None:
         return suggested_fix("Remove the edge", do("remove_edge", id_, index))
     return suggested_fix(f"Lead it to {near}", do("change_edge", id_, index, to=near))
@@ -218,7 +219,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
 
 
 _Inbound: TypeAlias = Sequence[tuple[str, str]]
-"""The edges of generators: source and target."""
+"""Edges that start at generators, as pairs of source and target."""
 
 
 def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
@@ -303,7 +304,7 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 
 def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _near: str | None = None) -> Fix | None:
-    """Return the fix that consumes the generator that leads into a loop, or leads the named generator into it."""
+    """Return the fix that makes a loop consume the generator before it, or connects the named generator to the loop."""
     likely = facts.likely_generator(loop.members)
     if likely is not None and likely != loop.source:
         step = do("set_source", loop.id, "consumes", from_=likely)
@@ -316,7 +317,7 @@ def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _near: str | None = Non
 def _check_source(
     findings: Findings, facts: LoadoutFacts, entering: list[tuple[str, str]], loop: LoopFacts, source: JSON
 ) -> None:
-    """Check that exactly one edge from a generator leads into the loop, from the socket that is named (R27)."""
+    """Check that exactly one edge from a generator enters the loop, and that it starts at the named source (R27)."""
     path = f"loops.{loop.id}.consumes"
     for index, member in enumerate(loop.members):
         if _is_generator(facts, member) and member != source:
@@ -367,7 +368,7 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
 
 
 def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFacts, when: Condition) -> None:
-    """Check that an authored ``advance`` on the exit's source equals what the exit derives (R27)."""
+    """Check that a written ``advance`` on the exit's source equals the advance that the exit derives (R27)."""
     advance, items = socket.advance, socket.iterator.items if socket.iterator else None
     if advance is None:
         return
@@ -392,7 +393,7 @@ def _exit_source(
     path: str,
     fix_for: _FixFor = _no_fix,
 ) -> str | None:
-    """Check the source of an exit; return it if it is a member and a socket."""
+    """Check the source of an exit, and return its id if it is an existing socket and a member of the loop."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
     if not known or not isinstance(source, str):
         return None

@@ -1,7 +1,7 @@
 """Composition of several loadouts and materia into one loadout that runs them in a sequence.
 
-A loadout ends in three cases: an edge leads to ``end``, no edge of a socket matches (R3), or a list is exhausted, or empty
-when it is entered, and no exit matches (R16).
+A loadout ends in three cases: an edge leads to ``end``; no edge of a socket matches (R3); or a list is empty or exhausted
+and no exit matches (R16).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class LinkedPart:
     """A loadout with its new names, as a part of a composition.
 
     Attributes:
-        sockets: raw sockets by their new ids; changed while bridges are added, as ``loops`` is.
-        loops: raw loops, in the order that they had.
+        sockets: raw sockets by their new ids; adding bridges changes ``sockets`` and ``loops`` in place.
+        loops: raw loops, in their original order.
         ids: old socket id -> new.
         cursors: old name of a cursor -> new.
     """
@@ -44,18 +44,18 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collecti
     Args:
         part: the part.
         graph: the part alone, resolved, under its old names.
-        target: the socket to go on to.
-        taken: ids of loops that other parts have.
+        target: the socket at which the composition continues.
+        taken: ids of the loops of other parts.
 
     Raises:
-        MateriaError: empty lists would end the part and nothing can say otherwise (``no_way_on``).
+        MateriaError: an empty list would end the part and no exit can prevent this (``no_way_on``).
     """
     ids = part.ids
     for socket in graph.sockets.values():
         raw = part.sockets[ids[socket.id]]
         _lead_edges(raw, socket, target)
         if socket.advance is not None and socket.advance.derived:
-            # Written out, since the exits that are added below must not derive another (R15).
+            # written out, so that the exits added below cannot derive a different advance (R15)
             advance = socket.advance
             raw["advance"] = {
                 "cursor": part.cursors[advance.cursor],
@@ -82,8 +82,8 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collecti
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     """Redirect the edges to the end, and add edges for results that no edge matches (R3).
 
-    A utility with guards only, on its edges or its advance, must say whether it is satisfied, and an ``always`` edge
-    would free it of that (R7), so it gets the guards that are missing.
+    A utility that has only guards, on its edges or its advance, must return ``satisfied``. An ``always`` edge would remove
+    this requirement (R7), so the missing guards are added instead.
     """
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
@@ -100,7 +100,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
 def _empty_source(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
     """Return the member that gets the exit of an empty list (R16).
 
-    It must be one that the exit gives no advance (R15), and better one whose own exits it does not come before.
+    The exit must not derive an advance for this member (R15). A member without its own ``always`` exit is preferred.
     """
     advancing = [id_ for id_ in loop.sockets if graph.sockets[id_].advance is not None]
     walked = loop.iterator is not None and any(
@@ -145,7 +145,7 @@ class _ExitRoutes:
         return any(route.condition == "always" for route in self._from(source))
 
     def ends_at(self, socket: Socket) -> bool:
-        """True if the cast would end at a socket because a list is exhausted, or because its own list is empty."""
+        """True if the cast would end at a socket because a list is exhausted or the socket's own list is empty."""
         own = socket.iterator is not None and socket.iterator.loop is None
         if own and not any(self.always_of(loop) for loop in socket.loops):
             return True
@@ -158,7 +158,7 @@ class _ExitRoutes:
         )
 
     def refuse_circles(self) -> None:
-        """Raise MateriaError if the exits of empty lists form a circle, which ends a cast (R16)."""
+        """Raise MateriaError if the exits of empty lists form a cycle, because such a cycle ends the cast (R16)."""
         for start in self.graph.sockets.values():
             passed, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty(socket)) is not None:
@@ -187,20 +187,20 @@ class _ExitRoutes:
 
 
 # -- composing -------------------------------------------------------------------------------
-# What the parts share is the state: it is what one hands on to the next, so no name in it is changed.
-# What belongs to a part alone is kept apart: its socket ids, its loops, and its cursors, since a cursor
-# that an earlier part left at the end of its list would let the next one begin there.
+# The parts share the state and pass values on in it, so its names are not changed.
+# Socket ids, loops and cursors belong to one part and are renamed. With a shared cursor, a part would
+# start at the position where an earlier part left it.
 
 _PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
-"""Without a brace inside, so that each character is read once."""
+"""Matches no braces in the name, so that each character is read only once."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),
     ("loops", "*", "iterator", "cursor"),
     ("loops", "*", "consumes", "cursor"),
 )
-_DRAWN: Final = ("layout", "socketKind")  # where the editor had a socket, alone
+_DRAWN: Final = ("layout", "socketKind")  # fields for the editor only
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +208,11 @@ class Composition:
     """Several loadouts as one loadout.
 
     Attributes:
-        name: its name, from the names of the parts.
+        name: its name, made from the names of the parts.
         document: the config, with this loadout as its only one.
-        sockets: for each part in order: its own socket ids -> those in the composition.
-        copies: materia that were copied because their prompt names a cursor that had to be
-            renamed: the new id -> the materia that it is a copy of.
+        sockets: for each part in order: old socket id -> socket id in the composition.
+        copies: id of a copied materia -> id of the original. A materia is copied if its prompt
+            names a renamed cursor.
     """
 
     name: str
@@ -235,24 +235,24 @@ class _Whole:
 def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] | None = None) -> Composition:
     """Compose loadouts and materia into a sequence; a materia counts as a loadout with one socket.
 
-    Every way to the end of a part leads to the entry of the next: edges and exits to ``end``, the end
-    that a missing match means (R3), and that of a list without a fitting exit (R16). The limits and the
-    budget of the config count for the whole.
+    Wherever a part would end, the composition continues at the entry of the next part: at edges and exits to
+    ``end``, at results without a matching edge (R3), and at lists without a matching exit (R16). The limits and
+    the budget of the config apply to the whole composition.
 
     Args:
         document: the config; it is not changed.
-        names: of loadouts or materia; ``loadout:NAME`` and ``materia:NAME`` say which of two is meant.
+        names: names of loadouts or materia; ``loadout:NAME`` and ``materia:NAME`` resolve an ambiguous name.
         owners: materia id -> directory of the config file that it came from (R24).
 
     Raises:
-        LoadoutError: a part has problems, or the whole has.
-        MateriaError: a name is unknown (``unknown_part``) or means two things (``ambiguous_part``); a
-            part cannot have another behind it (``no_way_on``).
+        LoadoutError: a part or the composition has problems.
+        MateriaError: a name is unknown (``unknown_part``); a name is both a loadout and a materia
+            (``ambiguous_part``); no part can follow a part (``no_way_on``).
     """
     if not names:
         raise MateriaError("Nothing was named to link.", hint="name loadouts or materia", kind="unknown_part")
     parts = [find_part(document, name) for name in names]
-    # Their problems are told first, in their own words.
+    # problems of the parts are reported before problems of the composition
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
     numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
     tables = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
@@ -309,7 +309,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
 
 def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return the sockets and loops of a part under their new names."""
-    # The package of the designer loads pydantic, which most who compose nothing never need.
+    # Imported here, because the designer package loads pydantic, which is only needed to compose.
     from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
 
     cursors = _cursors(composition, facts, ids)
@@ -325,7 +325,7 @@ def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -
 def _cursors(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
     """Return the name of each cursor of a part: its own name, unless an earlier part uses it.
 
-    A cursor that is called after its socket is called after the new id.
+    A cursor that is named after its socket follows the socket's new id.
     """
     named: dict[str, str] = {}
     used = {socket.advance_cursor for socket in facts.sockets.values()}
@@ -341,14 +341,14 @@ def _cursors(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -
 def _socket(composition: _Whole, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
     renamed: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
     renamed["materia"] = _materia(composition, raw["materia"], cursors)
-    for name in ("handoff", "castContext"):  # what the loadout says for all its sockets
+    for name in ("handoff", "castContext"):  # defaults that the loadout sets for all its sockets
         if not raw.get(name) and facts.raw.get(name):
             renamed[name] = facts.raw[name]
     return renamed
 
 
 def _loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
-    """Return a loop with the exit ids and the default cursor that follow from its renamed sockets."""
+    """Return a loop with updated default exit ids, and with its default cursor written out if that was renamed."""
     consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
     if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
         loop = {**loop, "consumes": {**consumes, "cursor": default}}
@@ -364,7 +364,7 @@ def _exit_id(route: Object) -> str:
 
 
 def _materia(composition: _Whole, name: str, cursors: Mapping[str, str]) -> str:
-    """Return the materia to place, or a copy of it if its prompt reads a renamed cursor."""
+    """Return the id of the materia to place, or of a copy if its prompt reads a renamed cursor."""
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):

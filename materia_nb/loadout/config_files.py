@@ -1,6 +1,6 @@
-"""Reading and writing of config files in each format, and the line of a path in a text.
+"""Reading and writing of config files in each format, and lookup of the line of a path in a text.
 
-A text becomes JSON values, or an error that says where and why it is none.
+A text is parsed into JSON values, or an error reports the position and the reason.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 
 _MAX_YAML: Final = 150_000
-"""Maximum characters of a YAML text; its parser needs about 20 microseconds per character."""
+"""Maximum length of a YAML text, in characters; the parser needs about 20 microseconds per character."""
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
-"""Maximum values of a YAML document, each alias counted as a copy: 1 kB of text can expand to billions."""
+"""Maximum number of values in a YAML document, with each alias counted as a copy: 1 kB can expand to billions."""
 _MAX_TEXT: Final = 50_000_000
-"""Maximum characters of all texts and keys together, aliases written out."""
+"""Maximum total length of all texts and keys, in characters, with aliases expanded."""
 _MAX_DEPTH: Final = 500
 _NO_BREAK_SPACE: Final = "\u00a0"
 _MAX_REASON: Final = 200
-"""Maximum characters of an error of a YAML or JSON library that a message repeats."""
+"""Maximum length of a quoted error message of a YAML or JSON library, in characters."""
 
 
 class ParseError(Exception):
-    """Raised for a text that is not of its format. ``line`` and ``column`` start at 1; 0 if they are not known."""
+    """Raised for a text that is not valid in its format. ``line`` and ``column`` start at 1, or are 0 if unknown."""
 
     def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class ParseError(Exception):
 
 
 def _parse_json(text: str) -> JSON:
-    """Parse strict JSON: no comments, no NaN, no key twice in one object. Raises ParseError."""
+    """Parse strict JSON, without comments, NaN and duplicate keys. Raises ParseError."""
     repeated: list[tuple[dict[str, JSON], str]] = []
 
     def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -81,7 +81,7 @@ def _parse_jsonc(text: str) -> JSON:
 
 
 def parse_yaml(text: str) -> JSON:
-    """Parse YAML 1.2 (``on`` and ``yes`` are text) that holds JSON values only. Raises ParseError."""
+    """Parse YAML 1.2 (``on`` and ``yes`` are text) that contains only JSON values. Raises ParseError."""
     if len(text) > _MAX_YAML:
         raise ParseError(f"the YAML has more than {_MAX_YAML:,} characters", "write so large a config as JSON")
     from ruamel.yaml import YAML
@@ -102,7 +102,7 @@ def parse_yaml(text: str) -> JSON:
     except RecursionError as error:
         raise ParseError("the YAML is nested too deeply", "a config has a few levels only") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
-        # the library lets errors of its constructors through, such as that of an impossible date
+        # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
         raise ParseError(f"this is not YAML: {message}", "put unusual values into quotes") from error
     _bounded_json(document, _MAX_YAML_VALUES)
@@ -112,7 +112,7 @@ def parse_yaml(text: str) -> JSON:
 
 
 def _check_indentation(document: JSON) -> None:
-    """Raise ParseError if no-break spaces, as web pages have them, were meant as indentation."""
+    """Raise ParseError if a key is indented with no-break spaces, as in text copied from web pages."""
     for keys, value in _walk(document):
         for key in value if isinstance(value, dict) else ():
             if key.lstrip(" ").startswith(_NO_BREAK_SPACE):
@@ -122,7 +122,7 @@ def _check_indentation(document: JSON) -> None:
 
 @cache
 def _constructor() -> type:
-    """Return a constructor that refuses merge keys: YAML 1.2 does not have them, and they can double the data at each line."""
+    """Return a constructor that refuses merge keys, which YAML 1.2 does not have and which can double the data per line."""
     from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 
     class Constructor(SafeConstructor):
@@ -140,10 +140,10 @@ def _constructor() -> type:
 def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
     """Return the document if it is plain JSON of a reasonable size.
 
-    YAML aliases repeat a value in many places, even inside itself, so each place counts.
+    A YAML alias can repeat a value many times, even inside itself, so every repetition counts.
 
     Raises:
-        ParseError: the document is too large or too deep, or holds a value that JSON does not have.
+        ParseError: the document is too large or too deep, or contains a value that is not JSON.
     """
     characters = 0
     for count, (keys, value) in enumerate(_walk(document)):
@@ -202,7 +202,7 @@ _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
 def _blanked(text: str) -> str:
-    """Replace comments and trailing commas by spaces, so that lines and columns stay."""
+    """Replace comments and trailing commas by spaces, so that lines and columns do not change."""
     text = _COMMENT.sub(lambda match: _blank(match[0], "/"), text)
     return _LAST_COMMA.sub(lambda match: _blank(match[0], ","), text)
 
@@ -212,7 +212,7 @@ def _blank(text_part: str, first: str) -> str:
 
 
 def _with_whole_characters(text: str, document: JSON) -> JSON:
-    """Join surrogate pairs that the text escapes as two characters, as JSON does."""
+    """Join surrogate pairs that the text escapes as two characters into one character, as JSON does."""
     return _joined(document) if re.search(r"\\u", text, re.IGNORECASE) else document
 
 
@@ -243,7 +243,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     before = text[: error.pos].rstrip()
     if rest in ("//", "/*") or rest[:1] == "#":
         return "JSON has no comments: name the file .jsonc, or remove them"
-    # From Python 3.13 on the place is that of the comma.
+    # from Python 3.13 on, the error position is that of the comma
     if "trailing comma" in error.msg or (rest[:1] in ("}", "]") and before.endswith(",")):
         return "remove the last comma"
     if rest[:1] == "'" or "property name" in error.msg:
@@ -254,7 +254,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
-    """Return line and column of the second of two equal keys; 0 and 0 if the text has other matches."""
+    """Return line and column of the second of two equal keys, or 0 and 0 if the text does not match the key twice."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
     if not only or len(positions) != 2:
@@ -267,12 +267,12 @@ _PLACE: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line of the source of a finding, from 1, and the length of the part of its path that does not exist.
+    """Return the line of a finding, from 1, and the length of the part of its path that the text does not have.
 
     Args:
-        text: a config in JSON (with comments or without) or YAML, that can be read.
+        text: a valid config in YAML or in JSON, with or without comments.
         source: the path of the finding, such as ``Socket-1.edges[0].to``.
-        loadout: the loadout that the path begins in; None for the config.
+        loadout: the loadout that the path is relative to; None if it is relative to the config.
     """
     if len(text) > _MAX_YAML:
         return 1, len(source)
@@ -280,7 +280,7 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
     from ruamel.yaml.error import YAMLError
 
     as_json = text.lstrip().startswith(("{", "/"))
-    try:  # JSON is YAML, but for comments and tabs
+    try:  # JSON is YAML, except for comments and tabs
         root = YAML(pure=True).compose(_blanked(text).replace("\t", " ") if as_json else text)
     except YAMLError:
         return 1, len(source)
@@ -310,7 +310,7 @@ def _steps(node: Any, path: str) -> tuple[int, int]:
 
 
 def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
-    """Return the member with the longest name that a path begins with; names may contain dots."""
+    """Return the member whose name is the longest prefix of a path; names may contain dots."""
     members = node.value if node.id == "mapping" else ()
     fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
     if not fits:
@@ -340,8 +340,8 @@ def read_config(path: str | Path) -> JSON:
     """Read a config file by its ending: .json strictly, .jsonc with comments, .yaml and .yml.
 
     Raises:
-        MateriaError: the file is missing, not a file, too large, not UTF-8 or not of its format; ``where`` holds
-            the path, with line and column where they are known.
+        MateriaError: the path does not exist, is not a file, or the file is too large, not UTF-8 or not of its
+            format; ``where`` contains the path, and line and column if known.
     """
     path = expanded(path)
     text = config_text(path)
@@ -377,12 +377,12 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
 
     Args:
         text: the config.
-        format_: its format; None guesses: JSON (comments allowed) if it starts with a comment of JSON, or with a brace
-            that no key without double quotes follows; else YAML.
+        format_: its format. None detects it: JSON with comments if the text starts with a JSON comment, or with a
+            brace that is not followed by an unquoted key; else YAML.
         where: the name of the text in errors.
 
     Raises:
-        MateriaError: the text is not of its format; the message has the line and the column.
+        MateriaError: the text is not valid in its format; the message has the line and the column.
     """
     text = text.removeprefix("\ufeff")
     if format_ is None:
@@ -399,7 +399,7 @@ def write_config(path: str | Path, document: JSON) -> None:
     """Write a config as JSON, atomically: an interrupted write leaves the old file (R28).
 
     Raises:
-        MateriaError: the ending is none of JSON, the document is not JSON, or the file cannot be written.
+        MateriaError: the file name has no JSON ending, the document is not JSON, or the file cannot be written.
     """
     path = expanded(path)
     if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
@@ -414,10 +414,10 @@ def write_config(path: str | Path, document: JSON) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a config file atomically; a missing last directory is created.
+    """Write the text of a config file atomically, and create its directory if only that is missing.
 
     Raises:
-        MateriaError: the file cannot be written; the old one is as it was.
+        MateriaError: the file cannot be written; the old file is unchanged.
     """
     try:
         path.parent.mkdir(exist_ok=True)
@@ -427,7 +427,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return the path with ``~`` expanded; raises MateriaError if there is no such home directory."""
+    """Return the path with ``~`` expanded; raises MateriaError if the home directory is not known."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -438,7 +438,7 @@ def resolved(path: str | Path) -> Path:
     """Return the absolute path with ``~`` expanded and links resolved; raises MateriaError if it is not a path."""
     try:
         return expanded(path).resolve()
-    # Links in a circle; a NUL in the name; a number.
+    # a cycle of links, a NUL in the name, or a number
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         name = repr(str(path))[:200]
         raise config_error(f"this is not a path: {error}", name, "name a file or a directory") from error
@@ -453,18 +453,18 @@ def is_there(path: Path) -> bool:
 
 
 def dumps(document: JSON, *, indent: int | str | None = None) -> str:
-    """Return JSON that UTF-8 can encode, with readable characters if possible; raises ValueError if it is not JSON."""
+    """Return JSON that UTF-8 can encode, unescaped if possible; raises ValueError if ``document`` is not JSON."""
     text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
     try:
         text.encode()
     except UnicodeEncodeError:
-        # half of a surrogate pair has no UTF-8; JSON can still escape it
+        # UTF-8 cannot encode half of a surrogate pair, but JSON can escape it
         return json.dumps(document, indent=indent, allow_nan=False)
     return text
 
 
 def _check_plain(path: Path) -> None:
-    """Raise MateriaError if a path is not a plain file; opening a pipe would wait for its other end."""
+    """Raise MateriaError if a path is not a plain file, since opening a pipe would block."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
