@@ -1,4 +1,4 @@
-"""One cast: its session, what runs it, what can be seen of it, where it stops."""
+"""Casts: run, inspect, edit, compare and export them, and set breakpoints."""
 
 from materia_nb.cast.cast import Cast, open_cast, resume_cast, start_cast
 from materia_nb.cast.cast_breakpoints import Breakpoints, Pause

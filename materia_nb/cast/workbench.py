@@ -45,29 +45,29 @@ if TYPE_CHECKING:
 
 
 class DryBench(Shown):
-    """The loadouts of a project without agents and casts: nothing that is asked of it can reach a model or start a process.
+    """The loadouts of a project without agents and casts: its methods never call a model or start a process.
 
     Args:
-        project: the directory where ``.pi/pi-materia.json`` is looked for.
-        bundled: whether the loadouts that come with the package are there too.
+        project: the directory with ``.pi/pi-materia.json``, if that file exists.
+        bundled: whether the loadouts of the package are included.
 
     Attributes:
-        loadouts: the loadouts and materia that there are, and what is done with them.
+        loadouts: the available loadouts and materia, with methods to change them.
     """
 
     def __init__(self, project: str | Path = ".", *, bundled: bool = True) -> None:
         self.loadouts = Loadouts(resolved(project), bundled=bundled)
-        # What is typed daily, without the member that does it.
+        # Shortcuts for frequent methods of the members.
         self.load, self.use, self.check = self.loadouts.load, self.loadouts.use, self.loadouts.check
         self.graph, self.design = self.loadouts.graph, self.loadouts.design
 
     def __repr__(self) -> str:
-        """Return the project and the chosen loadout; the same in every run."""
+        """Return the project and the chosen loadout as text that is the same in every run."""
         return f"<workbench of {self.project.name}: {self.loadouts.chosen or 'no loadout'} chosen>"
 
     @property
     def title(self) -> str:
-        """The title of its frame in a notebook."""
+        """The title of the workbench's frame in a notebook."""
         return repr(self)
 
     def _blocks(self) -> list[Block]:
@@ -75,7 +75,7 @@ class DryBench(Shown):
 
     @property
     def project(self) -> Path:
-        """The project directory; make another workbench for another project."""
+        """The project directory. It cannot be changed; create another workbench for another project."""
         return self.loadouts.project
 
     def explore(
@@ -86,15 +86,15 @@ class DryBench(Shown):
         states: int = MAX_STATES,
         progress: Progress = False,
     ) -> ExploreView:
-        """Look at every way that casts of a loadout can go; nobody is asked and no process runs.
+        """Explore every route that casts of a loadout can take, without calling agents or starting processes.
 
         Args:
             loadout: which loadout; the chosen one by default.
-            items: how long the lists are that are tried.
-            states: after how many states the search is cut off: then what was not seen is not known, and it says so. No
-                clock counts, so the same call finds the same on any machine; an interrupt ends it with what it has found.
-            progress: whether a bar is shown; or a function that is called with how many states were looked
-                at and how many are known so far. It is told of the odds of another length too.
+            items: the list lengths to try.
+            states: the maximum number of states. The result says if the search was cut off there. There is no time limit, so
+                the result is the same on any machine. An interrupt ends the search and keeps its results so far.
+            progress: whether to show a progress bar; or a function that is called with the number of examined states and
+                the number of known states. Odds for another list length report their progress too.
 
         Raises:
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
@@ -113,18 +113,18 @@ class DryBench(Shown):
         items: int = 3,
         **assumed: Unpack[Assumptions],
     ) -> OddsView:
-        """Return how likely each end of a cast is, and what a cast takes on average; nobody is asked.
+        """Return the probability of each end of a cast and the average number of turns, without calling agents.
 
-        The arguments after the loadout are those of an exploration's ``odds``; raises as :meth:`explore` and that do.
+        The arguments after ``loadout`` and the errors are those of :meth:`Exploration.odds`; see also :meth:`explore`.
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
     def _as_told(self, graph: Graph) -> Graph:
-        """Return a loadout whose prompts are written as for whoever would answer."""
+        """Return the loadout with the prompt form of the agents that would answer; here the loadout itself."""
         return graph
 
     def _graph_of(self, loadout: str | Design | None) -> Graph:
-        """Return the resolved loadout of that name, or of a design as it is now."""
+        """Return the resolved loadout of a name, or of the current state of a design."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
         return require_known_protocols(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
@@ -141,25 +141,25 @@ class DryBench(Shown):
         model: str | None = None,
         casts: int = DEFAULT_CASTS,
     ) -> EstimateView:
-        """Estimate the turns, tokens and cost of a cast before it begins; nobody is asked and nothing is started.
+        """Estimate the turns, tokens and cost of a cast before it starts, without calling agents or starting processes.
 
-        Casts by chance are measured: each prompt as it would be, and made-up answers. What is pinned costs nothing. Prices
-        are those known of the models that are set to answer; where none is known, the cost is not known either, which is
-        not nothing (R56).
+        The estimate comes from simulated casts with real prompts and made-up answers. Pinned answers cost nothing. The prices
+        are those of the models that are set to answer. If a price is unknown, the cost is reported as unknown, not as
+        zero (R56).
 
         Args:
-            loadout: which loadout; the chosen one by default. A design is taken as it is now.
+            loadout: the name of a loadout, or a design in its current state; the chosen loadout by default.
             request: the request.
-            items: how long every list is, or the work items themselves.
+            items: the length of every list, or the work items themselves.
             satisfied: the chance that an output says ``satisfied: true``; see :meth:`simulate`.
-            failed: the chance that an agent or process fails, where an edge waits for that.
-            answer: how many tokens an answer has, for all or by socket or materia; the fewest possible if left out.
-            model: count with the prices of this model, ``provider:model``, whoever answers.
-            casts: how many casts it is made from; the numbers are the same every time.
+            failed: the probability that an agent or process fails, used only at sockets with an edge for failures.
+            answer: the number of tokens in an answer, for all sockets or by socket or materia; the minimum if left out.
+            model: use the prices of this model, ``provider:model``, instead of those of the agents that are set.
+            casts: the number of simulated casts; the same arguments give the same numbers.
 
         Raises:
-            MateriaError: the loadout has problems, a chance is missing or none (``bad_chance``), or a socket takes no
-                scripted answer (``no_answer``).
+            MateriaError: the loadout has problems, a probability is missing or invalid (``bad_chance``), or a socket does
+                not accept scripted answers (``no_answer``).
         """
         assumptions = {
             "request": request,
@@ -172,7 +172,7 @@ class DryBench(Shown):
         return self._estimate(self._graph_of(loadout), model, **assumptions)
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the prices of a model, or else of the models that the materia ask for."""
+        """Estimate with the prices of ``model``; if left out, of the models that the materia request."""
         return estimated(graph, AgentTable(ModelAgent()), {}, model, **assumptions)
 
     def simulate(
@@ -186,23 +186,23 @@ class DryBench(Shown):
         failed: PerSocket = 0.0,
         progress: Progress = False,
     ) -> SimulationView:
-        """Cast a loadout many times in memory with stub agents that answer by chance.
+        """Simulate many casts of a loadout in memory, with stub agents that answer at random.
 
         Args:
-            loadout: which loadout; the chosen one by default.
-            n: how many casts.
-            satisfied: the chance that an output says ``satisfied: true``, or a pair of that and the chance that it
-                says nothing: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
-                for ``satisfied`` says nothing, unless it is named.
-            items: how long every list is.
-            seed: what the chances are drawn from; the same seed gives the same numbers.
-            failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
-                materia.
-            progress: whether a bar is shown; or a function that is called with how many casts are done
-                and how many there are, and ends the simulation if it raises.
+            loadout: the name of a loadout; the chosen one by default.
+            n: the number of casts.
+            satisfied: the probability that an output says ``satisfied: true``, or a pair of this probability and the
+                probability that the output has no verdict. Give one value for all sockets, or values by socket or materia
+                (``*`` for all others). An agent that is not asked for ``satisfied`` gives no verdict, unless it is named.
+            items: the length of every list.
+            seed: the seed of the random numbers; the same seed gives the same result.
+            failed: the probability that an agent or process fails, for all sockets or by socket or materia. It is used only
+                at sockets with an edge for failures.
+            progress: whether to show a progress bar; or a function that is called with the number of completed casts and
+                the number of all casts, and ends the simulation if it raises.
 
         Raises:
-            MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
+            MateriaError: the loadout has problems, or a probability is missing or invalid (``bad_chance``).
         """
         graph = self.graph(loadout)
         simulation = simulate_casts(graph, n, satisfied, items, seed, failed=failed, progress=progress)
@@ -218,23 +218,23 @@ class DryBench(Shown):
         rework: bool = False,
         later: bool = False,
     ) -> PromptsView:
-        """Show every prompt of a scripted cast, with its size, before anything is paid; nobody is asked.
+        """Show every prompt of a scripted cast with its size, without calling agents.
 
-        The answers are the shortest that are satisfied. A prompt of a real cast has the longer answers of those
-        before; ``wb.agents.ask`` tries one socket on values of your own.
+        The scripted answers are the shortest satisfied answers, so prompts of a real cast, which contain real answers, are
+        longer. To try one socket on values of your own, use ``wb.agents.ask``.
 
         Args:
-            loadout: which loadout; the chosen one by default.
+            loadout: the name of a loadout; the chosen one by default.
             request: the request.
-            items: how long every list is, or the work items themselves.
-            contexts: ``castContext`` to be laid side by side, each in place of those of the loadout.
+            items: the length of every list, or the work items themselves.
+            contexts: values of ``castContext`` to show side by side; each replaces that of the loadout.
             rework: whether each socket that can send work back does so at its first visit.
-            later: whether later turns are shown too: of conversations, and what each socket would be told at its first
-                visit if its answer could not be used (drafts aside); these count too.
+            later: whether to show and count later turns too: those of conversations, and the repair prompt that each socket
+                would get at its first visit (except for drafts).
 
         Raises:
-            MateriaError: the loadout has problems, a socket takes no scripted answer (``no_answer``), or one of
-                ``contexts`` is none (``usage``).
+            MateriaError: the loadout has problems, a socket does not accept scripted answers (``no_answer``), or a value in
+                ``contexts`` is not a ``castContext`` (``usage``).
         """
         graph = self._as_told(self.graph(loadout))
         casts = [Prompts(graph, request, items, count, rework=rework, later=later) for count in contexts or (None,)]
@@ -253,7 +253,7 @@ class DryBench(Shown):
             name: the card to open, as NAME.ipynb in the project directory; all are listed if left out.
 
         Raises:
-            MateriaError: there is no such card (``unknown_card``), or there is such a file (``exists``).
+            MateriaError: there is no such card (``unknown_card``), or the file already exists (``exists``).
         """
         from materia_nb.cast.gallery import gallery, open_card
 
@@ -264,17 +264,17 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Workbench(DryBench):
-    """Where a person works: load loadouts, say who answers, cast.
+    """The main object of a notebook: load loadouts, set agents, and start casts.
 
     Args:
-        project: the directory that utilities and agents work in; where ``.pi/pi-materia.json`` is looked for.
-        sync: force every step of a cast to the disk (fsync). Slower; a power failure then loses nothing either.
-        bundled: whether the loadouts that come with the package are there too.
+        project: the directory that utilities and agents work in, with ``.pi/pi-materia.json`` if that file exists.
+        sync: force every step of a cast to the disk (fsync). This is slower, but no step is lost in a power failure.
+        bundled: whether the loadouts of the package are included.
 
     Attributes:
-        loadouts: the loadouts and materia that there are, and what is done with them: ``wb.loadouts.copy(...)``.
-        agents: who answers, and what is pinned: ``wb.agents.recorded(...)``.
-        casts: the casts of the project; ``wb.casts(tag="rain")`` lists some, ``wb.casts.delete(...)`` takes one away.
+        loadouts: the available loadouts and materia, with methods to change them: ``wb.loadouts.copy(...)``.
+        agents: the agents and the pinned answers: ``wb.agents.recorded(...)``.
+        casts: the casts of the project; ``wb.casts(tag="rain")`` lists some, ``wb.casts.delete(...)`` deletes one.
     """
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
@@ -294,9 +294,9 @@ class Workbench(DryBench):
     @overload
     def agent(self, name: str, agent: AgentLike) -> Agent: ...
     def agent(self, name: str, agent: AgentLike | None = None) -> Any:
-        """Choose who answers a socket or materia; ``*`` means everyone not set otherwise.
+        """Set the agent of a socket or materia; ``*`` sets the default agent.
 
-        Without ``agent`` it is a decorator for a function, sync or async, that returns text or a dict::
+        Without ``agent``, return a decorator for a sync or async function that returns text or a dict::
 
             @wb.agent("Build")
             def build(turn):
@@ -311,22 +311,22 @@ class Workbench(DryBench):
     def tool(
         self, function: _Function | None = None, *, name: str | None = None, ask: bool = False
     ) -> _Function | Callable[[_Function], _Function]:
-        """Let a function be a tool of models, for the materia whose ``tools`` name it.
+        """Register a function as a tool of models, for materia that name it in ``tools``.
 
-        It is a decorator, too::
+        It can be used as a decorator too::
 
             @wb.tool
             def price(part: str) -> float:
                 "What a part costs, in euros."
                 return PRICES[part]
 
-        Its parameters and their types are what the model is told, its docstring says what it does; see
+        The model receives the parameters with their types, and the docstring as the description; see
         ``function_tool`` in ``materia_nb.agents.tools.more_tools``.
 
         Args:
-            function: sync or async.
-            name: another name than its own.
-            ask: whether a person is asked before each call, as for ``bash``.
+            function: the function, sync or async.
+            name: the name of the tool; that of the function if left out.
+            ask: whether each call needs the approval of a person, as for ``bash``.
         """
 
         def decorate(decorated: _Function) -> _Function:
@@ -337,9 +337,9 @@ class Workbench(DryBench):
 
     @property
     def breakpoints(self) -> LoadoutBreakpoints:
-        """Where runs stop in all casts of a loadout: that of the current cast, else the chosen one.
+        """The breakpoints for all casts of the current cast's loadout; without a current cast, of the chosen loadout.
 
-        A file of the project keeps them for the next kernel. ``cast.breakpoints`` changes those of one cast alone::
+        They are stored in a file of the project for the next kernel. To change one cast only, use ``cast.breakpoints``::
 
             wb.breakpoints.add("Socket-3", after=True)
         """
@@ -367,8 +367,8 @@ class Workbench(DryBench):
                 left out.
 
         Raises:
-            MateriaError: the loadout has problems; an agent is set for a utility (``not_an_agent``), which
-                can be pinned; a name is unknown.
+            MateriaError: the loadout has problems, a name is unknown, or an agent is set for a utility (``not_an_agent``); a
+                utility can only be pinned.
         """
         _check_request(request)
         graph = self._graph_of(loadout)
@@ -384,7 +384,7 @@ class Workbench(DryBench):
         return cast
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the pins, and the prices of a model or else of the agents that are set to answer."""
+        """Estimate with the pins and the prices of ``model``; if left out, of the agents that are set."""
         pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
         return estimated(self._as_told(graph), self.agents.table(graph), pins, model, **assumptions)
 
@@ -392,17 +392,17 @@ class Workbench(DryBench):
         return in_their_form(graph, self.agents.table(graph))
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
-        """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.
+        """Start a cast of several materia and loadouts in sequence, as one loadout that is stored only with the cast.
 
         Args:
             names: loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` where a name means both.
-            request: what is asked for; every part reads it.
-            from_cast: an earlier cast, named as for ``wb.open``; what it was asked and found is in the
-                state as ``previous``, cut to a stated size.
+            request: the request, which every part reads.
+            from_cast: an earlier cast, as for ``wb.open``; its request and results are in the state as ``previous``,
+                shortened to a maximum size.
 
         Raises:
-            MateriaError: a name is unknown or means two things, a part has problems or cannot have another
-                behind it, or there is no such cast.
+            MateriaError: a name is unknown or ambiguous, a part has problems or cannot be followed by another part, or there
+                is no such cast.
         """
         _check_request(request)
         config = self.loadouts.config
@@ -415,28 +415,28 @@ class Workbench(DryBench):
 
     @property
     def sweep(self) -> Any:
-        """Makes real casts of every loadout with every request and all agents, and checks them: ``wb.sweep(loadouts, requests)``."""
+        """Runs and checks casts of every loadout with every request and all agents: ``wb.sweep(loadouts, requests)``."""
         return lookup("sweep").Sweeps(self)
 
     @property
     def current(self) -> Cast:
-        """The cast that verbs are about: the one started or opened last."""
+        """The current cast, which verbs use: the cast that was started or opened last."""
         return self.casts.current
 
     @property
     def cast_(self) -> Cast | None:
-        """The cast that verbs are about, or None if there is no cast yet."""
+        """The current cast, which verbs use, or None if no cast was started or opened."""
         return self.casts.last
 
     @property
     def quests(self) -> Any:
-        """The board of requests of this project, which are cast one after another."""
+        """The quest board of this project: its requests are cast one after another."""
         if self._quests is None:
             self._quests = lookup("quests").QuestBoard(self)
         return self._quests
 
     def close(self) -> None:
-        """Close every cast that is open for writing; ``with`` does it at its end."""
+        """Close every cast that is open for writing; leaving a ``with`` block does this too."""
         self.casts.close()
 
     def __enter__(self) -> Self:
@@ -444,7 +444,7 @@ class Workbench(DryBench):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close every cast that is open for writing."""
         self.close()
 
 

@@ -1,1 +1,1 @@
-"""What a person sees of casts and loadouts: values that show themselves as text, SVG or escaped HTML. They know of no kernel."""
+"""Views of casts and loadouts, which display themselves as text, SVG or escaped HTML. They do not need a kernel."""

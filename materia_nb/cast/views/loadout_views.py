@@ -1,4 +1,4 @@
-"""Views of loadouts, materia and agents, and of what is known before a cast: exploration, odds, estimate, prompts."""
+"""Views of loadouts, materia and agents, and of results without a cast: exploration, odds, estimate, prompts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LoadoutView(Shown):
         self.name, self.origin, self.graph, self.report, self.notes = name, origin, graph, report, tuple(notes)
 
     def noting(self, *notes: str) -> LoadoutView:
-        """Return the view with more lines at its top, which a person must not overlook."""
+        """Return a copy of the view with important notes as its first lines."""
         return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
@@ -102,7 +102,7 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
 
 
 def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
-    """Return the materia, with the layer of each and who answers."""
+    """Return the materia, each with its layer and its agent."""
     rows = []
     for name, raw in as_object(config.document.get("materia")).items():
         definition = as_object(raw)
@@ -139,7 +139,7 @@ def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: st
 
 
 def agents_view(agents: AgentTable) -> Table:
-    """Return who answers each materia or socket."""
+    """Return the agents, by materia or socket."""
     rows = [(line.name or "everyone else", line.agent) for line in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
 
@@ -184,15 +184,15 @@ def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[
 
 
 class ExploreView(_View, Exploration):
-    """An exploration that shows itself: what can happen, how soon, and on the graph what is never taken.
+    """An exploration as a view: the possible ends, and the graph with the unused sockets and edges marked.
 
     Args:
         graph: the loadout.
-        items: how long the lists are that are tried.
+        items: the list lengths to try.
         max_states: the number of states after which the search stops.
-        progress: whether a bar is printed, or what is told.
-        document: the config of the loadout, which the tests that are saved hold.
-        estimated: what estimates a cast over lists of a length, for one line of the view.
+        progress: whether to print a progress bar, or a function that receives the progress.
+        document: the config of the loadout, for :meth:`save_tests`.
+        estimated: returns the estimate of a cast for a list length, for one line of the view.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class ExploreView(_View, Exploration):
 
     @cached_property
     def _estimate(self) -> list[str]:
-        """What a cast over the longest lists takes, in a line."""
+        """A line with the estimate of a cast over the longest lists; empty without an estimator."""
         if self._estimated is None:
             return []
         try:
@@ -219,21 +219,22 @@ class ExploreView(_View, Exploration):
             return [f"what a cast takes is not known: {error.what}"]
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
-        """Write tests that fail when a way of the loadout opens or closes, and return their paths; ``pytest`` runs them.
+        """Write tests that fail when a route of the loadout appears or disappears, and return their paths.
 
-        One case for each way to end, the shortest to each, named after how it ends, and where: it holds as long as
-        the loadout goes that way with these answers. And one, ``ways``, that walks the loadout again and holds as long as
-        every visit leads where it led, whatever is answered (:attr:`Exploration.moves`). Nothing runs. Cases of the same
-        names are written over, others stay.
+        There is one case for each end, with the shortest route to it, named after the end and its socket. It passes as long
+        as its answers lead along the same route. Another case, ``ways``, explores the loadout again; it passes as long as
+        every visit has the same possible next visits (:attr:`Exploration.moves`). ``pytest`` runs
+        the tests; they call no agent. Cases of the same names are overwritten; other files stay.
 
         Args:
-            folder: where they are written.
-            follows: the config file whose loadout of that name is tested, as it is then; the loadout as it is
-                now, kept in the cases, if left out.
+            folder: the directory for the tests.
+            follows: the config file whose loadout of that name is tested, in its state at the time of the test; if left out,
+                the current loadout, which the cases contain.
 
         Raises:
-            MateriaError: the search was cut off, so that it is not known how casts end (``not_explored``); an agent speaks a protocol whose answers cannot be made, or the
-                exploration is not of ``wb.explore`` (``no_test``); they cannot be written.
+            MateriaError: the search was cut off, so that not all ends are known (``not_explored``); answers in the protocol of
+                an agent cannot be generated, or the exploration was not made by ``wb.explore`` (``no_test``); or a file
+                cannot be written.
         """
         if self._document is None:
             raise MateriaError("Its config is not known.", hint="use wb.explore", kind="no_test")
@@ -250,19 +251,19 @@ class ExploreView(_View, Exploration):
         written = []
         for end, socket, witness in ends:
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
-            names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a disk may not tell A from a
+            names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a file system may ignore case
             case = case_of(rules, replay_witness(rules, witness), self._document, relative_to(target, follows))
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
         document = ways_case(self, self._document, relative_to(target, follows))
         return [*written, write_case(target / "ways", document)]
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
-        """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
+        """Return the probability and the average number of turns of each end; see :meth:`Exploration.odds`."""
         return OddsView(**vars(super().odds(satisfied, items, **assumed)))
 
     @property
     def marks(self) -> Marks:
-        """What no way takes or visits; nothing where the search was cut off, since that is not known."""
+        """The edges and sockets that no route uses; empty if the search was cut off, since they are unknown then."""
         if not self.complete_search:
             return NO_MARKS
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
@@ -306,16 +307,16 @@ class ExploreView(_View, Exploration):
 
 
 class OddsView(_View, Odds):
-    """Odds that show themselves."""
+    """Odds as a view."""
 
     @property
     def marks(self) -> Marks:
-        """How often each socket is visited on average, rounded."""
+        """The average number of visits of each socket, rounded."""
         return Marks(visits={socket: round(count) for socket, count in self.visits.items()})
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}, lists of {self.items}: exact odds")
-        # An end is possible, however rare, and one beside it not certain.
+        # A possible end is never shown as 0 %, and an end with an alternative never as 100 %.
         rare = {"0.00%": "< 0.01%", "100.00%": "> 99.99%"} if sum(map(bool, self.ends.values())) > 1 else {}
         chances = ((end, share, f"{share:.2%}") for end, share in self.ends.items())
         ends = [(end, rare.get(phrase, phrase) if share else phrase) for end, share, phrase in chances]
@@ -344,7 +345,7 @@ class OddsView(_View, Odds):
         yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
 
     def _says(self, socket: str) -> str:
-        """How likely a socket says that it is satisfied, or why there is no such chance."""
+        """Return the probability that a socket says ``satisfied: true``, or the reason why it has none."""
         if socket in self.satisfied:
             return f"{self.satisfied[socket]:.2f}"
         return "not asked" if socket in self.nothing else "decides nothing"
@@ -355,11 +356,11 @@ def _without(sockets: Sequence[str]) -> str:
 
 
 class SimulationView(_View, Simulation):
-    """A simulation that shows itself: ends, turns, and on the graph how often each way was taken."""
+    """A simulation as a view: ends, turns, and the graph with the number of uses of each edge."""
 
     @property
     def marks(self) -> Marks:
-        """How often each socket was visited and each edge was taken, in all casts together."""
+        """The number of visits of each socket and of uses of each edge, in all casts together."""
         return Marks(visits=self.visits, traversals=self.traversals)
 
     def _parts(self) -> Iterable[Block]:
@@ -374,11 +375,11 @@ class SimulationView(_View, Simulation):
 
 
 class EstimateView(_View, Estimate):
-    """An estimate that shows itself: what a cast takes, and each socket in it."""
+    """An estimate as a view: the turns, tokens and cost of a cast, in total and by socket."""
 
     @property
     def line(self) -> str:
-        """What a cast takes, in one line."""
+        """The estimate of a cast, in one line."""
         turns, tokens_in, tokens_out, _ = self.total
         at_least = "with the shortest answers at least " if self.shortest else ""
         return (
@@ -388,7 +389,7 @@ class EstimateView(_View, Estimate):
 
     @property
     def _cost(self) -> str:
-        """The cost in words; what is not known is not nothing."""
+        """The cost as text; an unknown cost is not shown as zero."""
         if self.total.cost is None:
             return "its cost is not known" if self.sockets else "no agent is asked"
         without = ", ".join(self.unpriced)
@@ -397,7 +398,7 @@ class EstimateView(_View, Estimate):
 
     @property
     def marks(self) -> Marks:
-        """How many turns each socket has on average, rounded."""
+        """The average number of turns of each socket, rounded."""
         return Marks(visits={socket: round(takes.turns.mean) for socket, takes in self.sockets.items()})
 
     def _parts(self) -> Iterable[Block]:
@@ -423,7 +424,7 @@ class EstimateView(_View, Estimate):
 def estimated(
     graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **assumptions: Any
 ) -> EstimateView:
-    """Estimate a cast, with the prices of whoever answers, or of a model; ``assumptions`` are those of :func:`.estimate_cast`."""
+    """Estimate a cast with the prices of its agents or of ``model``; ``assumptions`` as in :func:`.estimate_cast`."""
     priced = None if model is None else ModelAgent(model)
 
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -440,7 +441,7 @@ def estimated(
 
 
 def _range(spread: Spread) -> str:
-    """Write a mean, with its range where there is one."""
+    """Return a mean as text, with its range if there is one."""
     mean_ = f"{spread.mean:,.1f}".removesuffix(".0") if spread.mean < _DECIMAL_BELOW else f"{spread.mean:,.0f}"
     return mean_ if spread.low == spread.high else f"{mean_} ({spread.low:,} to {spread.high:,})"
 
@@ -451,11 +452,11 @@ def _dollars(spread: Spread) -> str:
 
 
 class PromptsView(_View):
-    """Every prompt of a scripted cast beside one another, with its size; of several ``castContext`` side by side.
+    """The prompts of a scripted cast with their sizes; those of several ``castContext`` are shown side by side.
 
     Attributes:
         graph: the loadout.
-        sides: the prompts with each ``castContext``; those of the loadout if none was given.
+        sides: the prompts for each ``castContext``; without one, for that of the loadout.
     """
 
     def __init__(self, sides: Sequence[Prompts]) -> None:
@@ -463,11 +464,11 @@ class PromptsView(_View):
 
     @property
     def marks(self) -> Marks:
-        """How often each socket was asked."""
+        """The number of times that each socket was asked."""
         return Marks(visits={prompt.socket: len(self.sides[0].of(prompt.socket)) for prompt in self.sides[0].prompts})
 
     def __getitem__(self, step: int) -> Prompt:
-        """Return the prompt of a step; of several castContext that with the first.
+        """Return the prompt of a step; with several ``castContext``, that of the first.
 
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
@@ -505,7 +506,7 @@ class PromptsView(_View):
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
-    """Name the sockets that may say nothing of ``satisfied``."""
+    """Yield a line about each socket that may give no verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
         yield Line(f"{socket} says nothing of satisfied{chance_words}")
