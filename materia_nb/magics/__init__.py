@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics, the completion and how casts are shown; doing so again replaces them."""
+    """Register the magics, the tab completion and the display of casts; a second call replaces them."""
     from materia_nb.magics.cast_display import CastDisplay
     from materia_nb.magics.magic import MateriaMagics, make_matcher, name_cells, take_questions
 
@@ -26,7 +26,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Remove the magics, the completion and the display of casts; variables stay."""
+    """Remove the magics, the tab completion and the display of casts; keep the user's variables."""
     from materia_nb.magics.magic import IDENTIFIER, leave_questions
 
     magics: Any = shell.magics_manager.registry.get("MateriaMagics")
@@ -60,7 +60,7 @@ def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
     from IPython.utils.capture import capture_output
     from traitlets.config import Config
 
-    shell_class: Any = InteractiveShell  # its constructor has no types
+    shell_class: Any = InteractiveShell  # the constructor is not annotated
     with capture_output():
         shell = shell_class(config=Config({"HistoryManager": {"enabled": False}}))
         load_ipython_extension(shell)
@@ -71,6 +71,6 @@ def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
                     result.raise_error()
         finally:
             unload_ipython_extension(shell)
-            atexit.unregister(shell.atexit_operations)  # else every shell is kept until the process ends
+            atexit.unregister(shell.atexit_operations)  # otherwise atexit keeps every shell until the process ends
     names: Mapping[str, Any] = shell.user_ns
     return names

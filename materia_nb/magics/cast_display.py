@@ -1,8 +1,8 @@
 """The display of a cast: panels as the value of a cell, a record in the notebook, and a progress bar while it runs.
 
-With a kernel, the value of a cell is the panels of the cast. Below them is the record, with picture and outcome, for
-readers without kernel, widgets or trust. It is updated when the cast stops: at the end of the cell, or shortly after a
-button. A live panel hides it, see ``widgets/cast_panel.py``.
+With a kernel, the value of a cell is the panels of the cast. Below the panels is the record: a picture and the outcome,
+for readers who have no kernel or no widgets, or who have not trusted the notebook. The record is updated at the end of
+each cell, and shortly after the last change. A live panel hides the record, see ``widgets/cast_panel.py``.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
 
 MOST_STEPS: Final = 30
-"""Maximum number of steps in the record; it contains the latest ones."""
+"""Maximum number of steps in the record; earlier steps are left out."""
 _OUTPUT_CHARS: Final = 1_500
 """Maximum length of the output of a step in the record."""
 
 _QUIET_S: Final = 0.6
-"""Seconds without a change after which the record is updated."""
+"""Time without a change after which the record is updated, in seconds."""
 
 _log = logging.getLogger("materia_nb.magics")
 
 
 class RecordText(Shown):
-    """The outcome of a cast: its status, its latest steps, which open in HTML, and how to continue it."""
+    """The outcome of a cast: its status, its latest steps (foldable in HTML), and the command to continue it."""
 
     def __init__(self, cast: Cast) -> None:
         now = cast.now
@@ -88,17 +88,17 @@ class RecordText(Shown):
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
-    """Return one step of the record: its output and the explanation."""
+    """Return one step as a folded block with its output and the explanation of its route."""
     blocks = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
     why = lines(now.why(step.number).lines, "quiet") if step.decision else []
     return Fold(f"{step.title} → {way_words(step)}", [*blocks, *why])
 
 
 class RecordPicture(Shown):
-    """The graph of a cast with its route, as PNG too, since an untrusted notebook shows no SVG."""
+    """The graph of a cast with its route, also as PNG, because an untrusted notebook does not show SVG."""
 
     def __init__(self, cast: Cast) -> None:
-        # The attribute is for programs that compare notebooks: what is in here differs from run to run.
+        # data-record lets programs that compare notebooks skip this picture, which differs in each run.
         self.svg = fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace("<svg ", '<svg data-record="" ', 1)
         self.text = f"<picture of cast {cast.id}>"
 
@@ -110,10 +110,10 @@ class RecordPicture(Shown):
 
 
 class Record:
-    """The two outputs of a cast in a notebook, text and picture.
+    """The record of a cast in a notebook: one output with text and one with a picture.
 
     Args:
-        cast: which.
+        cast: the cast to record.
         display: IPython's ``display``.
     """
 
@@ -128,23 +128,23 @@ class Record:
         self._end = cast.follow.changes(lambda _: self._later())
 
     def show(self) -> None:
-        """Show both after the other outputs of the cell."""
+        """Show the text and the picture after the other outputs of the cell."""
         self._put(update=False)
 
     def refresh(self) -> None:
-        """Update both if the cast has changed since."""
+        """Update the text and the picture if the cast has changed since they were shown."""
         if self._changed:
             self._put(update=True)
 
     def close(self) -> None:
-        """Stop following the cast; the outputs stay."""
+        """Stop updating the record; keep its outputs in the notebook."""
         self._end()
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
 
     def _later(self) -> None:
-        """Plan an update after a change; this is fast, since it is called after every change."""
+        """Schedule an update of the record. Must be fast, because it is called after every change."""
         self._changed = True
         with self._lock:
             if self._timer is None:
@@ -159,7 +159,7 @@ class Record:
         if not is_due_again:
             try:
                 self.refresh()
-            except Exception:  # noqa: BLE001 - a timer has nobody to tell it to
+            except Exception:  # noqa: BLE001 - a timer has no caller to report to
                 _log.warning("the record of a cast could not be updated", exc_info=True)
 
     def _put(self, *, update: bool) -> None:
@@ -184,7 +184,7 @@ class CastDisplay:
 
     Args:
         shell: the shell.
-        workbench: returns its workbench; a cast that is forked in a panel becomes the current one there.
+        workbench: returns the workbench of the shell; a cast forked in a panel becomes its current cast.
     """
 
     def __init__(self, shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
@@ -198,7 +198,7 @@ class CastDisplay:
         shell.events.register("post_run_cell", self._ran)
 
     def close(self) -> None:
-        """Show casts as pictures again; the outputs stay."""
+        """Stop showing panels for casts and stop updating records; keep the outputs in the notebook."""
         for module, name in (_CAST, _PANEL, _CASTS):
             _forget(_formatter(self._shell), module, name)
         self._shell.events.unregister("post_run_cell", self._ran)
@@ -207,13 +207,13 @@ class CastDisplay:
 
     def _show_cast(self, cast: Cast) -> None:
         if getattr(self._shell, "kernel", None) is None or not cast.now.writable:
-            raise NotImplementedError  # IPython then asks for the picture
+            raise NotImplementedError  # IPython then falls back to the picture
         try:
             from materia_nb.widgets import cast_panel
 
             bench = self._workbench()
             panel = cast_panel.show(cast, bench.casts.take, bench=bench)
-        except Exception:  # noqa: BLE001 - a cast can be shown without them
+        except Exception:  # noqa: BLE001 - a picture is shown instead
             _log.warning("no panels; a picture is shown", exc_info=True)
             raise NotImplementedError from None
         self._show_panel(panel)
@@ -223,7 +223,7 @@ class CastDisplay:
             raise NotImplementedError
         try:
             panel = casts.show()
-        except Exception:  # noqa: BLE001 - they can be listed without it
+        except Exception:  # noqa: BLE001 - a table is shown instead
             _log.warning("no panel; a table is shown", exc_info=True)
             raise NotImplementedError from None
         panel._ipython_display_()
@@ -248,7 +248,7 @@ class CastDisplay:
         for record in self._records.values():
             try:
                 record.refresh()
-            except Exception:  # noqa: BLE001 - the cell has done its work
+            except Exception:  # noqa: BLE001 - the cell itself succeeded
                 _log.warning("the record of a cast could not be updated", exc_info=True)
 
 
@@ -266,9 +266,9 @@ def _forget(formatter: Any, module: str, name: str) -> None:
 
 
 SHOW_AFTER_S = 0.5
-"""Seconds before a bar appears: the cell of a short run holds only the result."""
+"""Delay before a progress bar appears, in seconds; a short run shows no bar."""
 _REDRAW_S = 0.1
-"""Seconds between two updates of the bar at least."""
+"""Minimum time between two updates of the bar, in seconds."""
 _BAR_FORMAT = "{desc} |{bar}|"
 _SAID = 60
 """Maximum length of the agent's latest text next to the bar, in characters."""
@@ -276,7 +276,7 @@ _SAID = 60
 
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
-    """Show the work items done and the current socket while the block runs, if it takes long enough."""
+    """Show a progress bar with the finished work items and the current socket while the block runs."""
     with _progress_bar(lambda: _progress_text(cast)) as update:
         ends = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
         try:
@@ -288,7 +288,7 @@ def running(cast: Cast) -> Iterator[None]:
 
 @contextmanager
 def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a count while the block runs; yield the function that takes the number done and the total."""
+    """Show a count while the block runs; yield a function that updates it from the number done and the total."""
     counts = (0, 0)
 
     def report(done: int, total: int) -> None:
@@ -306,11 +306,11 @@ ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
 
 @contextmanager
 def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
-    """Show a tqdm bar while the block runs, once it has taken long enough; yield the function that updates the bar."""
+    """Show a tqdm bar if the block runs longer than :data:`SHOW_AFTER_S`; yield a function that updates the bar."""
     bar: Any = None
     output: Any = None
     drawn_at = 0.0
-    lock = threading.Lock()  # the timer, the cell and the threads of agents draw
+    lock = threading.Lock()  # the timer, the cell and the agent threads all draw the bar
 
     def show() -> None:
         nonlocal bar, output
@@ -348,10 +348,10 @@ def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
             timer.cancel()
         with lock:
             if bar is not None:
-                bar.total = None  # a bar below its total would stay, in red
+                bar.total = None  # otherwise an unfinished bar would stay, in red
                 bar.close()
             if output is not None:
-                output.update({}, raw=True)  # clear_output would also remove what the cell has printed
+                output.update({}, raw=True)  # clear_output would also remove the printed output of the cell
 
 
 def _kernel() -> Any:
@@ -360,20 +360,20 @@ def _kernel() -> Any:
 
 
 def _is_watched() -> bool:
-    """Return True if a person may be looking: at a terminal, or at the cell as it runs.
+    """Return True if a person may be watching the terminal or the running cell.
 
-    A program that runs a notebook unattended (nbconvert, nbclient, papermill, nbval) says with each cell that nobody can be
-    asked: the outputs that it stores or compares must not depend on how busy the machine is.
+    Programs that run a notebook unattended (nbconvert, nbclient, papermill, nbval) send ``allow_stdin: false`` with each
+    cell. They get no bar, so that the outputs that they store or compare do not depend on the speed of the machine.
     """
     kernel = _kernel()
     if kernel is None:
         return sys.stderr.isatty()
-    # Without threads, nothing can draw a bar while the cell runs.
+    # A bar can only be drawn by another thread while the cell runs.
     return THREADS and bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
 
 
 def _progress_text(cast: Cast) -> tuple[int, int, str]:
-    """Return the number of finished items, the total, and the cast's position with the latest text of its agent."""
+    """Return the finished items, the total, and a text with the cast's position and its agent's latest words."""
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
@@ -384,7 +384,7 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:
-    """Return the items done of the current loop, and the total."""
+    """Return the number of finished items and the total of the current loop, or else of the first loop."""
     from materia_nb.cast.views.status import loop_progress
 
     progress = loop_progress(cast.now)

@@ -22,16 +22,16 @@ from materia_nb.magics.cast_display import CastDisplay
 from materia_nb.widgets.cast_parts import alone_names
 
 _BENCH_NAME = "wb"
-"""The variable that holds the workbench of the verbs."""
+"""Name of the user's variable that holds the workbench."""
 
 
 class Interrupted(MateriaError):
-    """The kernel was interrupted during a cast, which can continue."""
+    """The kernel was interrupted during a verb; the cast can continue."""
 
 
 @magics_class
 class MateriaMagics(Magics):
-    """The magic of a shell."""
+    """The magics ``%materia`` and ``%%materia`` of one shell."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -42,7 +42,7 @@ class MateriaMagics(Magics):
 
     @property
     def bench(self) -> Workbench:
-        """The workbench in the variable ``wb``, made on first use."""
+        """The workbench in the variable ``wb``; created on first use."""
         bench = self.namespace.get(_BENCH_NAME)
         if not isinstance(bench, Workbench):
             if bench is not None:
@@ -59,7 +59,7 @@ class MateriaMagics(Magics):
     @no_var_expand
     def materia(self, line: str, cell: str | None = None) -> Any:
         """Run a verb of Materia NB."""
-        # IPython's output_can_be_silenced reads the text as Python to find the semicolon, and prose is none.
+        # IPython's output_can_be_silenced parses the text as Python to find the semicolon, which fails for prose.
         value = self.run(line, cell)
         return None if registry.is_silenced(line, cell) else value
 
@@ -99,7 +99,7 @@ _CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
 
 def make_matcher(bench: Callable[[], Workbench]) -> Any:
-    """Return a matcher for IPython's completer; it answers for lines of ``%materia`` only."""
+    """Return a matcher for IPython's completer that completes only lines of ``%materia``."""
 
     @context_matcher(identifier=IDENTIFIER)
     def materia_matcher(context: CompletionContext) -> Any:
@@ -123,7 +123,7 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
 
 
 def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
-    """Return the possible words after the words ``before``."""
+    """Return the words that can follow the words ``before`` on a line."""
     before = [word for word in before if word]
     if not before:
         return registry.first_words()
@@ -145,7 +145,7 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 
 
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
-    """Return the next positional argument."""
+    """Return the positional argument that the next word fills; None if there is none."""
     positional = [argument for argument in verb.arguments if argument.placed]
     index, skip = 0, False
     for word in typed_words:
@@ -176,7 +176,7 @@ def _materia(wb: Workbench) -> list[str]:
 
 
 def _parts(wb: Workbench) -> list[str]:
-    """Return loadouts and materia; a name of both with a prefix for each."""
+    """Return the names of loadouts and materia; a name that both have gets the prefix loadout: or materia:."""
     groups = {
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
         "materia": as_object(wb.loadouts.config.document.get("materia")),
@@ -205,7 +205,7 @@ def _quoted(name: str) -> str:
 
 
 def _casts(wb: Workbench) -> list[str]:
-    """Return the ids of the latest casts, and the names of casts."""
+    """Return the ids of the 50 latest casts, and the names of all named casts."""
     entries = wb.casts()
     return [*(entry.id for entry in entries[:50]), *(_quoted(entry.name) for entry in entries if entry.name)]
 
@@ -230,7 +230,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
 
 
 def name_cells(shell: InteractiveShell) -> Callable[[], None]:
-    """Name the cells of a shell in errors, such as ``In[3]``; return a function that undoes this."""
+    """Show cell names such as ``In[3]`` in errors; return a function that undoes this."""
 
     def name(filename: str) -> str | None:
         named = shell.compile.format_code_name(filename)
@@ -244,9 +244,9 @@ _BEGINS: Final = "%materia "
 
 
 class QuestionLine(TokenTransformBase):
-    """Passes a line of ``%materia`` that ends in ``?`` to the magic; ``%materia?`` alone stays IPython's."""
+    """Passes a ``%materia`` line that ends in ``?`` to the magic; IPython still handles ``%materia?`` itself."""
 
-    priority = 0  # before IPython's help, which has 5
+    priority = 0  # runs before IPython's help transformer, whose priority is 5
 
     def __init__(self, start: tuple[int, int], magic: Any) -> None:
         super().__init__(start)
@@ -254,7 +254,7 @@ class QuestionLine(TokenTransformBase):
 
     @classmethod
     def find(cls, tokens_by_line: Any) -> QuestionLine | None:
-        """Return the first such line."""
+        """Return a transformer for the first ``%materia`` line that ends in ``?``; None if there is none."""
         for line in tokens_by_line:
             if len(line) < 3 or line[-2].string != "?":
                 continue
@@ -267,13 +267,13 @@ class QuestionLine(TokenTransformBase):
         return None
 
     def transform(self, lines: list[str]) -> list[str]:
-        """Replace the line by a call of the magic."""
+        """Replace the line with a call of the magic."""
         transformed: list[str] = self._magic.transform(lines)
         return transformed
 
 
 def take_questions(shell: InteractiveShell) -> None:
-    """Allow a question mark at the end of a line of ``%materia``."""
+    """Allow a question mark at the end of a ``%materia`` line."""
     leave_questions(shell)
     shell.input_transformer_manager.token_transformers.append(QuestionLine)
 

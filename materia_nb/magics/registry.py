@@ -1,8 +1,8 @@
-"""The registry of verbs, which dispatch, help, completion and the docs read, and the parser of a line.
+"""The registry of verbs for dispatch, help, completion and the docs, and the parser of a ``%materia`` line.
 
-A verb is one word or, in a family, two (``edit items``). Its arguments are the parameters of its function, see
-:func:`verb`; a verb that only calls a method is made from the method, see :func:`from_method`. Nothing in a line is
-expanded, since handoffs contain many braces; only ``$name`` is replaced by the value of a variable.
+A verb is one word, or two words in a family (``edit items``). The parameters of its function are its arguments, see
+:func:`verb`. A verb that only calls a method is created from the method, see :func:`from_method`. ``$name`` is replaced
+with the value of a variable. Braces are not expanded, because handoffs contain many of them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Argument:
     """One argument of a verb.
 
     Attributes:
-        name: its name in help; an option is written ``--name``.
-        help: its meaning, in a few words.
-        kind: ``word``; ``words`` takes all up to ``--``; ``rest`` the remaining line as it stands;
-            ``option`` takes a value; ``flag`` none.
+        name: the name in the help text; an option is written ``--name``.
+        help: a short description.
+        kind: ``word`` takes one word; ``words`` takes all words up to ``--``; ``rest`` takes the remaining line unparsed;
+            ``option`` takes a value; ``flag`` takes no value.
         required: True if the verb needs it (not for options and flags).
         integer: True if it must be a whole number.
         completes: the names that tab completion offers.
-        choices: the possible words, if they are known; tab completion offers them.
+        choices: the allowed words, which tab completion offers; empty if any word is allowed.
     """
 
     name: str
@@ -54,17 +54,17 @@ class Argument:
 
     @property
     def key(self) -> str:
-        """The name among the parsed arguments."""
+        """Key of the argument in ``Call.arguments``."""
         return self.name.lstrip("-").replace("-", "_")
 
     @property
     def placed(self) -> bool:
-        """True if it is positional."""
+        """True if the argument is positional."""
         return self.kind in ("word", "words", "rest")
 
     @property
     def shown(self) -> str:
-        """The form in a usage line."""
+        """The argument as a usage line shows it."""
         text = self.name.upper() if self.placed else self.name
         if self.kind == "option":
             text = f"{self.name} {self.key.upper()}"
@@ -77,7 +77,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a verb: the workbench, the parsed arguments, the body of the cell if there is one, the user's variables."""
+    """One call of a verb: the workbench, the parsed arguments, the cell body if any, and the user's variables."""
 
     bench: Workbench
     arguments: Mapping[str, Any]
@@ -86,15 +86,15 @@ class Call:
 
     @property
     def cast(self) -> Cast:
-        """The current cast; raises MateriaError without one."""
+        """The current cast; raises MateriaError if there is none."""
         return self.bench.current
 
     def body_or(self, value: Any) -> Any:
-        """Return the body of the cell; without one, the value after the verb."""
+        """Return the body of the cell, or ``value`` if the verb was called without a cell."""
         return value if self.body is None else self.body
 
     def request(self, value: Any) -> Any:
-        """Return the text after the verb, followed by the body of the cell if there is one."""
+        """Return ``value``, followed by the body of the cell if there is one."""
         return value if self.body is None else f"{value}\n{self.body.strip()}".strip()
 
 
@@ -108,7 +108,7 @@ Several: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb of ``%materia``; ``cell`` tells if it accepts the body of a ``%%materia`` cell."""
+    """A verb of ``%materia``; ``cell`` states whether the verb accepts the body of a ``%%materia`` cell."""
 
     name: str
     summary: str
@@ -136,13 +136,13 @@ _WORDS: Final = read_package_toml(__file__, "words.toml")
 GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 """The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
-"""The summaries of first words that are not verbs by themselves."""
+"""Summaries of the first words that are not verbs on their own."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
 }
-"""Hints by words that people type for a verb with another name."""
+"""Hints to the right verb, by the words that people type instead."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""The verbs of a terminal (``materia VERB``) by the object that they get there."""
+"""All verbs, by their access in a terminal, such as ``looks``; the ``notebook`` verbs do not exist there."""
 
 
 def verb(
@@ -153,7 +153,7 @@ def verb(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> Callable[[_H], _H]:
-    """Register a function as a verb: its parameters after the call are the arguments, its docstring has summary and help.
+    """Register a function as a verb: its parameters after the first become arguments, its docstring the help.
 
     A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of an
     :class:`Argument`, by parameter.
@@ -190,17 +190,17 @@ def _values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
 
 
 def value_of(_: Call, value: Any) -> Any:
-    """Show the value itself."""
+    """Return the value of the method unchanged."""
     return value
 
 
 def status_after(call: Call, _: object) -> Any:
-    """Show the status of the cast."""
+    """Return the status view of the current cast."""
     return status_view(call.cast.now)
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Show the current step of the cast, or of the lane that made a step."""
+    """Return a view of the current step: of the lane that made the step, or else of the cast."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 
@@ -213,7 +213,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Edits": lambda call: call.cast.edit,
     "Approvals": lambda call: call.cast.approvals,
 }
-"""Functions that return the object whose method a verb calls, by the class of the method."""
+"""For each class whose methods are verbs: a function that returns the object to call."""
 
 _COMPLETES: Final[Mapping[str, _Completes]] = {
     "loadout": "loadout",
@@ -223,7 +223,7 @@ _COMPLETES: Final[Mapping[str, _Completes]] = {
     "cast": "cast",
     "panel": "panel",
 }
-"""The names that tab completion offers for a parameter, by its name."""
+"""The kind of names that tab completion offers, by parameter name."""
 
 
 def from_method(
@@ -238,19 +238,19 @@ def from_method(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> None:
-    """Register a verb that calls a method: the signature has the arguments, the docstring their help and the summary.
+    """Register a verb that calls a method: the signature defines the arguments, the docstring the help.
 
-    A keyword-only parameter is an option, or a flag if it is a bool; the last of the others takes the rest of the line,
-    and the body of the cell after it.
+    A keyword-only parameter is an option, or a flag if it is a bool. The last positional parameter takes the rest of the
+    line, unless it is a number, and then the body of the cell.
 
     Args:
         name: the verb.
         method: a method of one of the classes in ``_OWNERS``.
         show: returns the value to show, from the value that the method returned.
-        only: the parameters that a line can set, separated by blanks; all if left out.
-        cell: tells if it takes the body of a cell.
-        runs: True if it may take long, so that a bar shows the progress of the cast.
-        example: an example.
+        only: the parameters that a line can set, separated by spaces; all if left out.
+        cell: whether the verb never, optionally or always takes the body of a cell.
+        runs: True if the verb may take long; a bar then shows the progress of the cast.
+        example: the example for the help text.
         changed: overrides fields of an :class:`Argument`, by parameter.
     """
     parameters = inspect.signature(method).parameters
@@ -289,9 +289,9 @@ def _is_whole(parameter: inspect.Parameter) -> bool:
 
 
 def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
-    """Return the argument of a parameter; without its own help it gets the help that several verbs share."""
+    """Return the argument for a parameter; its help defaults to the shared help of its name."""
     key, kind = parameter.name, str(parameter.annotation)
-    name = key.rstrip("_")  # as in from_, which Python has a meaning for
+    name = key.rstrip("_")  # from_ stands for from, a Python keyword
     argument = Argument(
         name,
         helps.get(key) or _WORDS["arguments"].get(key, ""),
@@ -313,7 +313,7 @@ _ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the summary in a docstring and the help of each parameter, without code marks."""
+    """Return the summary and the help of each parameter from a docstring, without backticks and rule numbers."""
     doc = _MARKS.sub("", inspect.getdoc(method) or "")
     _, _, args_section = doc.partition("\nArgs:\n")
     entries = _ENTRY.findall(args_section.partition("\n\n")[0])
@@ -328,7 +328,7 @@ def first_words() -> list[str]:
 
 
 def family(word: str) -> list[str]:
-    """Return the second words of the verbs that begin with ``word``."""
+    """Return the second words of the two-word verbs that begin with ``word``."""
     return [name.partition(" ")[2] for name in VERBS if name.startswith(f"{word} ")]
 
 
@@ -343,7 +343,7 @@ def find_verb(name: str) -> Verb:
 
 
 def meant_by(name: str, verbs: Sequence[str]) -> str:
-    """Return a hint for a word that is not a verb."""
+    """Return a hint to the verb that the user probably meant by an unknown word."""
     return _SYNONYMS.get(name.lower()) or did_you_mean(name, verbs)
 
 
@@ -362,7 +362,7 @@ def help_text(name: str | None = None) -> str:
 
 
 def summary_of(word: str) -> str:
-    """Return the summary of a first word, and its second words."""
+    """Return the summary of a first word, followed by its second words in parentheses."""
     summary = VERBS[word].summary if word in VERBS else FAMILIES[word]
     return f"{summary} ({word} {', '.join(family(word))})" if family(word) else summary
 
@@ -386,7 +386,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def split_verb(line: str) -> tuple[str, str]:
-    """Split a line into its verb, of two words if there is one, and the rest; drop a trailing ``;``, which IPython users write."""
+    """Split a line into its one-word or two-word verb and the rest; drop a trailing ``;``."""
     line = line.strip()
     if line.endswith(";"):
         line = line[:-1].rstrip()
@@ -398,7 +398,7 @@ def split_verb(line: str) -> tuple[str, str]:
 
 
 def is_silenced(line: str, cell: str | None) -> bool:
-    """Return True if a semicolon at the end of the line suppresses the output; the text of a cell cannot."""
+    """Return True if the line ends in a semicolon, which suppresses the output. Always False for a cell."""
     return cell is None and line.rstrip().endswith(";")
 
 

@@ -1,4 +1,4 @@
-"""The verbs; :data:`materia_nb.magics.registry.GROUPS` has their order."""
+"""The verbs of ``%materia``; :data:`materia_nb.magics.registry.GROUPS` defines their order in the help."""
 
 from materia_nb.magics.verbs import analysis, casts, loadouts
 

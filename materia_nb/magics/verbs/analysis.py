@@ -166,7 +166,7 @@ def _chances(value: object) -> Chances:
 
 
 def _failing(value: object) -> PerSocket:
-    """Return the chances of failure, each of which must be one number."""
+    """Return the probability of failure for each socket; refuse a socket with more than one number."""
     chances = _chances(value)
     each = chances.values() if isinstance(chances, Mapping) else (chances,)
     if any(isinstance(chance, tuple) for chance in each):

@@ -1,4 +1,4 @@
-"""Verbs that continue or change casts, and verbs about casts on disk and the quest board; help."""
+"""Verbs that continue, change or list casts, verbs for the quest board, and the verb ``help``."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def _sweep(
 
 
 def _separated(value: Any) -> Any:
-    """Return the parts of a text between commas; any other value unchanged."""
+    """Return the comma-separated parts of a text; return any other value unchanged."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
@@ -346,7 +346,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
 
 
 def _value(text: str) -> JSON:
-    """Return the value of JSON or YAML; a bare word is a text."""
+    """Parse JSON or YAML; a bare word is a text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -529,7 +529,7 @@ def _record(call: Call, file: Rest = None) -> Any:
 
 
 def _export(call: Call, file: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file of the current cast; without ``file``, under ``name`` in the run directory."""
+    """Write a file of the current cast; ``file`` defaults to ``name`` in the run directory."""
     project = call.bench.project
     path = project / str(file) if file else call.cast.run_dir / name
     write(path)

@@ -209,7 +209,7 @@ def _agent(
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, call.names))
     elif who is None:
-        call.bench.agent(name)  # sets no agent, but refuses an unknown name
+        call.bench.agent(name)  # only to refuse an unknown name; sets no agent
     elif not isinstance(who, str) or who == "person" or who.startswith((COMMAND_PREFIX, "recorded:")):
         call.bench.agent(name, who)
     elif who.split()[:1] == ["command"]:
@@ -266,7 +266,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Return the agent of a model's name with the options before and after the name; ``model`` may precede the name."""
+    """Return the agent for ``[model] NAME``, with the options given before and after the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest
@@ -284,7 +284,7 @@ def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
 
 
 def _function(name: str, body: str, names: Any) -> Any:
-    """Return the function with a cell's body; ``turn`` and ``prompt`` are its arguments, ``names`` its globals."""
+    """Compile the body of a cell into a function of ``turn`` and ``prompt``, with ``names`` as its globals."""
     source = "def answer(turn, prompt):\n" + textwrap.indent(body.strip("\n") + "\n", "    ")
     if "await " in body:
         source = "async " + source
