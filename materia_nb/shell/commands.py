@@ -1,7 +1,7 @@
 """The command line ``materia``: a command for each verb, and commands that only a terminal has.
 
-``materia lessons``, ``gallery`` and ``cheatsheet`` copy files of the package to a folder. A line in :data:`BUNDLES` adds
-another folder or file.
+``materia lessons``, ``gallery`` and ``cheatsheet`` copy files of the package to a folder. To offer more files, add a
+:class:`Bundle` to :data:`BUNDLES`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from materia_nb.shell import terminal
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
-"""Folders that hold the data files: a wheel has the notebooks inside the package, a checkout next to it."""
+"""Folders to search for data files: in a wheel they are inside the package, in a checkout next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Bundle:
     Attributes:
         command: the word after ``materia``.
         about: the description in the list of commands.
-        sources: folders and files, relative to the package. Missing ones are skipped; a command without any file is not
-            offered.
+        sources: folders and files, relative to one of :data:`ROOTS`. Missing sources are skipped; a command without any
+            file is not offered.
         first: the file to open first.
     """
 
@@ -66,7 +66,7 @@ class Bundle:
     first: str = ""
 
     def files(self) -> dict[Path, Path]:
-        """Return the source of each file, by its path in the target folder."""
+        """Return the source path of each file, by its path in the target folder."""
         sources: dict[Path, Path] = {}
         for source in (root / name for root in ROOTS for name in self.sources):
             if source.is_file():
@@ -79,7 +79,7 @@ class Bundle:
         return sources
 
     def notebooks(self) -> dict[Path, Path]:
-        """Return the source of each notebook, by its path in the target folder."""
+        """Return the source path of each notebook, by its path in the target folder."""
         return {target: source for target, source in self.files().items() if target.suffix == ".ipynb"}
 
 
@@ -96,7 +96,7 @@ BUNDLES: Final = (
 
 
 def available_bundles() -> list[Bundle]:
-    """Return the bundles that this installation has files of."""
+    """Return the bundles that have at least one file in this installation."""
     return [bundle for bundle in BUNDLES if bundle.files()]
 
 
@@ -111,13 +111,13 @@ def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str
 
 
 def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]:
-    """Copy the files of a bundle and return the paths, relative to the folder, that were written.
+    """Copy the files of a bundle and return the paths of the written files, relative to the folder.
 
-    Files with the same content stay. If a file has other content, which may be somebody's work, nothing is written
-    unless ``force`` is given.
+    Files with the same content are skipped. If an existing file differs, it may contain the user's work: nothing is
+    written unless ``force`` is given.
 
     Raises:
-        MateriaError: a file has other content (``exists``), or the folder cannot be written (``not_written``).
+        MateriaError: an existing file differs (``exists``), or the folder cannot be written (``not_written``).
     """
     contents = {target: read_plain(source, follow=True) for target, source in bundle.files().items()}
     changed = {target: content for target, content in contents.items() if not _has_content(folder / target, content)}
@@ -146,8 +146,8 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
 def trust_notebooks(notebooks: Sequence[Path]) -> bool:
     """Sign notebooks as ``jupyter trust`` does; return False if Jupyter is missing or its signatures cannot be stored.
 
-    They come from this package, whose code runs anyhow. JupyterLab shows the stored tables of an untrusted notebook as
-    HTML source.
+    Signing is safe, because the notebooks come from this package, whose code runs anyway. JupyterLab shows the stored
+    tables of an untrusted notebook as HTML source.
     """
     try:
         import nbformat
@@ -189,11 +189,11 @@ FINE, PROBLEMS, MISUSE = 0, 1, 2
 """Exit codes."""
 
 _MINUS: Final = "\ue000"
-"""Replaces the minus sign of a number, which click would parse as an option."""
+"""Placeholder for the minus sign of a number, because click would parse ``-1`` as an option."""
 _MINUS_SIGN: Final = re.compile(r"^-(?=\d)")
 
 
-class _TextOrInteger(click.ParamType):  # type: ignore[type-arg] # generic in the latest click alone
+class _TextOrInteger(click.ParamType):  # type: ignore[type-arg] # generic only in the latest click
     def __init__(self, *, integer: bool) -> None:
         self.integer, self.name = integer, "integer" if integer else "text"
 
@@ -208,7 +208,7 @@ class _TextOrInteger(click.ParamType):  # type: ignore[type-arg] # generic in th
 
 
 class _Command(click.Command):
-    """A command that takes negative numbers as arguments."""
+    """A command that accepts negative numbers as arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [_MINUS_SIGN.sub(_MINUS, argument) for argument in args])
@@ -266,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # it may be Latin-1
+            stream.reconfigure(errors="replace")  # the encoding may be Latin-1
     try:
         code = _run_program(arguments or ["--help"])
     except OSError as error:
@@ -304,7 +304,7 @@ def _report(error: MateriaError, *, as_json: bool) -> int:
 
 
 def _json_text(document: object) -> str:
-    """Return JSON with escapes for all characters that the standard output cannot encode."""
+    """Return JSON; escape all non-ASCII characters if the standard output cannot encode some of them."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -335,7 +335,7 @@ _AGENT_OPTION: Final = click.Option(
     help="the agent of a materia or socket, as for the verb agent: Build=openai:gpt-4o, '*=command:claude'; repeatable",
 )
 _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
-"""Verbs that start casts and run them."""
+"""Verbs that start casts and run them; their commands have the option ``--agent``."""
 
 
 def _parameter(argument: Argument, verb: Verb) -> click.Parameter:
@@ -358,7 +358,7 @@ def _parameter(argument: Argument, verb: Verb) -> click.Parameter:
 
 
 def _command(verb: Verb, access: str) -> click.Command:
-    """Make the command of a verb; ``access`` is the key of the table ``shell`` in ``words.toml`` that lists the verb."""
+    """Return the command for a verb; ``access`` is the verb's key in the table ``shell`` of ``words.toml``."""
     own = [_parameter(argument, verb) for argument in verb.arguments]
     if verb.cell != "never":
         body = click.Option(
@@ -409,7 +409,7 @@ def _run_verb(
 
 @contextmanager
 def _bench(access: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()) -> Iterator[Workbench]:
-    """Open the workbench of a command; verbs that test get one without agents and processes."""
+    """Open the workbench of a command. The access ``tests`` gets a :class:`DryBench`, without agents and processes."""
     if access == "tests":
         dry = DryBench(project)
         dry.load(on_top) if on_top is not None else terminal.choose_own(dry)
@@ -430,7 +430,7 @@ def _bench(access: str, project: Path, on_top: str | None = None, agents: Sequen
 
 
 def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str, Any]:
-    """Return the arguments of a verb as a magic line would give them; a file given as a loadout is loaded."""
+    """Convert command-line values to the arguments of a verb; load a file that is given as a loadout."""
     arguments: dict[str, Any] = {}
     for argument in verb.arguments:
         value = values.get(argument.key)
@@ -454,7 +454,7 @@ def _report_result(verb: Verb, value: object, bench: Workbench, *, as_json: bool
     return FINE if fine else PROBLEMS
 
 
-# -- commands of their own -------------------------------------------------------------
+# -- commands without a verb ------------------------------------------------------------
 
 
 def _check(
@@ -518,7 +518,7 @@ def _verb_commands() -> Iterator[tuple[str, click.Command]]:
 
 
 def _add_commands() -> None:
-    """Add every command to the program, below its first word."""
+    """Add every command to the program; group two-word commands under their first word."""
     commands = dict(_verb_commands())
     check, run = commands["check"], commands["run"]
     check.callback, run.callback = _check, _run

@@ -1,7 +1,8 @@
 """``materia mcp``: an MCP server whose tools are the operations of the designer.
 
-A coding agent designs a loadout, and a person reviews each step in the designer. The server saves only a draft, asks no model
-and starts no process. If a required property does not hold, the result names a cast, made with scripted answers, that shows it.
+A coding agent designs a loadout, and a person reviews each step in the designer. The server saves only a draft. It does
+not call a model or start a process. If a required property does not hold, the result names a cast with scripted answers
+as a counterexample.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _WIDTH: Final = 100
 
 
 class DesignServer:
-    """The loadout that one client designs, and the tools for it.
+    """The loadout that one client designs, and the tools for designing it.
 
     Args:
         project: the project directory.
-        by: the name of the client that the designer shows to the person who reviews the draft.
+        by: name of the client; the designer shows the name to the person who reviews the draft.
     """
 
     def __init__(self, project: Path, by: str = "a coding agent") -> None:
@@ -64,7 +65,7 @@ class DesignServer:
         return self._design
 
     def call(self, name: str, args: dict[str, JSON]) -> ToolResult:
-        """Call a tool; a refused call changes nothing, and its result says why."""
+        """Call a tool. If the call is refused, nothing changes and the result contains the reason."""
         tool = self.tools.get(name)
         if tool is None or tool.run is None:
             return ToolResult(f"There is no tool {readable(name)[:80]!r}.", ok=False)
@@ -75,7 +76,7 @@ class DesignServer:
         return ToolResult(cut_middle(result.text), ok=result.ok)
 
     def _operation_tool(self, operation: Operation) -> Tool:
-        """Make a tool from an operation of the designer, with the arguments of its function."""
+        """Create a tool for an operation of the designer, with the arguments of its function."""
         skip = 2 if operation.on_materia else 1
         model = describe_arguments(operation.function, operation.name, skip, lambda name: name.strip("_"))
 
@@ -196,10 +197,10 @@ class DesignServer:
         self.close()
         return f"{count} of {design.name} wait for a person, who opens the designer with: %materia design {arguments}"
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the design; its steps stay a draft that the designer offers to a person."""
+        """Close the design; its steps remain as a draft, which the designer offers to a person."""
         if self._design is not None:
             self._design.keep, self._design = None, None
 
@@ -223,7 +224,7 @@ class DesignServer:
         return f"FAILS: {claim}{'; no route leads there' if possible else self._counterexample(exploration, target)}"
 
     def _counterexample(self, exploration: Exploration, target: str) -> str:
-        """Make a cast that reaches the target, and describe its route."""
+        """Create a cast that reaches the target, and return a description of its route."""
         witness = exploration.witness(_element(target))
         try:
             cast = f"; cast {self._cast(witness, target)} shows it"
@@ -239,14 +240,14 @@ class DesignServer:
             pins=dict(witness.pins),
         )
         try:
-            for _ in witness.route:  # it stops at each draft that is to be accepted
+            for _ in witness.route:  # the run stops at each draft that must be accepted
                 cast.run(steps=None if witness.end else len(witness.route) - len(cast.steps))
                 waits = cast.now.waiting_at
                 if waits is None or waits.socket not in witness.drafts:
                     break
                 cast.accept()
         except MateriaError:
-            pass  # the failure is what the cast should show
+            pass  # the cast is meant to show the failure
         finally:
             cast.close()
         return cast.id
@@ -268,7 +269,7 @@ MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 async def bounded_lines(
     read: Callable[[int], Awaitable[bytes]], max_bytes: int = MAX_MESSAGE_BYTES
 ) -> AsyncIterator[str]:
-    """Yield the lines that ``read(n)`` returns; a line longer than ``max_bytes`` becomes one that is not a valid message."""
+    """Yield the lines from ``read(n)``; replace a line longer than ``max_bytes`` with an invalid message."""
     while line := await read(max_bytes):
         rest = line
         while len(rest) == max_bytes and not rest.endswith(b"\n"):

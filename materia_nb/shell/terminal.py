@@ -1,4 +1,4 @@
-"""Terminal input and output: questions to a person, results of verbs as text, JSON and exit codes, and ``materia check``.
+"""Terminal input and output: questions to a person, verb results as text, JSON or exit code, ``materia check``.
 
 ``materia check`` reports the findings of loadout files and saved tests with file and line, in the formats that CI reads.
 """
@@ -42,15 +42,15 @@ _END = "."
 
 
 def can_ask(*, as_json: bool) -> bool:
-    """Return True if input and output are a terminal, so that a person can be asked."""
+    """Return True if input and output are a terminal and the result is not written as JSON."""
     return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask_person(cast: Cast) -> bool:
-    """Show what a cast waits for and read the answer; return False if the cast does not wait or there is no answer.
+    """Ask a person for the answer that a cast waits for; return False if it does not wait or nobody answers.
 
-    An answer may have several lines and ends with a line that holds a dot alone. After Ctrl-D instead of an answer, the
-    cast keeps waiting.
+    An answer may have several lines and ends with a line that contains only a dot. After Ctrl-D, the cast keeps waiting.
+    After a refused answer this returns True, so that the caller asks again.
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
@@ -65,7 +65,7 @@ def ask_person(cast: Cast) -> bool:
             cast.reply(_read_lines("Your answer"))
     except EOFError:
         return False
-    except MateriaError as error:  # the answer was refused: ask again
+    except MateriaError as error:  # the answer was refused; the caller asks again
         click.echo(str(error).replace("%materia ", "materia "), err=True)
     return True
 
@@ -79,7 +79,7 @@ def _ask_approval(cast: Cast) -> None:
 
 
 def _read_lines(question: str) -> str:
-    """Read lines up to one with a dot alone; raises EOFError after Ctrl-D."""
+    """Read lines until a line contains only a dot; raises EOFError after Ctrl-D."""
     click.echo(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
     return "\n".join(iter(lambda: input("> "), _END))
 
@@ -91,14 +91,14 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
-"""Success of a result by its type. As for ``diff``, a comparison that finds a difference is not a success."""
+"""For each result type: a test for success. Like ``diff``, a comparison that finds a difference fails."""
 
 
 def is_fine(verb: str, value: object, bench: Any) -> bool:
     """Return True if a verb succeeded.
 
-    Results with a rule of their own follow it. Otherwise the cast of the verb must not have failed or been aborted, and
-    after ``run`` it must not wait for a person either.
+    :data:`_SUCCESS_RULES` decides for its result types. ``quest run`` succeeds if no quest failed or waits. Otherwise the
+    cast must not be failed or aborted; after ``run`` it must not wait for a person either.
     """
     for kind, rule in _SUCCESS_RULES:
         if isinstance(value, kind):
@@ -113,14 +113,14 @@ def is_fine(verb: str, value: object, bench: Any) -> bool:
 
 
 def text_of(value: object, width: int) -> str:
-    """Return the result of a verb as text; a panel gives the text that a notebook without widgets shows."""
+    """Return the result of a verb as text; for a panel, the text that a notebook without widgets shows."""
     if isinstance(value, Shown) and type(value)._blocks is Shown._blocks:  # noqa: SLF001
         return str(value._repr_mimebundle_()["text/plain"])
     return value.as_text(width) if isinstance(value, Block) else repr(value)
 
 
 def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
-    """Return the result of a verb as JSON: ``value`` is the result, ``cast`` the cast that the verb was about."""
+    """Return JSON for the result of a verb: ``value`` is the result, ``cast`` the current cast."""
     cast = getattr(bench, "cast_", None)
     data: dict[str, JSON] = {"value": _to_json(value)}
     if cast is not None:
@@ -164,7 +164,7 @@ _EXPLORATION_FIELDS: Final = ("items", "states", "not_taken", "not_visited", "un
 
 
 def _exploration_data(exploration: Exploration) -> dict[str, object]:
-    """Return an exploration as JSON; if ``complete`` is false, the search was cut off and more may be possible."""
+    """Return an exploration as JSON; if ``complete`` is false, the search was cut off and may have missed routes."""
     complete = exploration.complete_search
     fields = {name: getattr(exploration, name) for name in _EXPLORATION_FIELDS}
     proven = {"stalls": exploration.stalls, "most_turns": exploration.most_turns()} if complete else {}
@@ -186,11 +186,11 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
 )
-"""Conversions to data by the type of a result, for results that are written neither by their fields nor by their rows."""
+"""Converters to data by result type, for types that need more than their fields or table rows."""
 
 
 def _to_json(value: Any) -> JSON:
-    """Return a value as JSON: the fields of a record, the rows of a table by its headers, otherwise its text."""
+    """Return a value as JSON: a record as its fields, a table as rows keyed by header, anything else as text."""
     for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
             return _to_json(convert(value))
@@ -209,7 +209,7 @@ def _to_json(value: Any) -> JSON:
             plain = [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
             plain = {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
-        case Shown() if type(value)._blocks is not Shown._blocks:  # noqa: SLF001 - a panel has no blocks, only its text
+        case Shown() if type(value)._blocks is not Shown._blocks:  # noqa: SLF001 - a panel has only text, no blocks
             plain = value.as_json()
         case _:
             plain = str(value)
@@ -218,7 +218,7 @@ def _to_json(value: Any) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class LocatedFinding:
-    """A finding with its file and line; ``file`` is empty if no file contains the text."""
+    """A finding with its file and line; ``file`` is empty if the finding was not located in a file."""
 
     problem: Problem
     file: str
@@ -227,18 +227,18 @@ class LocatedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The findings of ``materia check``, by the loadout or file that was checked."""
+    """The findings of ``materia check``, by checked loadout or file (the subject)."""
 
     subjects: Mapping[str, tuple[LocatedFinding, ...]]
 
     @property
     def findings(self) -> tuple[LocatedFinding, ...]:
-        """All findings of all subjects."""
+        """The findings of all subjects."""
         return tuple(finding for findings in self.subjects.values() for finding in findings)
 
     @property
     def ok(self) -> bool:
-        """True if nothing is worse than a hint."""
+        """True if all findings are hints."""
         return all(finding.problem.severity == "hint" for finding in self.findings)
 
 
@@ -269,7 +269,7 @@ def own_loadouts(bench: DryBench) -> list[str]:
 
 
 def choose_own(bench: DryBench) -> None:
-    """Select the first loadout that is not bundled, unless a file sets ``activeLoadout``: no selection outlives a command."""
+    """Select the project's first own loadout if no file sets ``activeLoadout``, since commands store no selection."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.settings for layer in layers):
         bench.loadouts.use(own[0])
@@ -285,7 +285,7 @@ def _check_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[s
     if not layer.loadouts:
         yield name, _locate(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
-        if layer.document["loadouts"][loadout] is not None:  # null removes the loadout of a lower layer
+        if layer.document["loadouts"][loadout] is not None:  # null removes a loadout that a lower layer defines
             yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict)
 
 
@@ -294,7 +294,7 @@ def _check_loadout(bench: DryBench, name: str, *, strict: bool) -> tuple[Located
 
 
 def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
-    """Find the file and line of each finding: the file that contains most of its path."""
+    """Locate each finding in the file that contains the largest part of its path."""
     report = report.strict() if strict else report
     # Typing errors first: other findings often follow from them.
     problems = sorted((*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint)
@@ -313,12 +313,12 @@ def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFi
 
 
 def _relative(path: Path) -> str:
-    """Return a path relative to the current directory if it lies below it, as CI expects."""
+    """Return the path relative to the current directory, as CI expects; a path outside it stays unchanged."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _unreadable_files(bench: DryBench) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
-    """Yield the files that were skipped because they cannot be read."""
+    """Yield each file that was skipped because it cannot be read, with a finding."""
     for layer in bench.loadouts.config.layers:
         if layer.fault is not None and layer.path is not None:
             yield _relative(layer.path), (_unreadable(_relative(layer.path), layer.fault),)
@@ -341,7 +341,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
         yield LocatedFinding(Problem("failed-case", path.name, failure, advice), _relative(path.absolute()), 1)
 
 
-# -- how findings are written ----------------------------------------------------------
+# -- formats of findings ---------------------------------------------------------
 
 
 def _text(checked: Checked) -> str:
@@ -452,7 +452,7 @@ def _junit(checked: Checked) -> str:
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))
-    # ASCII, which any standard output can print.
+    # Every standard output can print ASCII.
     report: bytes = ET.tostring(suite, encoding="us-ascii", xml_declaration=True)
     return report.decode()
 
@@ -469,5 +469,5 @@ FORMATS: Final = tuple(_WRITERS)
 
 
 def findings_text(checked: Checked, form: str) -> str:
-    """Write findings in one of :data:`FORMATS`."""
+    """Return the findings as text in one of :data:`FORMATS`."""
     return _WRITERS[form](checked)
