@@ -231,7 +231,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
-    """Return where a misplaced field of a loadout, socket or materia belongs, or None if the field is unknown everywhere."""
+    """Return advice where a misplaced field of a loadout, socket or materia belongs, or None if unknown."""
     if model is models.Loadout and row_named(models.Config, field):
         return "it belongs to the top of the config, beside loadouts"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(

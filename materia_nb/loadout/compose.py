@@ -1,7 +1,7 @@
 """Composition of several loadouts and materia into one loadout that runs them in a sequence.
 
-A loadout ends in three cases: an edge leads to ``end``; no edge of a socket matches (R3); or a list is empty or exhausted
-and no exit matches (R16).
+A loadout ends in three cases: an edge leads to ``end``; no edge of a socket matches (R3); or a list is empty or
+exhausted and no exit matches (R16).
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collecti
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     """Redirect the edges to the end, and add edges for results that no edge matches (R3).
 
-    A utility that has only guards, on its edges or its advance, must return ``satisfied``. An ``always`` edge would remove
-    this requirement (R7), so the missing guards are added instead.
+    A utility that has only guards, on its edges or its advance, must return ``satisfied``. An ``always`` edge would
+    remove this requirement (R7), so the missing guards are added instead.
     """
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]

@@ -122,7 +122,7 @@ def _check_indentation(document: JSON) -> None:
 
 @cache
 def _constructor() -> type:
-    """Return a constructor that refuses merge keys, which YAML 1.2 does not have and which can double the data per line."""
+    """Return a constructor that refuses merge keys. YAML 1.2 lacks them, and they can double the data per line."""
     from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 
     class Constructor(SafeConstructor):

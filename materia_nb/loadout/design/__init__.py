@@ -1,4 +1,4 @@
-"""Editing a loadout: operations on the raw document, a design with undo and report, and saving with small changes."""
+"""Editing a loadout: operations on the raw document, a design with undo and report, and saving with minimal changes."""
 
 from __future__ import annotations
 

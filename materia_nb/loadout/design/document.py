@@ -1,7 +1,7 @@
 """The table of operations on designs, and functions that find parts of a document and replace them.
 
-A document is a raw loadout as written. It is never changed in place: an operation returns a new one that shares
-every untouched part with the old, so unknown fields, spelling and the order of keys survive (R28).
+A document is a raw loadout as written. It is never changed in place: an operation returns a new document that shares
+every unchanged part with the old document, so unknown fields, spelling and the order of keys survive (R28).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class DesignChange:
 
     Attributes:
         document: the changed document.
-        summary: the change in words, for undo.
-        materia: the changed and new definitions, whole, by id; None for a removed definition.
+        summary: a description of the change, shown by undo.
+        materia: the complete changed and new definitions of materia, by id; None for a removed definition.
     """
 
     document: Object
@@ -41,7 +41,7 @@ class DesignChange:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation on designs: a function of the document, and of the definitions of the materia if it needs them."""
+    """An operation on designs: a function of the document and, with ``on_materia``, of the definitions of materia."""
 
     name: str
     function: Callable[..., DesignChange]
@@ -49,18 +49,18 @@ class Operation:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Its parameters apart from the document and the definitions, by name."""
+        """The parameters except the document and the definitions, by name."""
         named = list(signature(self.function).parameters.items())
         return dict(named[2 if self.on_materia else 1 :])
 
     @property
     def about(self) -> str:
-        """The first line of its docstring, without the errors that it raises."""
+        """The first line of the operation's docstring, without the part about errors."""
         line = (self.function.__doc__ or "").splitlines()[0]
         return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
     def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> DesignChange:
-        """Return the change; raises MateriaError if it is not possible or an argument has a wrong type."""
+        """Return the change; raises MateriaError if the change is not possible or an argument has a wrong type."""
         owners = (document, definitions) if self.on_materia else (document,)
         bound = signature(self.function).bind(*owners, *arguments, **options)
         for name, parameter in self.parameters.items():
@@ -69,7 +69,7 @@ class Operation:
 
 
 def check_argument(parameter: Parameter, value: object, owner: str) -> None:
-    """Raise MateriaError if a value does not fit the type of a parameter; ``owner`` names the operation or the act."""
+    """Raise MateriaError if a value does not fit the type of a parameter of the operation ``owner``."""
     type_ = parameter.annotation.removesuffix(" | None")
     fits, expected = _ARGUMENT_TYPES.get(type_, (None, ""))
     if fits and not fits(value) and (value is not None or type_ == parameter.annotation):
@@ -98,38 +98,38 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""The check of an argument and its expected type in words, by the type of the parameter; operations check other types."""
+"""Check and expected type in words, by the annotation of a parameter; operations check arguments of other types."""
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""All operations by name. The methods of designs, the steps of fixes and the messages of the panel follow from it."""
+"""All operations by name. Methods of designs, steps of fixes and messages of the panel are derived from this table."""
 
 
 def operation(function: _Operation) -> _Operation:
-    """Register a function of a document as an operation."""
+    """Register a function that takes a document as an operation."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function)
     return function
 
 
 def materia_operation(function: _Operation) -> _Operation:
-    """Register a function of a document and of the definitions of the materia as an operation."""
+    """Register a function that takes a document and the definitions of the materia as an operation."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function, on_materia=True)
     return function
 
 
 def design_error(message: str, where: str, hint: str) -> MateriaError:
-    """Return the error of an operation that is not possible; nothing was changed."""
+    """Return the error of an operation that is not possible and changed nothing."""
     return MateriaError(message, where=where, hint=hint, kind=DESIGN_KIND)
 
 
 def exact(value: JSON) -> str:
-    """Return a text that is equal for two values only if their types and the order of their keys are equal too."""
+    """Return a text that is the same for two values only if values, types and key order are equal."""
     return json.dumps(value, ensure_ascii=True)
 
 
 def as_json(value: JSON, where: str) -> JSON:
-    """Return a deep copy of ``value``; raises MateriaError if it is not JSON."""
+    """Return a deep copy of ``value``; raises MateriaError if ``value`` is not JSON."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -154,16 +154,16 @@ def renamed(owner: Object, old: str, new: str) -> Object:
 
 
 def objects_in(document: Object, name: str) -> Object:
-    """Return ``sockets``, ``loops`` or ``layout`` of a document, empty if it is absent.
+    """Return ``sockets``, ``loops`` or ``layout`` of a document, or an empty object if the field is absent.
 
     Raises:
-        MateriaError: it is not an object.
+        MateriaError: the field is not an object.
     """
     return _object(document.get(name), name)
 
 
 def list_in(owner: Object, name: str, where: str) -> list[JSON]:
-    """Return a list of a socket or loop, empty if it is absent; raises MateriaError if it is not a list."""
+    """Return a list field of a socket or loop, empty if absent; raises MateriaError if the field is not a list."""
     value = owner.get(name)
     if value is None:
         return []
@@ -188,7 +188,7 @@ def _part_in(document: Object, kind: str, id_: str) -> Object:
 
 
 def socket_in(document: Object, id_: str) -> Object:
-    """Return a socket; raises MateriaError if it does not exist or is not an object."""
+    """Return a raw socket; raises MateriaError if the socket does not exist or is not an object."""
     return _part_in(document, "socket", id_)
 
 
@@ -198,7 +198,7 @@ def with_socket(document: Object, id_: str, socket: Object) -> Object:
 
 
 def loop_in(document: Object, id_: str) -> Object:
-    """Return a loop; raises MateriaError if it does not exist or is not an object."""
+    """Return a raw loop; raises MateriaError if the loop does not exist or is not an object."""
     return _part_in(document, "loop", id_)
 
 
@@ -214,7 +214,7 @@ def check_when(when: JSON, where: str) -> None:
 
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
-    """Raise MateriaError if a reference leads neither to a socket nor, if allowed, to ``end``."""
+    """Raise MateriaError if ``to`` is neither the id of a socket nor, if ``end`` is set, the end of the cast."""
     known = [*objects_in(document, "sockets"), *([END] if end else [])]
     if to not in known:
         raise design_error(f"there is no socket {brief(to)}", where, did_you_mean(str(to), known))
@@ -229,7 +229,7 @@ def check_new_id(document: Object, id_: JSON) -> None:
 
 
 def counted_words(*counts: tuple[int, str]) -> str:
-    """Return counts in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
+    """Return the counts above 0 in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
     *others, last = [counted(count, noun) for count, noun in counts if count] or [""]
     return f", with {', '.join(others)} and {last}" if others else f", with {last}" if last else ""
 
@@ -253,7 +253,7 @@ _REFERENCES: Final = tuple(
         "loops.*.exits!.*!.targetSocketId",
     )
 )
-"""Paths of the references to sockets; ``*`` stands for each entry.
+"""Paths of the references to sockets; ``*`` matches each entry.
 
 A part marked with ``!`` is removed with the part after it: an edge with its ``to``, a list with its last entry.
 """
@@ -261,7 +261,7 @@ _REMOVED: Final = object()
 
 
 def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a loadout with renamed sockets: in ``sockets``, in its layout, and in each reference to them.
+    """Return a loadout with sockets renamed in ``sockets``, in the layout, and in every reference.
 
     Parts without a reference are shared with the old document.
     """
@@ -272,14 +272,14 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 
 
 def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
-    """Return a loadout with renamed values at some paths, such as ``("sockets", "*", "advance", "cursor")``."""
+    """Return a loadout with the values at some paths renamed, such as ``("sockets", "*", "advance", "cursor")``."""
     for path in paths:
         document = _changed(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
     return document
 
 
 def without_socket(document: Object, id_: str) -> Object:
-    """Return a loadout without a socket, the edges to it, the exits from and to it, and its membership in loops.
+    """Return a loadout without a socket, its edges, and all edges, exits and loop memberships that refer to the socket.
 
     A loop without a remaining member is removed too.
     """
@@ -297,7 +297,7 @@ def _with_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
 
 
 def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
-    """Return ``value`` with the values at ``path`` changed; the same object if no value changes.
+    """Return ``value`` with the values at ``path`` changed, or the same object if no value changes.
 
     If ``marked`` is set, ``value`` is removed with the part after it, as in :data:`_REFERENCES`.
     """

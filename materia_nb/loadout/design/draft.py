@@ -27,15 +27,15 @@ from materia_nb.loadout.topology import parse_loadout
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The file in which a loadout is saved, or this notebook.
+    """The file in which a loadout is saved, or the current notebook.
 
     Attributes:
-        path: the file; None for this notebook.
+        path: the file; None for the current notebook.
         seen: the text of the file when it was read; None if there was no file.
-        why: why the loadout is saved here and not where it came from; "" if it came from here.
-        below: the loadout as the layers below define it. A removed field of it is saved as null, since the lower
-            definition would apply otherwise (R33).
-        materia: the materia as those layers define them, by id.
+        why: the reason why the loadout is saved in another file than its own; "" if this is its own file.
+        below: the loadout as the lower layers define it. A removed field is saved as null, since the value of the
+            lower layers would apply otherwise (R33).
+        materia: the materia as the lower layers define them, by id.
     """
 
     path: Path | None
@@ -54,29 +54,29 @@ NOTEBOOK: Final = Home(None)
 # -- designs ---------------------------------------------------------------------------------
 
 _MAX_FIXES: Final = 1_000
-"""Maximum number of fixes at once, since a fix may cause another finding."""
+"""Maximum number of fixes that :meth:`Design.fix_all` applies, since a fix may cause another finding."""
 
 
 class Keep(Protocol):
-    """Saves a draft of a design."""
+    """Function that saves a draft of a design."""
 
     def __call__(self, design: Design, /, *, anew: bool) -> str:
-        """Save a design after a step, an undo or a redo, or all of it with ``anew``; returns why it failed, or ""."""
+        """Save the last change of a design, or the whole draft with ``anew``; return the reason of a failure, or ""."""
 
 
 class Design:
-    """A loadout that is being edited. It may have problems at any time; ``report`` lists them.
+    """A loadout that is being edited. The loadout may have problems at any time; ``report`` lists them.
 
     Every operation returns its summary, or raises MateriaError and changes nothing.
 
     Args:
         name: the name of the loadout.
         document: the loadout as written; it is never changed in place.
-        config: the config around it: its materia, limits and the rest, which the report needs.
-        home: where it is saved; left out, this notebook.
+        config: the config that contains the loadout, with its materia, limits and other fields; the report needs it.
+        home: the file in which the loadout is saved; by default the current notebook.
     """
 
-    if TYPE_CHECKING:  # the methods are made from OPERATIONS, below
+    if TYPE_CHECKING:  # the methods are created from OPERATIONS below
 
         def __getattr__(self, operation: str) -> Callable[..., str]: ...
 
@@ -105,7 +105,7 @@ class Design:
 
     @property
     def began(self) -> Object:
-        """The loadout as it was at first or as it was last saved."""
+        """The loadout when it was last saved, else when it was opened."""
         return self._base.document
 
     @property
@@ -125,12 +125,12 @@ class Design:
 
     @property
     def changed_materia(self) -> dict[str, Object | None]:
-        """The unsaved definitions, whole, by id; None for a removed definition."""
+        """The complete unsaved definitions of materia, by id; None for a removed definition."""
         before, now = self._defined(self._base), self.definitions
         return {id_: now.get(id_) for id_ in self.originals if exact(now.get(id_)) != exact(before.get(id_))}
 
     def _defined(self, step: DesignChange) -> Object:
-        # The config may hold a version of an edited materia that was saved meanwhile; the original stays.
+        # The config may already contain a saved version of an edited materia, so the original is used.
         definitions = {**as_object(self.config.get("materia")), **self.originals, **step.materia}
         return {id_: raw for id_, raw in definitions.items() if raw is not None}
 
@@ -138,7 +138,7 @@ class Design:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The summaries of the steps that were not undone, oldest first."""
+        """The summaries of the steps that :meth:`undo` can undo, oldest first."""
         return tuple(step.summary for step in self._steps[1:])
 
     @property
@@ -148,11 +148,11 @@ class Design:
 
     @property
     def now(self) -> DesignChange:
-        """The last step; a new object after each change, undo and redo."""
+        """The current step; another object after each change, undo and redo."""
         return self._steps[-1]
 
     def changed_by(self, *steps: FixStep) -> DesignChange:
-        """Return the change that a sequence of operations would make; raises MateriaError if an operation is not possible."""
+        """Return the combined change of several operations; raises MateriaError if an operation is not possible."""
         document, definitions, summaries = self.document, self.definitions, []
         materia: dict[str, Object | None] = {}
         for name, arguments, options in steps:
@@ -175,7 +175,7 @@ class Design:
         return change.summary
 
     def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
-        """Append the steps of a draft; the ``undone`` steps can be redone, the last one first."""
+        """Append the steps of a draft, and allow redoing its ``undone`` steps, the last step first."""
         for step in (*steps, *undone):
             for id_ in step.materia:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
@@ -192,7 +192,7 @@ class Design:
         return self.apply(DesignChange(as_json(document, self.name), summary))
 
     def reload(self, fresh: Design) -> str:
-        """Replace document, config and home by those of a newly opened design, as one step."""
+        """Replace document, config and home by the values of a newly opened design, as one step."""
         self.config, self.home = fresh.config, fresh.home
         definitions = as_object(fresh.config.get("materia"))
         summary = self.apply(
@@ -225,15 +225,15 @@ class Design:
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The last saved step and the steps since; only the last step if undo went back to before the saved one."""
+        """The last saved step and the later steps; only the current step if the saved step was undone."""
         saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
         return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
 
-    # -- what follows from it -----------------------------------------------------------
+    # -- derived values ----------------------------------------------------------------
 
     @property
     def whole(self) -> Object:
-        """The config with this loadout in it, as it would be cast."""
+        """The config including the edited loadout, as it would be cast."""
         return self._whole(self.now)
 
     def _whole(self, change: DesignChange) -> Object:
@@ -251,7 +251,7 @@ class Design:
         return self._report[2]
 
     def fixes(self) -> dict[Problem, Fix]:
-        """Return the fixes of the findings of the report, suggestions included."""
+        """Return the fixes of the findings of the report, including suggestions."""
         tried = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
         return {finding: fix for finding, fix in tried.items() if fix is not None}
 
@@ -277,7 +277,7 @@ class Design:
         try:
             change = self.changed_by(*fix.steps)
         except MateriaError:
-            return None  # a part that it changes does not exist or is not well formed
+            return None  # a part that the fix changes does not exist or is not well formed
         return replace(change, summary=fix.summary or change.summary)
 
     def fix(self, finding: Problem) -> str:
@@ -293,7 +293,7 @@ class Design:
         return self.apply(change)
 
     def fix_all(self) -> list[str]:
-        """Fix all findings that have only one fix, one after another, and return the summaries."""
+        """Apply every fix that is not a suggestion, one after another, and return the summaries."""
         summaries: list[str] = []
         while len(summaries) < _MAX_FIXES:
             findings = (*self.report.problems, *self.report.hints)
@@ -305,11 +305,11 @@ class Design:
         return summaries
 
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the generator that a loop of ``members`` would consume: the only generator that leads into it."""
+        """Return the only generator that leads into a loop of ``members``, or None."""
         return parse_loadout(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:
-        """Return the resolved graph, or while there are problems, a graph of all parts that are well formed."""
+        """Return the resolved graph or, if the loadout has problems, a graph of its well-formed parts."""
         report = self.report
         if self._graph is None or self._graph[0] is not report:
             make = build_graph if report.ok else sketch_graph
@@ -317,9 +317,9 @@ class Design:
         return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:
-        """Return the changes since :attr:`began` as a JSON Patch (RFC 6902): few, small operations.
+        """Return the changes since :attr:`began` as a JSON Patch (RFC 6902) with few, small operations.
 
-        The order of keys is not part of it, as JSON objects have none.
+        The patch ignores the order of keys, since JSON objects are unordered.
         """
         return self._patch(self.began, self.document)
 

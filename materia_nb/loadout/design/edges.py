@@ -34,7 +34,7 @@ from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, is_condition
 
 @dataclass(frozen=True, slots=True)
 class EdgeList:
-    """The edges of a socket, or the exits of a loop, in their order. ``owner`` is the id of the socket or loop."""
+    """The edges of a socket, or the exits of a loop, in order. ``owner`` is the id of the socket or loop."""
 
     document: Object
     kind: Literal["edge", "exit"]
@@ -47,7 +47,7 @@ class EdgeList:
 
     @property
     def owner_name(self) -> str:
-        """The owner with its kind, for messages."""
+        """The kind and id of the owner, for messages."""
         return self.owner if self.kind == "edge" else f"loop {self.owner}"
 
     @property
@@ -67,7 +67,7 @@ class EdgeList:
             raise design_error(f"there is no position {index!r}", self.path, hint)
 
     def at(self, index: int) -> Object:
-        """Return an entry; raises MateriaError if it does not exist or is not an object."""
+        """Return an entry; raises MateriaError if the entry does not exist or is not an object."""
         self.check_index(index)
         entry = self.entries[index]
         if not is_object(entry):
@@ -76,17 +76,17 @@ class EdgeList:
         return entry
 
     def others(self, index: int) -> list[JSON]:
-        """Return all entries but the one at a position; raises MateriaError if that does not exist."""
+        """Return all entries except the entry at a position; raises MateriaError if that entry does not exist."""
         self.check_index(index)
         return [*self.entries[:index], *self.entries[index + 1 :]]
 
     def replaced(self, entries: list[JSON]) -> Object:
-        """Return the document with other entries in this list."""
+        """Return the document with this list replaced by ``entries``."""
         with_owner = with_socket if self.kind == "edge" else with_loop
         return with_owner(self.document, self.owner, with_field(self._raw, f"{self.kind}s", entries))
 
     def changed(self, index: int, entry: Object) -> Object:
-        """Return the document with another entry at a position."""
+        """Return the document with the entry at a position replaced."""
         return self.replaced([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
@@ -319,10 +319,10 @@ def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
 
 
 def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
-    """Turn the edges that leave a loop into exits, since they would skip items; edges that send work back to before it stay.
+    """Turn the edges that leave a loop into exits, since such edges skip items; keep edges that send work back.
 
     Returns:
-        The change, and the edges that became exits, in words.
+        The change, and a description of each edge that became an exit.
     """
     document, new_exits = change.document, list[str]()
     members = as_list(loop_in(document, loop).get("sockets"))
@@ -339,7 +339,7 @@ def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]
                 continue
             if when in SENDING_BACK and not reachable_from([str(to)], targets).isdisjoint(members):
                 continue
-            with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
+            with suppress(MateriaError):  # its target does not exist, or the socket has such an exit already
                 document = edge_to_exit(document, member, index, loop).document
                 new_exits.append(f"{member} → {to}")
     return replace(change, document=document), new_exits

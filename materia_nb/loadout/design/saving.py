@@ -1,4 +1,4 @@
-"""Saving of designs into config files, atomically and with the smallest change of the text.
+"""Saving of designs into config files, atomically and with minimal changes of the text.
 
 Unchanged parts of the JSON or YAML text stay as they were written.
 """
@@ -41,7 +41,7 @@ _decoder: Final = json.JSONDecoder()
 
 @dataclass(slots=True)
 class _Node:
-    """A value in the text: its position, and the values in it. ``keys`` are the positions of the names of members."""
+    """A value in a JSON text, with its position and inner values. ``keys`` are the positions of member names."""
 
     value: JSON
     start: int
@@ -50,16 +50,16 @@ class _Node:
     keys: list[int] = field(default_factory=list)
 
     def walk(self) -> Iterator[_Node]:
-        """Yield the node and all nodes in it."""
+        """Yield the node and all nodes inside it."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
 
 def rewrite_json(text: str, new: JSON) -> str:
-    """Return ``text``, which is strict JSON, changed to the value ``new``; the rest stays verbatim.
+    """Return a strict JSON ``text`` changed to the value ``new``; unchanged values stay verbatim.
 
-    New parts are written like their neighbours: with the same indentation, on one line or on several.
+    New parts follow the style of their neighbours: the indentation, and one line or several.
     """
     try:
         root = _scan(text, _skip(text, 0))
@@ -68,7 +68,7 @@ def rewrite_json(text: str, new: JSON) -> str:
         rewritten = "null"
     if exact(json.loads(rewritten)) == exact(new):
         return rewritten
-    # A text that is nested too deeply, or that was scanned wrongly, is formatted again, so that no file is wrong.
+    # A text that is nested too deeply or was scanned wrongly is formatted from scratch, so that the file is correct.
     return dumps(new, indent=2) + "\n"
 
 
@@ -78,7 +78,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _scan(text: str, at: int) -> _Node:
-    """Return the node of the value at ``at``; the text must be JSON."""
+    """Return the node of the value at index ``at``; the text must be JSON."""
     opening = text[at]
     if opening not in "{[":
         value, end = _decoder.raw_decode(text, at)
@@ -104,13 +104,13 @@ def _scan(text: str, at: int) -> _Node:
 
 
 def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
-    """Return pairs of slices of two lists that are equal or replace each other, in order."""
+    """Return the bounds of paired slices of two lists, in order: equal slices, or a slice and its replacement."""
     matcher = SequenceMatcher(None, [exact(entry) for entry in old], [exact(entry) for entry in new], autojunk=False)
     return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
 
 
 def _old_names(old: Object, new: Object) -> dict[str, str | None]:
-    """Return for each key of ``new`` its key in ``old``: the same, the renamed key at its position, or None."""
+    """Return for each key of ``new`` the same key of ``old``, else the renamed key at its position, else None."""
     old_keys = list(old)
     old_names: dict[str, str | None] = {}
     for position, key in enumerate(new):
@@ -132,7 +132,7 @@ class _Writer:
         self.compact = self.single or any(node.parts and self._inline(node) for node in root.walk())
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
-        """Return the text of ``new`` in place of ``node``, in a line that starts with ``indent``."""
+        """Return the text of ``new`` that replaces ``node``, for a line indented by ``indent``."""
         if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
         if node.parts and new and is_object(node.value) and is_object(new):
@@ -181,7 +181,7 @@ class _Writer:
             return self._in_place(node, [part.start for part in node.parts], entries)
         return self._laid_out(node, entries, indent)
 
-    # -- how it is laid out -----------------------------------------------------------------
+    # -- formatting ------------------------------------------------------------------------
 
     def _inline(self, node: _Node) -> bool:
         return "\n" not in self.text[node.start : node.end]
@@ -200,7 +200,7 @@ class _Writer:
         return "".join(pieces)
 
     def _laid_out(self, node: _Node, parts: list[str], indent: str) -> str:
-        """Return the parts on one line if they were and fit, else one per line."""
+        """Return the parts on one line if the node was on one line and they fit, else one part per line."""
         opening, closing = self.text[node.start], self.text[node.end - 1]
         if self._inline(node):
             pad = " " if self.text[node.start + 1] == " " else ""
@@ -212,12 +212,12 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool | None:
-        """Return True if the objects and lists in a node are on one line each, or None if it has none."""
+        """Return True if each object and list in a node is on one line; None if the node contains neither."""
         inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else None
 
     def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
-        """Return the text of a new value, on one line if its neighbours or other values of the text are."""
+        """Return the text of a new value, on one line if it fits and ``inline`` or the text's style requires it."""
         line = self._line(value)
         if not value or not isinstance(value, dict | list):
             return line
@@ -249,7 +249,7 @@ def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
     """Return the YAML ``text`` changed to the value ``new``.
 
     Raises:
-        MateriaError: the text is written in a way that cannot be changed in place.
+        MateriaError: the YAML cannot be changed in place.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.util import load_yaml_guess_indent
@@ -278,7 +278,7 @@ def _says(text: str, value: JSON) -> bool:
 
 
 def _change_in_place(document: Any, new: JSON) -> None:
-    """Change a YAML document to the value ``new`` by small operations, so that the rest remembers how it was written."""
+    """Change a YAML document to the value ``new`` by small operations that keep the format of unchanged parts."""
     import jsonpatch
 
     operations = jsonpatch.make_patch(document, new).patch
@@ -299,7 +299,7 @@ def _set_order(document: Any, new: JSON) -> None:
 
 
 def _fresh(value: JSON) -> Any:
-    """Return a value to insert; an object of scalars is written on one line, so that comments around it stay."""
+    """Return a value to insert; an object of scalars is written on one line, so that surrounding comments stay."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
     if isinstance(value, list):
@@ -321,7 +321,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """Return a design of a loadout of ``config``, which has just been read.
 
     Raises:
-        MateriaError: its file was changed since then.
+        MateriaError: the loadout is not an object, or its file was changed after ``config`` was read.
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
@@ -344,7 +344,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _below(config: LayeredConfig, layer: LayerName) -> Object:
-    """Return the materia without a layer and the layers above it; all materia if there is no such layer."""
+    """Return the materia as defined without a layer and the layers above; all materia if the layer does not exist."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
 
@@ -362,7 +362,7 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _home_at(path: Path, why: str = "") -> Home:
-    """Return the home in a file, existing or not; raises MateriaError if it cannot be read."""
+    """Return the home for a file, existing or not; raises MateriaError for a wrong ending or an unreadable file."""
     if path.suffix.lower() not in ENDINGS:
         raise design_error(f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name")
     return Home(path, config_text(path) if path.exists() else None, why)
@@ -378,16 +378,15 @@ def save_design(
     """Save a design into its file, or add a copy to another file.
 
     Args:
-        design: what to save; after it was saved at home, :attr:`Design.began` is what it is now.
-        to: another file than its own; a new one must end with ``.json``.
-        used: definitions of the materia that a copy needs, by id; those that are as bundled are not written.
-        anyway: save it with its problems, let comments of a YAML file go with what they stand at, and replace
-            a loadout or materia of that name in another file.
+        design: the design to save; after saving into its own file, :attr:`Design.began` is the saved loadout.
+        to: another file for a copy; the name of a new file must end with ``.json``.
+        used: definitions of the materia that a copy needs, by id; unchanged bundled definitions are not written.
+        anyway: save despite problems, allow the loss of YAML comments next to changed parts, and replace a loadout
+            or materia of the same name in another file.
 
     Raises:
-        MateriaError: something of that would happen and ``anyway`` is not set; the file was changed by someone
-            else since it was read; it holds comments that would be lost; it cannot be written. Nothing was
-            written then.
+        MateriaError: saving needs ``anyway``; the file was changed after it was read; comments would be lost; or the
+            file cannot be written. In each case, nothing was written.
     """
     refuse_problems(design, anyway=anyway)
     path = design.home.path if to is None else expanded(to)
@@ -409,14 +408,14 @@ def save_design(
 
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the materia of a saved design that no file defines, so that other notebooks do not have them."""
+    """Return the ids of the materia of a saved design that no file defines, so that other notebooks lack them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]
 
 
 def refuse_problems(design: Design, *, anyway: bool) -> None:
-    """Raise MateriaError if the loadout has problems, unless it is saved ``anyway``."""
+    """Raise MateriaError if the loadout has problems and ``anyway`` is not set."""
     problems = design.report.problems
     if problems and not anyway:
         raise MateriaError(
@@ -436,7 +435,7 @@ def _text_with(
     replace_existing: bool,
     lose_comments: bool,
 ) -> str:
-    """Return the new text of the file; ``materia`` are the definitions to write, and those of the layers below."""
+    """Return the new text of the file; ``materia`` are the definitions to write and those of the lower layers."""
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
         if format_ == "yaml":
@@ -472,7 +471,7 @@ def _read(path: Path, text: str) -> JSON:
 
 
 def _read_strictly(path: Path, text: str) -> JSON:
-    """Return the document of a file to be written; JSON must be strict, since comments would be lost."""
+    """Return the document of a file before it is rewritten; raises MateriaError if JSON comments would be lost."""
     document = _read(path, text)
     if ENDINGS[path.suffix.lower()] == "jsonc":
         try:
@@ -505,7 +504,7 @@ def _own(design: Design) -> Object:
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
-    """Return the document with the changed materia, each without what the layers below define already."""
+    """Return the document with the changed materia, each without the fields that the lower layers define equally."""
     if not changed:
         return document
     definitions = dict(as_object(document.get("materia")))
@@ -522,11 +521,11 @@ def _with_materia(document: Object, changed: Mapping[str, Object | None], below:
 
 
 def _materia_over(raw: Object, below: Object, before: Object) -> Object:
-    """Return what a layer must contain so that a materia is ``raw``; its previous fields that still hold come first.
+    """Return the definition that a layer needs so that a materia becomes ``raw``; old fields keep their order.
 
     Args:
-        raw: the definition, whole.
-        below: its definition in the layers below (R33).
+        raw: the complete definition.
+        below: its definition in the lower layers (R33).
         before: its previous definition in this layer.
     """
     repeated = {key: raw.get(key) for key in before if key in raw or key in below}

@@ -1,4 +1,4 @@
-"""Operations on sockets and their materia, and copying sockets with what leads between them."""
+"""Operations on sockets and their materia, and copying of sockets with the edges between them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from materia_nb.loadout.topology import is_socket_id, next_socket_id, parse_load
 # -- sockets ---------------------------------------------------------------------------------
 
 SOCKET_FIELDS: Final = tuple(name for name in SocketFields.rows if name != "edges")
-"""The fields that :func:`set_socket` sets; edges have operations of their own."""
+"""The fields that :func:`set_socket` can set; edges have their own operations."""
 
 
 @operation
@@ -225,7 +225,7 @@ _ROWS_BELOW: Final = 1
 
 
 def clip_of(document: Object, sockets: Iterable[str]) -> Object:
-    """Return a loadout of some sockets only, with the edges between them and to the end, and with their positions.
+    """Return a loadout of only some sockets, with their positions, the edges between them, and their edges to the end.
 
     Raises:
         MateriaError: a socket does not exist, or no socket is named.
@@ -281,7 +281,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
 
 
 def _renamed(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a loadout with renamed sockets, and with the cursors that are named after them (R13)."""
+    """Return a loadout with renamed sockets; cursors that are named after these sockets are renamed too (R13)."""
     facts = parse_loadout("", document, {})
     cursors = {}
     for old, id_ in new.items():
@@ -301,7 +301,7 @@ def _lower(position: JSON) -> JSON:
 
 
 def new_sockets(before: Object, after: Object) -> list[str]:
-    """Return the ids of the sockets of ``after`` that ``before`` does not have, in order."""
+    """Return the ids of the sockets that exist in ``after`` but not in ``before``, in order."""
     old = as_object(before.get("sockets"))
     return [id_ for id_ in as_object(after.get("sockets")) if id_ not in old]
 
@@ -317,7 +317,7 @@ _TEMPLATES: Final[dict[str, Object]] = {
         "parse": "json",
     },
 }
-"""The definition of a new materia by its kind: the least that can be cast."""
+"""The smallest definition of a materia that can be cast, by kind."""
 
 
 @materia_operation
