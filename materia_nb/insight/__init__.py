@@ -1,1 +1,1 @@
-"""Looking into a cast: why it went where it went."""
+"""Analysis of loadouts and casts: explanations, comparisons, replays, exploration, estimates and odds."""

@@ -1,6 +1,6 @@
-"""The comparison of two casts, steps or loadouts: where they first differ, and why.
+"""The comparison of two casts, steps or loadouts: their first difference and its reasons.
 
-Answers, decisions, states and ends are compared. Time, cost, ids and prompts are shown, but make no difference.
+Answers, decisions, states and ends are compared. Time, cost, ids and prompts are shown, but are not differences.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from materia_nb.jsonvalue import JSON, MISSING, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
 Side: TypeAlias = Literal["A", "B", "both"]
-"""The sides of a comparison that have something."""
+"""The side or sides of a comparison on which an element exists, such as a socket or an edge."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
-    """Return the sides that have each key, the keys of A first."""
+    """Return a mapping from each key to the sides that have the key; the keys of A come first."""
     left, right = dict.fromkeys(a), dict.fromkeys(b)
     return {key: "A" if key not in right else "both" if key in left else "B" for key in left | right}
 
@@ -38,17 +38,17 @@ def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
 # -- steps --------------------------------------------------------------------------------------
 
 Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
-"""The aspects of a step: its socket and item, the state before it, its answer, the decision, the state after it."""
+"""An aspect of a step: its socket and item, the state before it, its answer, its decision, or the state after it."""
 
 
 class ComparedCast(NamedTuple):
-    """One of two casts that are compared.
+    """One of the two casts in a comparison.
 
     Attributes:
-        name: its name, which is its id too; the id is removed from texts before they are compared.
-        rules: its rules.
-        session: its session.
-        snapshots: the directory of its file snapshots, None if it has none.
+        name: the name of the cast, which is also its id; the id is removed from texts before they are compared.
+        rules: the rules of the cast.
+        session: the session of the cast.
+        snapshots: the directory of the file snapshots of the cast; None if there are no snapshots.
     """
 
     name: str
@@ -69,12 +69,12 @@ def step_answer(step: StepRecord) -> JSON:
 
 
 def step_target(step: StepRecord) -> str | None:
-    """Return the target of a step: a socket or ``end``; None if it failed or still owes an answer."""
+    """Return the target of a step: a socket or ``end``; None if the step failed or has no answer yet."""
     return None if step.decision is None else step.decision.target
 
 
 def step_route(step: StepRecord) -> tuple[str | None, ...]:
-    """Return the socket, the item and the target of a step, and the failure that its answer led to."""
+    """Return the socket, the item and the target of a step, and the kind of the failure that its answer caused."""
     decision = step.decision
     failure = decision.failure if decision is not None else None
     if decision is not None and decision.by == "failure" and decision.reading.error is None:
@@ -83,7 +83,7 @@ def step_route(step: StepRecord) -> tuple[str | None, ...]:
 
 
 def differing_prompt_parts(a: Prompt | None, b: Prompt | None, cast_ids: tuple[str, str] = ("", "")) -> tuple[str, ...]:
-    """Return the names of the parts of two prompts that differ; the ids of the casts do not count."""
+    """Return the names of the parts in which two prompts differ; the ids of the casts are ignored."""
     left, right = prompt_part_texts(a, cast_ids[0]), prompt_part_texts(b, cast_ids[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
 
@@ -95,7 +95,7 @@ def prompt_part_texts(prompt: Prompt | None, cast_id: str) -> Mapping[str, str]:
 
 
 def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
-    """Yield each key with the number of its occurrence, from 1."""
+    """Yield each key with its occurrence number: 1 for the first occurrence of the key, 2 for the second, and so on."""
     counts: Counter[_Key] = Counter()
     for key in keys:
         counts[key] += 1
@@ -129,7 +129,7 @@ def _turn_answer(turn: TurnRecord) -> JSON:
 
 
 def _compared_decision(step: StepRecord) -> tuple[object, ...]:
-    """Return the decision of a step without the uses of edges and the message of a failure."""
+    """Return the decision of a step without the use counts of edges and without the message of a failure."""
     decision = step.decision
     if decision is None:
         return ()
@@ -147,13 +147,13 @@ class FirstDifference(NamedTuple):
     """The first difference between two casts.
 
     Attributes:
-        step: the number of the step, the same in both; 0 if they differ before the first one.
-        a: the target of the first cast from there: a socket or ``end``; None if it failed or has not continued.
-        b: the target of the second.
-        lines: the answer, verdict, edge or exit that made the difference, a sentence each.
-        aspects: the aspects in which the step differs; empty if only one cast has continued, or they ended differently.
+        step: the number of the step, the same in both casts; 0 if the casts differ before their first step.
+        a: the target of the step in cast A: a socket or ``end``; None if cast A failed or has not continued.
+        b: the target of the step in cast B, in the same form.
+        lines: the answer, verdict, edge or exit that made the difference, one sentence each.
+        aspects: the aspects in which the step differs; empty if only one cast continued or the casts ended differently.
         lane: the lane of the step, "" for the cast itself.
-        shorter: ``A`` or ``B`` if only the other has continued from there, else "".
+        shorter: ``A`` or ``B`` if that cast has no further step but the other cast has, else "".
     """
 
     step: int
@@ -166,12 +166,12 @@ class FirstDifference(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The step in words, with its lane."""
+        """A description of the step and its lane."""
         return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
 
     @property
     def why(self) -> str:
-        """The reason in words."""
+        """The reasons for the difference as one text."""
         return " ".join(self.lines)
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ def explain_difference(
     cast_ids: tuple[str, str] = ("", ""),
     graphs: tuple[Graph, Graph] | None = None,
 ) -> FirstDifference:
-    """Explain how two steps differ after equal steps; ``graphs`` are the loadouts in which they ran."""
+    """Explain the difference of two steps that follow equal steps; ``graphs`` are the loadouts in which they ran."""
     lines: list[str] = []
     if "socket" in aspects:
         lines.append(f"A is at {_visit_words(left)}, B at {_visit_words(right)}.")
@@ -207,7 +207,7 @@ def explain_difference(
 
 
 def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
-    """Return the difference of two casts whose common steps are equal: in their length, or in how they ended."""
+    """Return the difference in length or end between two casts whose common steps are equal; None if they are equal."""
     steps, others = a.session.steps, b.session.steps
     count = min(len(steps), len(others))
     left, right = (step_target(each[count - 1]) if count else None for each in (steps, others))
@@ -266,7 +266,7 @@ def _explain_turns(left: StepRecord, right: StepRecord) -> str:
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:
-    """List the most important changes: verdicts come first."""
+    """Return the most important changes as one text, verdicts first."""
     ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
     return _join_first(
         f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
@@ -293,7 +293,7 @@ def _explain_decision(name: str, decision: Decision | None) -> str:
 
 
 def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
-    """Return how the loadouts differ at the socket, since the same answer can lead elsewhere in another graph."""
+    """Return how the loadouts differ at the socket, as sentences, since equal answers can have different targets."""
     if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
     rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
@@ -315,7 +315,10 @@ _DifferenceTest: TypeAlias = Callable[[StepRecord, StepRecord], bool]
 
 
 class StepPair(NamedTuple):
-    """A step of each cast that belong together, None on the side that has no such step; ``differs`` has the aspects."""
+    """Two matching steps, one of each cast; None on the side without such a step.
+
+    ``differs`` contains the aspects in which the two steps differ.
+    """
 
     a: StepRecord | None
     b: StepRecord | None
@@ -323,21 +326,21 @@ class StepPair(NamedTuple):
 
     @property
     def did(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps themselves differ, without a difference of the state before them."""
+        """The aspects in which the steps differ, except the state before them."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
 
     @property
     def side(self) -> Side:
-        """The side that has the step."""
+        """The side or sides that have the step."""
         return "A" if self.b is None else "B" if self.a is None else "both"
 
 
 class Comparison:
-    """The comparison of two casts, ``a`` and ``b``; true if their steps or their ends differ."""
+    """The comparison of two casts, ``a`` and ``b``; truthy if their steps or their ends differ."""
 
     def __init__(self, a: ComparedCast, b: ComparedCast) -> None:
-        """Compare two casts; each difference is computed when it is asked for."""
+        """Prepare the comparison of two casts; each difference is computed on first access."""
         self.a, self.b = a, b
 
     def __bool__(self) -> bool:
@@ -349,11 +352,14 @@ class Comparison:
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The first difference of their steps or ends, with the reason; None if the casts are equal."""
+        """The first difference between the steps or ends of the casts, with the reason; None if the casts are equal."""
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
     def first_where(self, differ: _DifferenceTest) -> FirstDifference | None:
-        """Return the first pair of steps for which ``differ`` is true, lane by lane, else a difference of the ends, else None."""
+        """Return the first pair of steps, lane by lane, for which ``differ`` is true.
+
+        If there is no such pair, return the difference between the ends of the casts, or None if the ends are equal.
+        """
         runs_of_a = {streams.step: streams for streams in self.a.session.streams}
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
         for left, right in zip(self.a.session.steps, self.b.session.steps, strict=False):
@@ -388,14 +394,14 @@ class Comparison:
 
     @property
     def stands(self) -> str | None:
-        """``A`` or ``B`` if that cast is under way and only has fewer steps; None otherwise."""
+        """``A`` or ``B`` if that cast is unfinished and its only difference is that it has fewer steps; else None."""
         name = "" if self.first is None else self.first.shorter
         shorter = self.a if name == "A" else self.b
         return name if name and shorter.session.state.status in ("ready", "waiting") else None
 
     @cached_property
     def parted(self) -> int | None:
-        """The number of steps after which the routes differ; None if they do not."""
+        """The number of steps after which the routes differ; None if the routes are equal."""
         steps, others = self.a.session.steps, self.b.session.steps
         for number, (left, right) in enumerate(zip(steps, others, strict=False), start=1):
             if left.socket != right.socket:
@@ -406,7 +412,10 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> tuple[StepPair, ...]:
-        """The steps of both, aligned: by index while they visit the same, then by socket, item and number of the visit."""
+        """The aligned steps of both casts.
+
+        Steps are aligned by index while they visit the same socket and item, then by socket, item and visit number.
+        """
         steps, others = tuple(all_steps(self.a.session)), tuple(all_steps(self.b.session))
         common = 0
         for left, right in zip(steps, others, strict=False):
@@ -422,17 +431,17 @@ class Comparison:
 
     @cached_property
     def state(self) -> list[ValueChange]:
-        """The differences of their current states."""
+        """The differences between the current states of the casts."""
         return value_changes(self.a.session.state.data, self.b.session.state.data, self._names)
 
     @property
     def loadouts(self) -> LoadoutComparison:
-        """The comparison of the loadouts that they ran."""
+        """The comparison of the loadouts of the two casts."""
         return LoadoutComparison(self.a.rules.graph, self.b.rules.graph)
 
     @property
     def beside(self) -> StepComparison | None:
-        """The comparison of the step in which they first differ; None unless both have it."""
+        """The comparison of the step in which the casts first differ; None unless both casts have this step."""
         first, steps = self.first, list[StepRecord]()
         if first is None:
             return None
@@ -448,26 +457,26 @@ class Comparison:
 
     @property
     def time(self) -> tuple[int | None, int | None]:
-        """The work time of each cast in milliseconds, None if it is unknown (R56)."""
+        """The work time of each cast, in milliseconds; None for a cast whose work time is unknown (R56)."""
         a, b = (work_time(all_steps(cast.session))[0] for cast in (self.a, self.b))
         return a, b
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """The sides that visited each socket."""
+        """A mapping from each visited socket to the sides that visited it."""
         return sides_of(*([step.socket for step in all_steps(cast.session)] for cast in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """The sides that took each edge or exit."""
+        """A mapping from each edge or exit taken to the sides that took it."""
         return sides_of(_routes_taken(self.a), _routes_taken(self.b))
 
 
 class StepComparison:
-    """The comparison of two steps, ``a`` and ``b``, of one cast or of two; true if they differ."""
+    """The comparison of two steps, ``a`` and ``b``, of the same cast or of two casts; truthy if the steps differ."""
 
     def __init__(self, a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> None:
-        """Compare two steps; ``names`` are the ids of their casts, which make no difference."""
+        """Prepare the comparison of two steps; ``names`` are the ids of their casts, which are ignored in texts."""
         self.a, self.b, self.names = a, b, names
 
     def __bool__(self) -> bool:
@@ -475,36 +484,36 @@ class StepComparison:
 
     @cached_property
     def differs(self) -> tuple[Aspect, ...]:
-        """The aspects in which they differ, without the state, which other steps changed too."""
+        """The aspects in which the steps differ, except the states, which other steps changed too."""
         aspects = differing_aspects(self.a, self.b, self.names)
         return tuple(aspect for aspect in aspects if aspect not in ("given", "state"))
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The difference with its reasons, None if they did the same."""
+        """The difference between the steps, with its reasons; None if the steps are equal."""
         return explain_difference(self.a, self.b, self.differs, self.names) if self.differs else None
 
     @cached_property
     def answer(self) -> list[ValueChange]:
-        """The differences of their answers."""
+        """The differences between the answers of the steps."""
         return value_changes(step_answer(self.a), step_answer(self.b), self.names)
 
     @cached_property
     def state(self) -> list[ValueChange]:
-        """The differences of the states after them."""
+        """The differences between the states after the steps."""
         return value_changes(self.a.after.data, self.b.after.data, self.names)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:
-        """The names of the parts in which their prompts differ."""
+        """The names of the parts in which the prompts of the steps differ."""
         return differing_prompt_parts(self.a.prompt, self.b.prompt, self.names)
 
 
 def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    """Return the visit of the same socket before a step, preferably of the same item.
+    """Return the previous visit to the socket of a step, preferably with the same item.
 
     Raises:
-        MateriaError: its socket was not visited before (``no_step``).
+        MateriaError: the socket was not visited before (``no_step``).
     """
     index = number - steps[0].number  # the steps of a lane are numbered from where it began
     step = steps[index]
@@ -534,7 +543,7 @@ def _align(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]:
 
 
 def _visit_keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, str, int]]:
-    """Return a key for each step: its lane, socket, item, and the number of the visit to that item."""
+    """Return a key for each step: its lane, socket, item, and the visit number for that item."""
     keys = ((step.lane, step.socket, step.item_key or "") for step in steps)
     return [(*key, repeat) for key, repeat in number_repeats(keys)]
 
@@ -558,13 +567,13 @@ _Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
 )
-"""Fields that are compared in rows of their own, or do not change the route of a cast."""
+"""Fields that are not compared as such: they have separate rows, or they do not change the route of a cast."""
 _SHOWN_ALONE: Final = ("materia", "sockets")
-"""Fields that are shown of a socket or loop that only one loadout has."""
+"""Fields that are shown for a socket or loop that exists in only one loadout."""
 
 
 class LoadoutDifference(NamedTuple):
-    """One field of a socket, materia or loop that differs; MISSING on the side that does not have it."""
+    """A field of a socket, materia or loop that differs; the value is MISSING on a side without the field."""
 
     of: str
     field: str
@@ -573,7 +582,7 @@ class LoadoutDifference(NamedTuple):
 
 
 class LoadoutComparison:
-    """The comparison of two loadouts; true if a cast could take another route in them. Their names do not count."""
+    """The comparison of two loadouts; truthy if a cast could take different routes in them. Names are ignored."""
 
     def __init__(self, a: Graph, b: Graph) -> None:
         """Compare two loadouts."""
@@ -584,18 +593,18 @@ class LoadoutComparison:
 
     @cached_property
     def differences(self) -> tuple[LoadoutDifference, ...]:
-        """The differences, in the order: the loadout itself, its sockets, loops, materia, limits."""
+        """The differences in this order: the loadout itself, sockets, loops, materia, limits."""
         groups = zip(_parts(self.a), _parts(self.b), strict=True)
         return tuple(difference for left, right in groups for difference in _compare_parts(left, right))
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """The sides that have each socket."""
+        """A mapping from each socket to the sides that have it."""
         return sides_of(self.a.sockets, self.b.sockets)
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """The sides that have each edge, by its position, and each exit."""
+        """A mapping from each edge (by its position) and each exit to the sides that have it."""
         return sides_of(_routes(self.a), _routes(self.b))
 
     @property
@@ -606,7 +615,7 @@ class LoadoutComparison:
 
 
 def _parts(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
-    """Return the fields of each part of a loadout by its name: of the loadout, its sockets, loops, materia and limits."""
+    """Return the fields of the loadout itself and of its sockets, loops, materia and limits, each by its name."""
     sockets, loops = graph.sockets.values(), graph.loops.values()
     return [
         {"loadout": {"entry": graph.entry}},

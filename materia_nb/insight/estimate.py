@@ -1,7 +1,7 @@
 """Estimates of turns, tokens and cost before a cast begins, and the usage of a cast afterwards.
 
-Estimates come from random casts in memory whose prompts are measured. ``Prompts`` has the prompts of one scripted cast with
-their sizes, before an agent is asked.
+Estimates come from random casts in memory whose prompts are measured. ``Prompts`` contains the prompts of one scripted
+cast with their sizes; no agent is asked.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class VisitPrompt(NamedTuple):
         item: the key of the work item, None outside an iterator.
         turn: the purpose of a prompt that is not the first of a visit to new work: ``Why it came back`` (work that was
             sent back), or the heading of a later turn.
-        prompt: the prompt in parts.
-        characters: its length.
-        same: the length of the beginning that it has in common with the previous prompt of this socket, which a
-            provider may have cached.
+        prompt: the parts of the prompt.
+        characters: the length of the prompt, in characters.
+        same: the length of the common beginning of this prompt and the previous prompt of the socket, in characters.
+            A provider may have cached this beginning.
     """
 
     step: int
@@ -94,13 +94,13 @@ class VisitPrompt(NamedTuple):
 
 
 class Prompts:
-    """Every prompt of a scripted cast in which each answer is the shortest satisfied one; nobody is asked.
+    """The prompts of a scripted cast in which each answer is the shortest satisfied answer; no agent is asked.
 
     Args:
         graph: the loadout.
         request: the request.
         items: the length of every list, or the work items themselves.
-        context: a ``castContext`` to try instead of those of the loadout.
+        context: a ``castContext`` to try instead of the values in the loadout.
         rework: True if each socket that can send work back does so at its first visit.
         later: True to include later turns: of conversations, and the repair turn that each socket would get at its first
             visit if its answer could not be used (drafts aside).
@@ -108,8 +108,8 @@ class Prompts:
 
     Attributes:
         graph: the loadout.
-        context: the ``castContext`` that was tried; None for that of the loadout.
-        prompts: the first prompt of each visit, in order, and with ``later`` the others.
+        context: the ``castContext`` that was tried; None if the loadout's own values were used.
+        prompts: the first prompt of each visit, in order; with ``later`` also the prompts of later turns.
         end: how the cast ends: ``complete``, ``held``, the kind of its failure, or ``unfinished``.
     """
 
@@ -148,7 +148,7 @@ class Prompts:
 
     @property
     def characters(self) -> int:
-        """Length of all prompts together."""
+        """Total length of all prompts, in characters."""
         return sum(prompt.characters for prompt in self.prompts)
 
     @property
@@ -189,7 +189,7 @@ class Prompts:
                 state = turn.step.state
 
     def _answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
-        """Return the shortest satisfied answer, or an unsatisfied one if work is to be sent back."""
+        """Return the shortest satisfied answer, or an unsatisfied answer if the socket must send work back."""
         possible = answers.of(socket_rules)
         sends_back = any(edge.when in SENDING_BACK for edge in socket_rules.socket.edges)
         if self._rework and sends_back and state.at is not None and state.at.visit == 1:
@@ -198,7 +198,7 @@ class Prompts:
 
 
 def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
-    """Return the length of every list, and the work items if they are given."""
+    """Return the length of every list, and the work items; None for the work items if only a length is given."""
     return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
 
 
@@ -210,7 +210,7 @@ def _play(
     choose: Callable[[CastState, SocketRules], ScriptedResult],
     max_visits: int,
 ) -> Iterator[tuple[CastState, SocketRules | None, list[ScriptedTurn]]]:
-    """Play a cast in memory: yield each visit with its first state and its turns, and at the end the last state alone."""
+    """Play a cast in memory. Yield each visit with its first state and its turns, then the last state without turns."""
     state = entering.enter(rules, entering.begin(rules, request)).state
     for _ in range(max_visits):
         if state.status != "waiting" or state.at is None:
@@ -227,7 +227,7 @@ def _play(
 
 
 def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
-    """Return the prompt that follows an unreadable answer; None if any text is accepted."""
+    """Return the repair prompt that follows an unreadable answer; None if the socket accepts any text."""
     if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
         return None
     step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
@@ -249,16 +249,16 @@ def _with_items(
 
 
 DEFAULT_CASTS: Final = 100
-"""Number of casts of an estimate."""
+"""Default number of casts for an estimate."""
 QUICK_CASTS: Final = 20
-"""Number of casts of an estimate that is one line of another view."""
+"""Number of casts for an estimate that is shown as one line of another view."""
 
 PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
-"""Returns the price of a turn in dollars by socket, tokens in and tokens out; None if it is not known (R56)."""
+"""Function from socket, input tokens and output tokens to the price of a turn in dollars; None if unknown (R56)."""
 
 
 class Spread(NamedTuple):
-    """The mean of a number over many casts, and its range without the lowest and the highest tenth."""
+    """The mean of a number over many casts, and its range without the lowest 10% and the highest 10%."""
 
     mean: float
     low: float
@@ -270,9 +270,9 @@ class UsageEstimate(NamedTuple):
 
     Attributes:
         turns: the number of agent turns.
-        input: the tokens of prompts; a later turn of a visit repeats the earlier ones.
+        input: the tokens of prompts; a later turn of a visit repeats the tokens of the earlier turns.
         output: the tokens of answers.
-        cost: the cost in dollars of the turns whose price is known; None if there are none.
+        cost: the cost in dollars of the turns whose price is known; None if no price is known.
     """
 
     turns: Spread
@@ -283,7 +283,7 @@ class UsageEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated usage of casts of a loadout, without repairs, tools and the thinking of models.
+    """The estimated usage of casts of a loadout; repairs, tools and the thinking of models are not included.
 
     Attributes:
         graph: the loadout.
@@ -291,9 +291,9 @@ class Estimate:
         casts: the number of random casts.
         total: the usage of a cast.
         sockets: the usage of each socket whose agent was asked.
-        unpriced: the sockets with a turn whose price is not known and in no cost (R56).
+        unpriced: the sockets with a turn whose price is unknown; the costs do not include these turns (R56).
         unfinished: the number of casts that were cut off after 1,000 visits.
-        shortest: the sockets whose answers were the shortest possible, because there is no ``answer`` for them.
+        shortest: the sockets that gave the shortest possible answers, because ``answer`` has no value for them.
     """
 
     graph: Graph
@@ -325,19 +325,19 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
     pins: Mapping[str, Pin] = NOTHING,
     casts: int = DEFAULT_CASTS,
 ) -> Estimate:
-    """Play random casts in memory, and sum up the sizes of prompts and answers and the prices of turns.
+    """Estimate the usage of a cast from the prompts, answers and turn prices of random casts in memory.
 
     Args:
         graph: the loadout.
         request: the request.
         items: the length of every list, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
-        failed: the chance that an agent or process fails, where an edge waits for that.
+        failed: the chance that an agent or process fails, for sockets with an edge for that failure.
         answer: the tokens of an answer, for all or by socket or materia; later prompts contain answers of that length.
             If left out, answers are the shortest possible, so tokens in and out are lower bounds.
         price: returns the price of a turn.
-        pins: the pins, by socket or materia: they answer without an agent. The answer of a pinned function, which is
-            not called, is made up.
+        pins: the pins, by socket or materia, which answer instead of an agent. A pinned function is not called; its
+            answer is made up.
         casts: the number of casts; the same arguments give the same estimate.
 
     Raises:
@@ -376,7 +376,7 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
 
 @dataclass
 class _Caster:
-    """Plays casts of a loadout; ``answer_tokens`` are the given numbers of tokens of answers, by socket."""
+    """Player of random casts of a loadout; ``answer_tokens`` contains the given answer lengths in tokens, by socket."""
 
     rules: Rules
     request: str
@@ -391,7 +391,7 @@ class _Caster:
         self._answers_of = cache(self._possible_answers)
 
     def _possible_answers(self, id_: str) -> tuple[ScriptedResult, ...]:
-        """Return the possible answers of a socket with their given length, since later prompts contain them."""
+        """Return the possible answers of a socket, extended to the given length."""
         socket_rules, tokens = self.rules.sockets[id_], self.answer_tokens.get(id_)
         answers = self.answers.of(socket_rules)
         if tokens is None or socket_rules.socket.is_utility:
@@ -399,7 +399,7 @@ class _Caster:
         return tuple(answer._replace(text=_lengthened(answer.text, tokens, socket_rules)) for answer in answers)
 
     def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
-        """Return True if a pin answers, and its answer; None for the answer of a function, which is not called."""
+        """Return True if a pin answers, and the pin's answer; None for a pinned function, which is not called."""
         socket = socket_rules.socket
         pin = self.pins.get(socket.id, self.pins.get(socket.materia.id))
         if pin is None or state.at is None:
@@ -408,7 +408,7 @@ class _Caster:
         return text is not None or pin.kind == "function", text
 
     def turns(self, rng: Random) -> Iterator[_Turn | None]:
-        """Play one cast and yield each turn of an agent; None at the end of a cast that was cut off."""
+        """Play one cast and yield each turn of an agent; yield None at the end if the cast was cut off."""
 
         def choose(state: CastState, socket_rules: SocketRules) -> ScriptedResult:
             id_ = socket_rules.socket.id
@@ -437,7 +437,7 @@ class _Caster:
 
 
 def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
-    """Return a made-up answer with this number of tokens: with longer items, else a longer context, else a longer text."""
+    """Return a made-up answer extended to ``tokens`` tokens: by longer items, a longer context or longer text."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing <= 0 or not text:
         return text
@@ -480,7 +480,7 @@ def _no_answer(socket: str) -> MateriaError:
 
 
 def _estimate_usage(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
-    """Sum up each cast, and return the spreads of the sums."""
+    """Return the spread of the total usage over the casts."""
     costs = [[turn.cost for turn in turns if turn.cost is not None] for turns in casts]
     return UsageEstimate(
         _spread([len(turns) for turns in casts]),
@@ -503,15 +503,15 @@ class UsageRow(NamedTuple):
     """The usage of one socket, materia or item, or of a combination of these.
 
     Attributes:
-        of: its names, in the order that was asked for; empty for steps outside items.
+        of: the names of the socket, materia or item, in the requested order; an item is empty for steps outside items.
         visits: the number of visits.
         turns: the number of agent turns, including repairs.
-        calls: the number of tool calls of its agents.
-        usage: tokens and cost, also of turns without an answer.
-        ms: the work time of its agents and processes in milliseconds, None if it is unknown for all visits.
-        untimed: the number of visits whose work time is unknown and missing in ``ms`` (R56).
+        calls: the number of tool calls of the agents.
+        usage: tokens and cost, including turns without an answer.
+        ms: the work time of agents and processes in milliseconds; None if it is unknown for all visits.
+        untimed: the number of visits whose work time is unknown; ``ms`` does not include them (R56).
         waited: the time in milliseconds during which nothing ran, such as waiting for a person.
-        left: the part of ``usage`` of steps that going back discarded.
+        left: the part of ``usage`` that belongs to steps that were discarded by going back.
     """
 
     of: tuple[str, ...]
@@ -525,7 +525,7 @@ class UsageRow(NamedTuple):
     waited: int = 0
 
     def plus(self, other: UsageRow) -> UsageRow:
-        """Add another row."""
+        """Return the sum of this row and another row."""
         return UsageRow(
             self.of,
             self.visits + other.visits,
@@ -540,7 +540,7 @@ class UsageRow(NamedTuple):
 
 
 def _step_row(step: StepRecord, *, left: bool) -> UsageRow:
-    """Return the usage of one step; ``left`` is True if going back discarded it."""
+    """Return the usage of one step; ``left`` is True if the step was discarded by going back."""
     usage, time = step_usage(step), step_time(step)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
     discarded = usage if left else Usage()
@@ -548,10 +548,10 @@ def _step_row(step: StepRecord, *, left: bool) -> UsageRow:
 
 
 def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[UsageRow]:
-    """Sum up the usage of a cast, including discarded steps, in the order of the first visits.
+    """Return the usage of a cast, including discarded steps, as one row per group in the order of the first visits.
 
     Raises:
-        MateriaError: one of ``by`` is not socket, materia or item (``unknown_group``).
+        MateriaError: an entry of ``by`` is not ``socket``, ``materia`` or ``item`` (``unknown_group``).
     """
     for name in by:
         needs_one_of(name, _GROUPS, f"Usage cannot be summed up by {name!r}.", "unknown_group")
@@ -571,7 +571,7 @@ def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
 
 
 def step_usage(step: StepRecord) -> Usage:
-    """Sum up the usage of a step: that of its turns, and that of attempts without an answer."""
+    """Return the total usage of a step: of its turns and of attempts without an answer."""
     return reduce(Usage.plus, (*step.spent, *(turn.usage for turn in step.turns if turn.usage)), Usage())
 
 
@@ -580,8 +580,8 @@ class StepTime(NamedTuple):
 
     Attributes:
         work: the time during which its agent or process worked, in all attempts; 0 if only a person answered.
-        waited: the time during which nothing ran, such as waiting for a person. None while the step is not over.
-        total: the time from entering the socket to the end of the step; None before that.
+        waited: the time during which nothing ran, such as waiting for a person; None until the step is over.
+        total: the time from entering the socket to the end of the step; None until the step is over.
     """
 
     work: int | None
@@ -590,7 +590,7 @@ class StepTime(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Such as ``0.20 s + 46 s waited``; empty before the step is over."""
+        """The times as text, such as ``0.20 s + 46 s waited``; empty until the step is over."""
         if self.total is None:
             return ""
         if self.work is None:
@@ -600,11 +600,11 @@ class StepTime(NamedTuple):
 
 
 _MIN_WAIT_MS: Final = 500
-"""Shorter waits are not counted: an answer is written, and the next step begins."""
+"""Minimum wait that is counted, in milliseconds; saving an answer and starting the next step takes less."""
 
 
 def step_time(step: StepRecord) -> StepTime:
-    """Return the times of a step. All views of time are made from this."""
+    """Return the times of a step; every view of times uses this function."""
     if step.ended is None:
         return StepTime(step.worked, None, None)
     total = max(0, step.ended - step.started)
@@ -615,7 +615,7 @@ def step_time(step: StepRecord) -> StepTime:
 
 
 def work_time(steps: Iterable[StepRecord]) -> tuple[int | None, int]:
-    """Sum up the work time of steps in milliseconds; also return the number of steps for which it is unknown (R56)."""
+    """Return the total work time of steps, in milliseconds, and the number of steps with unknown work time (R56)."""
     times = [step.worked for step in steps]
     known = [time for time in times if time is not None]
     return sum(known) if known or not times else None, len(times) - len(known)
@@ -629,7 +629,7 @@ def format_work_time(milliseconds: int | None, unknown: int = 0) -> str:
 
 
 def format_seconds(milliseconds: int) -> str:
-    """Format a time with three digits, so that stored outputs have one length."""
+    """Format a time with three digits, so that stored outputs always have the same length."""
     seconds = milliseconds / 1000
     digits = next((digits for digits, limit in ((2, 9.995), (1, 99.95)) if seconds < limit), 0)
     return f"{seconds:.{digits}f} s"

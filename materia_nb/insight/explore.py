@@ -1,4 +1,4 @@
-"""The exploration of a loadout before any agent is asked: every end and route of its casts, with examples."""
+"""The exploration of a loadout without asking an agent: every end and route of its casts, with examples."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from materia_nb.loadout.vocabulary import Result
 from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
-"""Moves in order, each with the number of the state that it leaves."""
+"""Moves in order, each with the number of the state from which it starts."""
 
 
 # -- witnesses -------------------------------------------------------------------------------
 
 
 class ByVisit:
-    """A pin with an answer or a failure for each visit of a socket."""
+    """A pin that returns an answer or raises a failure, separately for each visit to a socket."""
 
     def __init__(self, answers: Sequence[str | Failure]) -> None:
         self.answers = tuple(answers)
@@ -72,16 +72,18 @@ class ByVisit:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """An example cast that shows that something can happen, by the shortest route to it and from there to an end.
+    """An example cast that proves that an event can happen.
 
-    ``wb.cast(request, agents={"*": witness.answers}, pins=witness.pins)`` makes it happen.
+    The cast takes the shortest route to the event, and from there the shortest route to an end.
+
+    ``wb.cast(request, agents={"*": witness.answers}, pins=witness.pins)`` starts this cast.
 
     Attributes:
-        event: the event that it shows, in words.
+        event: a description of the event.
         route: the sockets that are visited, in order.
-        end: ``complete`` or the kind of the failure; None if no end is known from there.
-        answers: the answers of agents, by socket, turn by turn.
-        pins: the pins of utilities, and of agents that fail, by socket.
+        end: ``complete`` or the kind of the failure; None if no end after the event is known.
+        answers: the answers of agents in the order of their turns, by socket.
+        pins: the pins for utilities and for agents that fail, by socket.
         drafts: the sockets whose drafts a person accepts (``cast.accept()``).
     """
 
@@ -111,7 +113,7 @@ def _path_to_an_end(space: StateSpace, start: int) -> _Path:
 
 
 def _path_between(arrivals: Mapping[int, tuple[int, Move]], start: int, end: int) -> _Path:
-    """Return the path between two states; ``arrivals`` has the last move to each."""
+    """Return the path between two states; ``arrivals`` contains the last move to each state."""
     path: _Path = []
     while end != start:
         path.append(arrivals[end])
@@ -120,7 +122,7 @@ def _path_between(arrivals: Mapping[int, tuple[int, Move]], start: int, end: int
 
 
 def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witness:
-    """Return the cast that goes along a path."""
+    """Return a witness for ``event``: the cast that follows a path."""
     visits: dict[str, list[Move]] = {}
     for number, move in path:
         visits.setdefault(space.nodes[number].socket or "", []).append(move)
@@ -140,7 +142,7 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
 
 
 def _pin(visits: Sequence[Move]) -> str | ByVisit:
-    """Return the pin of a socket for these visits, one after the other."""
+    """Return a pin that answers these visits to a socket in order."""
     answers: list[str | Failure] = [
         sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
     ]
@@ -149,7 +151,7 @@ def _pin(visits: Sequence[Move]) -> str | ByVisit:
 
 
 def replay_witness(rules: Rules, witness: Witness) -> Session:
-    """Return the session of the cast that a witness describes; nothing runs and nothing is written."""
+    """Return the session of the cast that a witness describes, without running agents or writing files."""
     session = begin_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
     while actions := pending(rules, session):
@@ -166,7 +168,7 @@ def replay_witness(rules: Rules, witness: Witness) -> Session:
 def _next_command(
     session: Session, witness: Witness, scripts: Mapping[str, Iterator[str]]
 ) -> Callable[[Rules, Session, int], Events]:
-    """Return the command with which a cast, or a lane, follows its witness."""
+    """Return the next command with which a cast or a lane follows its witness."""
     if session.state.status == "ready":
         return decide.enter
     visit = decide.waiting(session)
@@ -186,18 +188,18 @@ _UNEXPLORED_FAILURES: Final = frozenset(
     {"budget", "invalid_output", "repair_exhausted"}
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
-"""Kinds of failures that need a malformed answer, a process or a budget, which exploring does not try."""
+"""Kinds of failures that need a malformed answer, a process or a budget; the exploration does not try these."""
 _FAILURES: Final = _UNEXPLORED_FAILURES | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 
 
 class Exploration:
-    """Every route that casts of a loadout can take with well-formed answers; made by ``wb.explore``.
+    """Every route that casts of a loadout can take with well-formed answers; created by ``wb.explore``.
 
     Args:
         graph: the loadout.
-        items: the lengths of lists that are tried.
+        items: the list lengths to try.
         max_states: the number of states after which the search is cut off.
-        progress: True for a bar; or a function that is called with the number of states looked at and known.
+        progress: True for a progress bar, or a function that is called with the numbers of examined and known states.
     """
 
     def __init__(
@@ -221,12 +223,15 @@ class Exploration:
 
     @property
     def complete_search(self) -> bool:
-        """True if every state was looked at."""
+        """True if every state was examined."""
         return self._space.complete
 
     @property
     def certain(self) -> bool:
-        """True if everything that was not seen is impossible: the search is complete, and covers all that a protocol can do."""
+        """True if every event that was not seen is impossible.
+
+        This requires a complete search that covers everything that the handoff protocols can do.
+        """
         return self.complete_search and not (sockets_without_samples(self.graph) or sockets_with_detours(self.graph))
 
     @property
@@ -267,7 +272,9 @@ class Exploration:
 
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """Every end of a cast: ``complete``, ``held`` for a person, or the kind of a failure, each with its sockets.
+        """Every possible end of a cast with the sockets where it occurs.
+
+        An end is ``complete``, ``held`` for a person, or the kind of a failure.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -285,14 +292,14 @@ class Exploration:
         return {end: tuple(dict.fromkeys(sockets)) for end, sockets in ends.items()}
 
     def can(self, event: str | tuple[str, int]) -> bool | None:
-        """Return True if something can happen, False if it cannot, None if that is not known (see :attr:`certain`).
+        """Return True if an event can happen, False if it is impossible, None if unknown (see :attr:`certain`).
 
         Args:
             event: ``complete``, ``failed``, the kind of a failure, ``held`` (an agent stops for a person), a socket,
                 an edge as (socket, number from 1), or the id of an exit route.
 
         Raises:
-            MateriaError: the loadout has no such thing (``unknown_socket``).
+            MateriaError: the loadout has no socket, edge or exit route of that name (``unknown_socket``).
         """
         if self._shortest_path(event) is not None:
             return True
@@ -301,9 +308,9 @@ class Exploration:
 
     @property
     def never(self) -> list[EdgeRef]:
-        """The edges that are never taken, as (socket, number from 1), then the ids of exit routes.
+        """The edges that are never taken, as (socket, number from 1), then the ids of exit routes that are never taken.
 
-        Where a protocol can do things that are not explored (see :attr:`certain`) these are the ones that were not seen.
+        If a protocol has actions that are not explored (see :attr:`certain`), these edges are only those not seen.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -313,7 +320,7 @@ class Exploration:
 
     @property
     def not_taken(self) -> list[EdgeRef]:
-        """The edges and exits that were not seen to be taken, in the form of :attr:`never`."""
+        """The edges and exits that no explored cast took, in the form of :attr:`never`."""
         edges_taken = set(self._space.first)
         for moves in self._space.moves:
             edges_taken.update(edge for move in moves for edge in move.edges)
@@ -333,15 +340,15 @@ class Exploration:
 
     @property
     def not_visited(self) -> tuple[str, ...]:
-        """The sockets that were not seen to be visited."""
+        """The sockets that no explored cast visited."""
         visited = {node.socket for node in self._space.nodes if node.end is None}
         return tuple(id_ for id_ in self.graph.sockets if id_ not in visited)
 
     @property
     def unrouted(self) -> tuple[str, ...]:
-        """The sockets that were visited and have no edge for failures, so that a failure there ends the cast.
+        """The visited sockets without an edge for failures; a failure in such a socket ends the cast.
 
-        These ends are not explored: every visit has one, whatever the loadout does.
+        These ends are not explored, because every visit to such a socket can fail.
         """
         unvisited = self.not_visited
         return tuple(
@@ -352,7 +359,7 @@ class Exploration:
 
     @property
     def stalls(self) -> tuple[str, ...]:
-        """The sockets at which a cast can be when no end can be reached any more.
+        """The sockets at which a cast can be stuck: no end is reachable from there.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -361,10 +368,10 @@ class Exploration:
         return stalling_sockets(self._space)
 
     def most_turns(self, items: int | None = None) -> int | None:
-        """Return the maximum of agent turns in one cast, without repairs; None if nothing bounds them.
+        """Return the maximum number of agent turns in one cast, without repairs; None if there is no maximum.
 
         Args:
-            items: the length of every list; any of those explored if left out.
+            items: the length of every list; by default, any explored length.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -372,10 +379,10 @@ class Exploration:
         return max_turns(self._space_of_length(items))
 
     def witness(self, event: str | tuple[str, int]) -> Witness:
-        """Return a scripted cast in which something happens, by the shortest route; see :meth:`can`.
+        """Return a scripted cast in which an event happens, by the shortest route; see :meth:`can`.
 
         Raises:
-            MateriaError: nothing of the kind was seen (``no_witness``).
+            MateriaError: no explored cast contains the event (``no_witness``).
         """
         path = self._shortest_path(event)
         if path is None:
@@ -389,7 +396,7 @@ class Exploration:
         return _witness(self.graph, self._space, _describe(event), [*path, *_path_to_an_end(self._space, state)])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
-        """Yield each end, ``complete`` or the kind of a failure, with the socket where the cast fails and a witness."""
+        """Yield each end (``complete`` or a failure kind), the socket of the failure if there is one, and a witness."""
         ends = set()
         for number, node in enumerate(self._space.nodes):
             if node.end is not None and (node.end, node.socket) not in ends:
@@ -399,10 +406,10 @@ class Exploration:
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """Every possible visit in words: the socket, the verdict, the edge or exit taken, and the next socket.
+        """A description of every possible visit: the socket, the verdict, the edge or exit taken, and the next socket.
 
-        Such as ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with the same moves differ
-        at most in how often an edge can be taken.
+        Example: ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with the same moves can
+        differ only in how often an edge can be taken.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -420,23 +427,23 @@ class Exploration:
         """Return the exact chance of each end and the mean number of turns.
 
         Args:
-            satisfied: the chance that an output has ``satisfied: true``, or a pair of that and the chance that it omits
-                ``satisfied``: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
-                for ``satisfied`` omits it, unless it is named.
+            satisfied: the chance that an output has ``satisfied: true``, or a pair of this chance and the chance that
+                the output omits ``satisfied``. Either one value for all sockets, or values by socket or materia (``*``
+                for all others). An agent that is not asked for ``satisfied`` omits it, unless a value names the agent.
             items: the length of every list.
             assumed: the chance that a visit ``failed``, and its ``tokens``, ``cost`` and ``seconds``; see
                 :class:`.odds.Assumptions`.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``), a chance is missing or invalid, or there is no mean
-                (``endless``).
+            MateriaError: the search was cut off (``not_explored``), a chance is missing or invalid, or the mean does
+                not exist (``endless``).
         """
         return compute_odds(self.graph, self._space_of_length(items), satisfied, items, **assumed)
 
     # -- inside ---------------------------------------------------------------------
 
     def _space_of_length(self, items: int | None) -> StateSpace:
-        """Return the states when every list has this length."""
+        """Return the state space in which every list has this length."""
         if items is None or self.items == (items,):
             self._require_complete_search()
             return self._space
@@ -457,12 +464,12 @@ class Exploration:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
 
     def _route_name(self, route: ExitRoute) -> str:
-        """Return the id of a route, or its ``edge_id`` if another loop has a route of the same id."""
+        """Return the id of a route, or its ``edge_id`` if another loop has a route with the same id."""
         is_unique = sum(other.id == route.id for other in self._routes()) == 1
         return route.id if is_unique else route.edge_id
 
     def _shortest_path(self, event: str | tuple[str, int]) -> _Path | None:
-        """Return the shortest path to a state or over an edge that fits the event; None if no such path is known."""
+        """Return the shortest path to a state, or over an edge, that matches the event; None if no path is known."""
         edges = self._edges_named(event)
         if edges is None:
             matches = self._node_test(str(event))
@@ -477,7 +484,7 @@ class Exploration:
         return None
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
-        """Return the edge or the exit routes with a name; None if it names something else."""
+        """Return the edge or the exit routes with a name; None if the name is not that of an edge or route."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):
@@ -524,7 +531,7 @@ def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
 
 
 def _first_arrivals(space: StateSpace) -> dict[int, tuple[int, Move]]:
-    """Return the first move to each state but the first, with the state it leaves: the end of a shortest path."""
+    """Return, for each state except the first, the last move of a shortest path and the state before that move."""
     arrivals: dict[int, tuple[int, Move]] = {}
     for number, moves in enumerate(space.moves):
         for move in moves:
@@ -534,7 +541,7 @@ def _first_arrivals(space: StateSpace) -> dict[int, tuple[int, Move]]:
 
 
 def _describe_state(node: StateNode, edges: Sequence[EdgeRef] = ()) -> str:
-    """Describe a state, after the edges and exits taken to it."""
+    """Return a description of a state, preceded by the edges and exits that lead to it."""
     if node.end is None:
         state = f"{node.socket} ({node.position})" if node.position else str(node.socket)
     else:
@@ -555,7 +562,7 @@ def _describe(event: str | tuple[str, int]) -> str:
 
 
 def stalling_sockets(space: StateSpace) -> tuple[str, ...]:
-    """Return the sockets at which a cast can be when no end can be reached any more."""
+    """Return the sockets at which a cast can be stuck because no end is reachable from there."""
     ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
     ending = reachable_from(ends, reversed_edges(_successors(space)))
     stuck = [node.socket for number, node in enumerate(space.nodes) if number not in ending]
@@ -567,7 +574,7 @@ def _successors(space: StateSpace) -> dict[int, list[int]]:
 
 
 def max_turns(space: StateSpace) -> int | None:
-    """Return the maximum of turns along any path from the first state; None if a cycle contains a turn."""
+    """Return the maximum number of turns on any path from the first state; None if a cycle contains a turn."""
     longest = [0] * len(space.nodes)
     for component in strong_components(_successors(space)):
         members = set(component)
