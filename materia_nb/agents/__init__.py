@@ -1,4 +1,4 @@
-"""Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
+"""The agents that can answer a socket: a model, a person, a function, a script, a recording or a command."""
 
 from materia_nb.agents.command_agent import CommandAgent, JsonOutput
 from materia_nb.agents.function_agent import FunctionAgent

@@ -27,7 +27,7 @@ _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 def can_abandon(stop: threading.Event | None) -> bool:
     """Return True if the caller may abandon an agent call that cannot be cancelled.
 
-    Not in the main thread, where an interrupt ends it, and not without threads.
+    False in the main thread, where an interrupt ends the call, and on platforms without threads.
     """
     in_main = threading.current_thread() is threading.main_thread()
     return platform.THREADS and not in_main and isinstance(stop, Stop)
@@ -37,7 +37,7 @@ def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
     """Run ``work`` in a separate thread and return its result, unless ``stop`` abandons it first.
 
     Raises:
-        AgentError: it was left behind (kind ``interrupted``); what it comes to is thrown away.
+        AgentError: the work was abandoned (kind ``interrupted``); its result is discarded.
     """
     done = threading.Event()
     values: list[T] = []
@@ -64,7 +64,7 @@ class LoopInbox(Generic[T]):
     """Carries the events of an awaitable from its loop to the thread that waits for it.
 
     Args:
-        take: is called there with each thing told, in order.
+        take: called in the waiting thread with each event, in order.
     """
 
     def __init__(self, take: Callable[[T], None]) -> None:
@@ -72,20 +72,20 @@ class LoopInbox(Generic[T]):
         self._told: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
     def tell(self, telling: T) -> None:
-        """Queue a telling; may be called from any thread."""
+        """Queue an event; may be called from any thread."""
         self._told.put((telling,))
 
     def wake(self) -> None:
-        """Wake the waiting thread without a telling."""
+        """Wake the waiting thread without an event."""
         self._told.put(None)
 
     def deliver(self, timeout_s: float = 0.0) -> None:
-        """Pass on the queued tellings; wait up to ``timeout_s`` for the first."""
+        """Pass on the queued events; wait up to ``timeout_s`` for the first."""
         try:
             entries = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
         except queue.Empty:
             return
-        # Not until nothing is left: whoever tells without end must not keep the caller here.
+        # Don't repeat until the queue is empty: an endless sender must not block the caller.
         entries += [self._told.get() for _ in range(self._told.qsize())]
         for entry in entries:
             if entry is not None:
@@ -93,13 +93,13 @@ class LoopInbox(Generic[T]):
 
 
 class BackgroundLoop:
-    """Runs awaitables in its own thread, so that it does not matter whether the caller's has a loop.
+    """Runs awaitables in its own thread, even if the thread of the caller already runs an event loop.
 
-    A notebook's own loop is running while a cell does, and cannot be entered again. The loop stays
-    for all turns, so that clients which belong to a loop (connection pools) can be kept.
+    The loop of a notebook runs while a cell runs and cannot be entered again. This loop stays open
+    for all turns, so that clients bound to a loop (connection pools) can be reused.
 
     Args:
-        running: the loop of the calling thread, to be used in the place of one in a thread of its own.
+        running: the loop of the calling thread, to use instead of a new loop in a separate thread.
     """
 
     def __init__(self, running: asyncio.AbstractEventLoop | None = None) -> None:
@@ -115,7 +115,7 @@ class BackgroundLoop:
     ) -> T:
         """Wait for an awaitable and return its result, or raise its error.
 
-        What is told to ``inbox`` meanwhile is passed on in the calling thread, all of it before this returns.
+        Events that reach ``inbox`` meanwhile are passed on in the calling thread, all of them before this method returns.
 
         Raises:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
@@ -126,7 +126,7 @@ class BackgroundLoop:
             return _run_inline(awaitable, stop, inbox)
         loop = self._running()
         if threading.current_thread() is self._thread:
-            # An agent that waits for another agent: this loop is busy until that one has answered.
+            # An agent waits for another agent: this loop is busy until the other agent has answered.
             inner = BackgroundLoop()
             try:
                 return inner.run(awaitable, stop, inbox)
@@ -135,7 +135,7 @@ class BackgroundLoop:
         call = _Call(awaitable, inbox.wake)
         stopped = False
         try:
-            # Inside, since an interrupt can arrive as soon as the call has begun.
+            # Inside the try block, since an interrupt can arrive as soon as the call has begun.
             loop.call_soon_threadsafe(call.begin)
             while not stopped and not call.finished.is_set():
                 inbox.deliver(_POLL_S)
@@ -150,7 +150,7 @@ class BackgroundLoop:
         return call.result()
 
     def close(self) -> None:
-        """End the thread and its loop."""
+        """Stop the loop and its thread."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CANCEL_S)
@@ -160,7 +160,7 @@ class BackgroundLoop:
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock, HeldInterrupts():
-            # Not alive: never started, or left behind in the parent of a forked process.
+            # A dead thread was never started, or belongs to the parent of a forked process.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
                 self._loop = asyncio.new_event_loop()
                 self._loop.set_exception_handler(log_unhandled)
@@ -171,7 +171,7 @@ class BackgroundLoop:
 def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
     """Run an awaitable to its end in a kernel without threads. Nothing else runs meanwhile.
 
-    So it can compute, but not wait for a timer, the network, or another task.
+    The awaitable can compute, but cannot wait for a timer, the network, or another task.
     """
 
     async def whole() -> T:
@@ -195,14 +195,14 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
 
 
 class _Call(Generic[T]):
-    """One awaitable on the loop, which can be given up at any moment, also before it begins.
+    """One awaitable on the loop, which can be cancelled at any moment, even before it begins.
 
-    The caller and the loop share no lock (a future has one): an interrupt of the caller would leave it taken,
-    and the loop would wait for it in every later call.
+    The caller and the loop don't share a lock (a future has one): an interrupt of the caller would leave the lock held,
+    and the loop would wait for the lock in every later call.
 
     Args:
-        awaitable: what to wait for.
-        done: called in the loop's thread once it has ended.
+        awaitable: the awaitable to run.
+        done: called in the loop's thread once the awaitable has ended.
     """
 
     def __init__(self, awaitable: Awaitable[T], done: Callable[[], None]) -> None:
@@ -258,14 +258,14 @@ SHARED: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
 
 CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED)
-"""The loop of function agents: that of the task that awaits the cast, if one does."""
+"""The loop for function agents: the loop of the task that awaits the cast, or else :data:`SHARED`."""
 
 
 class _ThreadStarter:
     """Starts threads from a background thread, so that the caller does not wait until they run.
 
-    A queue brings it what to start, and not a loop: waking one writes to a socket, and whoever writes gives up the interpreter,
-    which an event loop then waits for beside a hundred casts that compute.
+    The requests arrive through a queue, not through an event loop: waking a loop writes to a socket, which releases the
+    interpreter lock, and the caller's loop would then compete for the lock with up to a hundred casts that compute.
     """
 
     def __init__(self) -> None:
@@ -292,7 +292,7 @@ _THREAD_STARTER: Final = _ThreadStarter()
 
 
 class _Waker:
-    """Wakes a loop now and then while casts are awaited on it: that of a kernel sees an interrupt only when something does."""
+    """Wakes a loop regularly while casts are awaited on it, because a kernel's loop notices an interrupt only when it wakes."""
 
     def __init__(self) -> None:
         self._awaited = 0
@@ -319,7 +319,7 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
     """Run blocking work in a thread while this loop keeps running the agents that are coroutines.
 
     Raises:
-        asyncio.CancelledError: it was cancelled; ``stop`` has been set then, and the thread has ended.
+        asyncio.CancelledError: the call was cancelled; by then ``stop`` has been set, and the thread has ended.
     """
     future: Future[T] = Future()
     loop = asyncio.get_running_loop()

@@ -30,8 +30,8 @@ Paths: TypeAlias = str | Sequence[str]
 class ProgramAnswer(NamedTuple):
     """The parsed output of a command agent: text, usage, session and error.
 
-    ``usage`` is None where the program reports none (R56), ``session`` names the conversation in which it can go on,
-    and ``error`` says what failed; empty when nothing did. ``unread`` says why there is no answer where no error is reported.
+    ``usage`` is None if the program does not report it (R56). ``session`` names the conversation that the program can continue.
+    ``error`` describes the failure, or is empty. ``unread`` is the reason for a missing answer without a reported error.
     """
 
     text: str
@@ -44,7 +44,7 @@ class ProgramAnswer(NamedTuple):
 _SHOWN_CHARS: Final = 200
 """Maximum length of unreadable output in a message, in characters."""
 _TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
-"""The kinds of tokens in a usage."""
+"""The kinds of tokens that a usage counts."""
 
 ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
 """Reads the stdout of a program that has ended."""
@@ -52,21 +52,20 @@ ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
 
 @dataclass(frozen=True, slots=True)
 class JsonOutput:
-    """Reads JSON by paths.
+    """Reads the JSON output of a program by JSONPath.
 
     Attributes:
-        answer: where the answer is; of several paths the first that finds something, of several values the last. An object
-            is taken as JSON text.
-        usage: where the tokens are: paths for ``input`` and for ``output``. All that is found is added up, since programs
-            count cached and thinking tokens apart; ``cached`` and ``reasoning`` say how many of these there are among them.
-        cost: where the cost is, in USD; added up as well.
-        session: where the id of the session is.
-        error: what is there, and not false, null or empty, only when it failed; a text says how.
-        lines: whether each line is a JSON value of its own; the paths then begin at the list of all lines. Lines that are not JSON
-            are skipped.
+        answer: paths of the answer. The first path with a match counts, and its last value; an object becomes JSON text.
+        usage: paths of the tokens, for ``input`` and for ``output``. All matches are added up, since programs count cached
+            and thinking tokens separately; ``cached`` and ``reasoning`` are the paths of the numbers already included.
+        cost: paths of the cost in USD; all matches are added up.
+        session: paths of the session id.
+        error: paths of a value that is not false, null or empty only after a failure; a text describes the failure.
+        lines: True if each line is a separate JSON value; the paths then start at the list of all lines. Lines that are
+            not JSON are skipped.
 
     Raises:
-        AgentError: a path is not JSONPath.
+        AgentError: a path is not valid JSONPath.
     """
 
     answer: Paths
@@ -88,7 +87,7 @@ class JsonOutput:
                     raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
 
     def __call__(self, stdout: str) -> ProgramAnswer:
-        """Read it."""
+        """Return the parsed output of the program."""
         try:
             value = self._value(stdout)
         except (ValueError, RecursionError) as fault:
@@ -170,7 +169,7 @@ def _count(text: str) -> int:
 
 
 _MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
-"""The longest answer taken from a program, in bytes."""
+"""Maximum length of an answer of a program, in bytes."""
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """A valid session name. It becomes an argument later, so it must not look like an option."""
@@ -181,10 +180,10 @@ class CommandAgent:
 
     Args:
         argv: the program and its arguments, as in ``["pi", "-p"]``; no shell is involved.
-        timeout_s: seconds until a turn is given up; None for no limit.
-        cwd: where to run it; None for the project directory.
-        name: what the agent is called where it is shown; the program's name if not given.
-        reads: reads what a program prints, such as a :class:`JsonOutput`. If left out, the whole text is the answer, and tokens
+        timeout_s: time limit of a turn, in seconds; None for no limit.
+        cwd: the working directory of the program; None for the project directory.
+        name: the display name of the agent; the program's name if not given.
+        reads: parses the program's output, such as a :class:`JsonOutput`. If left out, the whole text is the answer, and tokens
             and cost are unknown (R56).
 
     Raises:
@@ -211,13 +210,13 @@ class CommandAgent:
         self.name = name or PurePath(self.argv[0]).name
         self.reads = reads
 
-    def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for those whose command depends on it
+    def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses whose command depends on the turn
         """Return the program and its arguments for a turn."""
         return self.argv
 
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the command for a turn; the file with its schema exists until the program has ended."""
+        """Yield the command for a turn. The file with the answer's schema exists until the program has ended."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -228,7 +227,7 @@ class CommandAgent:
             yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
 
     def answer(self, turn: Turn) -> Reply:
-        """Run the program on the prompt, or on the conversation of this visit when there was one.
+        """Run the program on the prompt, or on the whole conversation of this visit if the visit had earlier turns.
 
         Raises:
             AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``,
@@ -251,14 +250,14 @@ class CommandAgent:
         return Reply(answer.text, answer.usage, meta=meta | ({"session": answer.session} if answer.session else {}))
 
     def goes_on_in(self, turn: Turn) -> str:
-        """Return the session of the answer before in the same conversation; empty when it was another program's."""
+        """Return the session of the previous answer in the same conversation, or "" if another program gave that answer."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
     def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
-        """Read stdout; a program that reports an error has failed, also where it ends as if all were well.
+        """Parse stdout. A program that reports an error has failed, even if it exits with 0.
 
-        What it used is told before it fails: unknown where it started and says nothing of it (R56).
+        The usage is reported before the error is raised; it is unknown if the program started and reports no usage (R56).
         """
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
         answer = ProgramAnswer(stdout if self.reads is None else "")
@@ -272,14 +271,14 @@ class CommandAgent:
             hint = "retry begins a new session" if self.goes_on_in(turn) else None
             message = f"{name} failed: {answer.error[:STDERR_SUMMARY]}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
-        self._check(turn, result)  # how it ended says more than what could not be read
+        self._check(turn, result)  # the exit status explains more than the unreadable output
         if answer.unread:
             hint = "does the program print what its version documents? CommandAgent reads others, or plain text"
             raise AgentError(f"{name}: {answer.unread}", where=where, hint=hint, kind="malformed")
         return answer
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
-        """Return why the program could not be started, None when it is there; ``project`` is where it would run."""
+        """Return the error if the program cannot be started in ``project``, or None if the program is there."""
         program = self.argv[0]
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
@@ -339,22 +338,22 @@ class Preset:
 
     Attributes:
         name: its name behind ``command:``.
-        about: what it is, in a few words.
-        project: whose it is, to find it by.
+        about: a description of the program in a few words.
+        project: the project or vendor that makes the program.
         argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;
-            ``model`` goes in front of the last ``trailing`` of them.
+            ``model`` is inserted before the last ``trailing`` arguments.
         model: the arguments that choose a model, where ``{model}`` stands for its name.
-        trailing: how many arguments must stay behind all others.
-        needs_model: whether it cannot run without a model.
-        reads: how its stdout is read; None for plain text.
-        nothing: arguments with which it has no tools, for ``tools: none``; those of ``looking`` if left out.
-        looking: arguments with which it changes nothing, for ``tools`` that do not let it.
-        holds: the scopes of ``none`` and ``readOnly`` that the real program was seen to keep to with these arguments (R73).
-        changing: those with which it may change files, for ``tools`` that let them.
-        schema: the arguments that hand over the JSON Schema of the answer, where ``{schema}`` stands for it, or ``{schema_file}``
-            for a file that holds it.
-        resume: the arguments that go on from an earlier answer without changing what was said there, where ``{session}`` stands
-            for its session.
+        trailing: the number of arguments that must come last.
+        needs_model: True if the program cannot run without a model.
+        reads: the parser of its stdout; None for plain text.
+        nothing: arguments that disable all tools, for ``tools: none``; ``looking`` if left out.
+        looking: arguments that prevent changes, for ``tools`` that only read.
+        holds: the scopes, ``none`` or ``readOnly``, that the real program was seen to respect with these arguments (R73).
+        changing: arguments that allow changes to files, for ``tools`` that allow them.
+        schema: arguments that pass the JSON Schema of the answer, where ``{schema}`` stands for the schema, or
+            ``{schema_file}`` for a file with the schema.
+        resume: arguments that continue after an earlier answer without changing the earlier session, where ``{session}``
+            stands for that session.
     """
 
     name: str
@@ -374,14 +373,14 @@ class Preset:
 
     @property
     def version(self) -> tuple[str, ...]:
-        """The command that prints the version of the program, without a network."""
+        """The command that prints the version of the program without using the network."""
         return (self.argv[0], "--version")
 
     def command(self, model: str | None, *more: str) -> tuple[str, ...]:
         """Return the command for a model, or for the program's own choice, with ``more`` arguments.
 
         Raises:
-            AgentError: it needs a model (``no_model``), or the text cannot be a model's name (``bad_model``).
+            AgentError: the program needs a model (``no_model``), or the text cannot be the name of a model (``bad_model``).
         """
         if model is None and self.needs_model:
             raise AgentError(
@@ -389,7 +388,7 @@ class Preset:
                 hint=f"write {COMMAND_PREFIX}{self.name}:MODEL, or model in the materia",
                 kind="no_model",
             )
-        # The name may come from a loadout of someone else: it must not be read as an option.
+        # The name may come from a foreign loadout: the program must not read it as an option.
         if model is not None and not _MODEL_NAME.fullmatch(model):
             raise AgentError(
                 f"{model[:80]!r} is not the name of a model",
@@ -402,7 +401,7 @@ class Preset:
 
 
 def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "coding"]:
-    """Return the scope that a materia's tools come down to for a program with tools of its own."""
+    """Return the scope that corresponds to a materia's tools, for a program that has its own tools."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
         return "none"
@@ -423,10 +422,10 @@ class PresetAgent(CommandAgent):
     """Runs the program of a preset, with its own model or else the model that the materia names.
 
     Args:
-        preset: which program.
-        model: the model, whatever a materia asks for; None takes the materia's, or else the program's own.
+        preset: the preset of the program.
+        model: the model to use for every materia; None uses the materia's model, or else the program's default.
         timeout_s: as for :class:`CommandAgent`.
-        any_tools: True if the program may use its own tools where it cannot be held to those of a materia (R73).
+        any_tools: True if the program may use its own tools when it cannot be limited to the tools of a materia (R73).
 
     Raises:
         AgentError: ``model`` cannot be the name of a model (``bad_model``).
@@ -448,7 +447,7 @@ class PresetAgent(CommandAgent):
         """Return the command for a turn, with its model, tools, schema and session.
 
         Raises:
-            AgentError: the program cannot be held to the materia's ``tools`` (``tools_not_held``, R73).
+            AgentError: the program cannot be limited to the materia's ``tools`` (``tools_not_held``, R73).
         """
         preset, scope = self.preset, _scope_of(turn.tools)
         if scope not in ("coding", *preset.holds) and not self.any_tools:
@@ -467,7 +466,7 @@ class PresetAgent(CommandAgent):
         return preset.command(self.model or turn.model, *more)
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return the names under which a config may list its price: with the model, and without."""
+        """Return the names under which a config may list the agent's price: with the model and without the model."""
         name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{model}", name) if model else (name,)
 
@@ -476,7 +475,7 @@ class PresetAgent(CommandAgent):
         return super().goes_on_in(turn) if self.preset.resume else ""
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:
-        """Return why the program could not be started with a model, None when it is there."""
+        """Return the error if the program cannot be started with a model, or None if the program is there."""
         try:
             self.preset.command(self.model or model)
         except AgentError as error:

@@ -25,7 +25,7 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 
 class FunctionAgent:
-    """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, else in a thread of its own.
+    """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, or else in a separate thread.
 
     The function gets what its parameters ask for: ``turn`` is the whole turn, any other name is
     that field of it (``item``, ``state``, ``last``, ``request``, ``prompt``, ...). A single parameter
@@ -33,9 +33,9 @@ class FunctionAgent:
     parameters gets nothing. It returns text, a dict (sent as JSON) or a :class:`Reply`.
 
     Args:
-        function: what to call.
-        name: what the agent is called where it is shown; the function's name if not given.
-        thinking: False if the function never returns the thinking of a model, so that its text is taken as it is (R68).
+        function: the function to call.
+        name: the display name of the agent; the function's name if not given.
+        thinking: False if the function never returns the thinking of a model, so that its text is used unchanged (R68).
 
     Raises:
         AgentError: the function asks for something that a turn does not have.
@@ -59,11 +59,11 @@ class FunctionAgent:
         """Call the function.
 
         Raises:
-            AgentError: it raised something (its ``__cause__``) or returned something else, or it was left behind
+            AgentError: the function raised an error (the ``__cause__``), returned an unusable value, or was abandoned
                 (kind ``interrupted``).
-            KeyboardInterrupt: it was interrupted.
+            KeyboardInterrupt: the function was interrupted.
         """
-        if self._awaited:  # it is cancelled when the cast is to stop
+        if self._awaited:  # the coroutine is cancelled when the cast must stop
             inbox = LoopInbox(turn.tell)
             return self._answer(turn.telling_to(inbox.tell), inbox)
         if not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
@@ -77,7 +77,7 @@ class FunctionAgent:
         try:
             return run_abandonable(lambda: self._answer(turn.telling_to(tell)), turn.stop)
         finally:
-            abandoned = True  # a function that was left behind may tell more later
+            abandoned = True  # an abandoned function may report more events later
 
     def _answer(self, turn: Turn, inbox: LoopInbox[Telling] | None = None) -> Reply:
         try:
@@ -103,7 +103,7 @@ class FunctionAgent:
 
 
 class AwaitedAgent:
-    """An agent whose ``answer`` is a coroutine: all else of it is as it says itself."""
+    """Wraps an agent whose ``answer`` is a coroutine; all other attributes are those of the wrapped agent."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -114,7 +114,7 @@ class AwaitedAgent:
         return getattr(self._agent, name)
 
     def answer(self, turn: Turn) -> Any:
-        """Return the awaited answer; pass on its tellings in this thread meanwhile."""
+        """Return the awaited answer, and pass on the agent's events in this thread meanwhile."""
         inbox = LoopInbox(turn.tell)
         answer: Any = self._agent.answer(turn.telling_to(inbox.tell))
         return CALLERS.get().run(answer, turn.stop, inbox)
@@ -127,7 +127,7 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
     """Return the fields of a turn that the function names as parameters, or None if it takes the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a function written in C that does not tell
+    except (TypeError, ValueError):  # a function written in C without a readable signature
         return None
     required = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
     unknown = [p for p in required if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)]
