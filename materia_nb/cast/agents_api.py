@@ -1,4 +1,4 @@
-"""The agents and pins of a workbench, what a new cast takes from them, and one socket asked without a cast."""
+"""The agents and pins of a workbench, their use in a new cast, and a way to ask one socket without a cast."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class BenchPin(NamedTuple):
-    """A pin of new casts; a socket is pinned in casts of one ``loadout``, a materia (None) in all casts."""
+    """A pin for new casts: of a socket in casts of ``loadout``, or of a materia in all casts (``loadout`` is None)."""
 
     chosen: Chosen
     loadout: str | None
 
 
 class Agents(AgentTable):
-    """The agents that answer, by name, and the pins: ``wb.agents``.
+    """The agents of a workbench by name, and its pins: ``wb.agents``.
 
     Args:
-        loadouts: the loadouts whose sockets and materia are answered.
-        casts: returns the casts, which provide recorded answers and the current cast.
+        loadouts: the loadouts, with the sockets and materia that agents can be set for.
+        casts: returns the casts of the project, for recorded answers and the current cast.
 
     Attributes:
         pins: the pins of new casts, by socket or materia.
@@ -88,7 +88,7 @@ class Agents(AgentTable):
         return decorate
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Set the agent of a socket or materia; ``recorded:`` and a cast or the file of a recording is an agent too."""
+        """Set the agent of a socket or materia; ``recorded:`` followed by a cast or a recording's file is an agent too."""
         return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
@@ -108,7 +108,7 @@ class Agents(AgentTable):
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
         """Return the recording in a file, or None if the reference is not a file."""
         path = self._loadouts.project / expanded(reference)
-        is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an impossible path
+        is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
         return read_recording(path) if path.suffix == ".json" or is_file else None
 
     def _answerer(self, agent: AgentLike) -> AgentLike:
@@ -118,7 +118,7 @@ class Agents(AgentTable):
         return agent
 
     def knows(self, name: str) -> bool:
-        """Return True if there is a materia or socket of that name."""
+        """Return True if a materia or socket of that name exists."""
         try:
             self.needs(name)
         except MateriaError:
@@ -126,7 +126,7 @@ class Agents(AgentTable):
         return True
 
     def needs(self, name: str) -> None:
-        """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
+        """Raise MateriaError (``unknown_materia``) unless ``name`` is ``*`` or names a materia or socket."""
         if name == "*":
             return
         document = self._loadouts.config.document
@@ -140,7 +140,7 @@ class Agents(AgentTable):
             raise unknown(name, {*materia, *sockets})
 
     def needs_agent(self, name: str) -> None:
-        """Raise MateriaError unless the name is a socket or materia (``unknown_materia``) of an agent (``not_an_agent``).
+        """Raise MateriaError unless ``name`` is a materia or socket (``unknown_materia``) that an agent answers (``not_an_agent``).
 
         A socket is looked up in the chosen loadout, otherwise in the current cast.
         """
@@ -168,23 +168,23 @@ class Agents(AgentTable):
         state: Mapping[str, JSON] | None = None,
         agent: AgentLike | None = None,
     ) -> Asked:
-        """Ask the agent of one socket once, on a request, an item and a state that you make up.
+        """Ask the agent of one socket once, with a request, an item and a state of your choice, and return the answer.
 
-        There is no cast and nothing is written. The answer is checked as in a cast: see ``accepted``, ``value``,
-        ``issues``; ``prompt`` is what was asked.
+        No cast is made and nothing is written. The answer is checked as in a cast: see ``accepted``, ``value`` and
+        ``issues``; ``prompt`` is the prompt.
 
         Args:
             socket: the socket.
-            loadout: which loadout; the chosen one by default.
+            loadout: the name of a loadout; the chosen one by default.
             request: the request.
-            item: the work item, where the socket works on a list.
-            state: what the state holds.
-            agent: who is asked, as for ``wb.agent``; who answers this socket by default. ``"person"`` asks nobody, and
-                shows the prompt.
+            item: the work item, if the socket works on a list.
+            state: the data of the state.
+            agent: the agent, as for ``wb.agent``; by default the agent that is set for this socket. ``"person"`` calls no
+                agent and only shows the prompt.
 
         Raises:
-            MateriaError: the loadout has problems, there is no such socket (``unknown_socket``) or it is a utility
-                (``not_an_agent``), or it has no item to work on (``no_item``).
+            MateriaError: the loadout has problems, there is no such socket (``unknown_socket``), the socket is a utility
+                (``not_an_agent``), or it needs an item (``no_item``).
             AgentError: the agent cannot answer.
         """
         graph = self._loadouts.graph(loadout)
@@ -199,7 +199,7 @@ class Agents(AgentTable):
     # -- pins -----------------------------------------------------------------------
 
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
-        """Pin a socket or materia to an answer, in the current cast and in casts that begin later (R40).
+        """Pin a socket or materia to an answer, in the current cast and in later casts (R40).
 
         A pinned utility starts no process. A socket is pinned in its loadout only, a materia in all loadouts::
 
@@ -208,7 +208,8 @@ class Agents(AgentTable):
 
         Args:
             name: a socket of the current cast or of the chosen loadout, or a materia.
-            to: as for ``cast.pins.add``; ``"recorded:"`` and a cast or a recording's file answers visit by visit.
+            to: the answer, as for ``cast.pins.add``. ``"recorded:"`` followed by a cast or a recording's file gives the
+                recorded answer of each visit.
             visit: the visit whose output to use.
 
         Raises:
@@ -228,10 +229,10 @@ class Agents(AgentTable):
         return chosen.pin
 
     def unpin(self, name: str) -> None:
-        """Remove a pin from the current cast and from casts that begin later.
+        """Remove a pin from the current cast and from later casts.
 
         Raises:
-            MateriaError: it is not pinned (``not_pinned``).
+            MateriaError: the socket or materia is not pinned (``not_pinned``).
         """
         last = self._casts().last
         pins = last.pins if last is not None and last.now.writable else None
@@ -254,13 +255,13 @@ class Agents(AgentTable):
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
-        """Return everything that a cast of a loadout is started from, except for the request."""
+        """Return all values needed to start a cast of a loadout, except for the request."""
         table = self.table(graph, agents)
         graph = in_their_form(graph, table)
         copy_scripts(graph)
         return Prepared(self._casts().plan(graph), table, self.pins_for(graph, pins))
 
-    # -- what a new cast gets -------------------------------------------------------
+    # -- agents and pins of a new cast -------------------------------------------------------
 
     def table(self, graph: Graph, agents: Mapping[str, AgentLike] | None = None) -> AgentTable:
         """Return the agents of a cast: those of the workbench, and ``agents``, which take precedence.
@@ -279,7 +280,7 @@ class Agents(AgentTable):
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
         """Return the agents of a cast of a composition with this resolved graph; raises as :meth:`table`.
 
-        The agent of a socket answers it under its new id.
+        A socket has another id in the composition and keeps its agent.
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
@@ -297,9 +298,9 @@ class Agents(AgentTable):
 
 
 def in_their_form(graph: Graph, table: AgentTable) -> Graph:
-    """Return the loadout with the ``promptForm`` of the answering models, where a socket has none (R50).
+    """Return the loadout; sockets without a ``promptForm`` get that of the model that answers them (R50).
 
-    The document has it too, so that a resumed cast writes the same prompts.
+    The forms are added to the config document too, so that a resumed cast writes the same prompts.
     """
     forms: dict[str, PromptForm] = {}
     for id_, socket in graph.sockets.items():
@@ -340,13 +341,13 @@ class Asked(Shown):
 
     Attributes:
         socket: the socket.
-        agent: who was asked.
-        prompt: what was asked, part by part.
-        text: the answer; None where a person answers, or where its tools need approval first.
-        value: the object that was read in it, None where there is none.
-        accepted: True if a cast would accept it.
-        satisfied: its verdict, or None.
-        issues: the reasons why it would be refused.
+        agent: the name of the agent.
+        prompt: the prompt, with its parts.
+        text: the answer; None if a person must answer, or if the agent's tool calls need approval first.
+        value: the object that was parsed from the answer, or None.
+        accepted: True if a cast would accept the answer.
+        satisfied: the verdict of the answer, or None.
+        issues: the reasons why a cast would refuse the answer.
     """
 
     def __init__(self, socket: str, agent: str, prompt: Prompt, text: str | None, session: Session) -> None:
@@ -394,7 +395,7 @@ def ask_socket(
     if visit is None or visit.socket != socket:
         raise MateriaError(f"{socket} has no item to work on.", where=socket, hint="give item", kind="no_item")
     prompt = session.prompt
-    assert prompt is not None  # noqa: S101 - an agent's socket was entered
+    assert prompt is not None  # noqa: S101 - an entered socket with an agent has a prompt
     turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=ignore_telling)
     answer = agent.answer(turn)
     if answer is None or isinstance(answer, Asking):

@@ -45,11 +45,11 @@ class Loadouts(Mapping[str, str], Shown):
     """The loadouts and materia of a workbench: ``wb.loadouts``. Maps the name of each loadout to its layer.
 
     Args:
-        project: the directory with the config file, for copies and new loadouts.
+        project: the directory with the config file, into which copies and new loadouts are written.
         bundled: whether the loadouts of the package are included.
 
     Attributes:
-        refused: the loadout that was defined with problems since one was last chosen, or None.
+        refused: the loadout that was defined with problems after the last valid choice of a loadout, or None.
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
@@ -59,7 +59,7 @@ class Loadouts(Mapping[str, str], Shown):
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
         self.refused: str | None = None
-        self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
+        self._gone: dict[str, str] = {}  # loadouts that are no longer loaded, with the name of their file
         self._config: LayeredConfig | None = None
 
     @property
@@ -83,19 +83,19 @@ class Loadouts(Mapping[str, str], Shown):
         return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
-        """Return every materia as files and cells define it now, and the directories of their files."""
+        """Return the current definition of every materia, and the directories of the config files, by materia."""
         config = self.read(self._loaded)
         return config.document.get("materia", {}), config.owners
 
     @property
     def casts_root(self) -> Path:
-        """The directory of run directories: ``artifactDir`` of the config, in the project; in a browser in memory."""
+        """The directory of run directories: ``artifactDir`` of the config, inside the project; in memory in a browser."""
         directory = self.config.document.get("artifactDir")
         named = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
         root = self.project / named
         try:
             inside = root.resolve().is_relative_to(self.project.resolve())
-        except (OSError, ValueError, RuntimeError):  # a loop of links, or no file name
+        except (OSError, ValueError, RuntimeError):  # a loop of symbolic links, or an invalid file name
             inside = False
         if not inside:
             raise MateriaError(
@@ -116,7 +116,7 @@ class Loadouts(Mapping[str, str], Shown):
                 one, or a config as a mapping; if left out, every layer is read again.
 
         Raises:
-            MateriaError: the file cannot be read; what was loaded before stays.
+            MateriaError: the file cannot be read; the loaded config stays as it was.
         """
         if path is None:
             self.reread()
@@ -137,7 +137,7 @@ class Loadouts(Mapping[str, str], Shown):
         return view.noting(*notes)
 
     def _show_chosen(self) -> LoadoutView:
-        """Show the chosen loadout, after its shipped scripts were copied to the profile."""
+        """Copy the shipped scripts of the chosen loadout to the profile, and show the loadout."""
         view = self.show()
         return view if view.graph is None else view.noting(*copy_scripts(view.graph))
 
@@ -148,13 +148,13 @@ class Loadouts(Mapping[str, str], Shown):
         return inside if is_there(inside) or not is_there(path) else resolved(path)
 
     def __getitem__(self, name: str) -> str:
-        """Return the layer that a loadout comes from."""
+        """Return the name of the layer that defines a loadout."""
         if name not in self.config.loadout_names:
             raise KeyError(name)
         return self.config.origin("loadout", name).name
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names."""
+        """Iterate over the names of the loadouts."""
         return iter(self.config.loadout_names)
 
     def __len__(self) -> int:
@@ -181,16 +181,16 @@ class Loadouts(Mapping[str, str], Shown):
         return self._show_chosen()
 
     def show(self, name: str | None = None) -> LoadoutView:
-        """Show a loadout, the chosen one by default, with its problems if it has some."""
+        """Show a loadout, by default the chosen one, with its problems if there are any."""
         name = self.needs(name or self.chosen)
         report = self.check(name)
         graph = None if report.problems else self.graph(name)
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
     def check(self, name: str | None = None) -> Report:
-        """Return the problems and hints of a loadout, the chosen one by default.
+        """Return the problems and hints of a loadout, by default the chosen one.
 
-        In contrast to ``wb.loadouts.config.check`` it hints at programs and scripts that this machine does not have.
+        Unlike ``wb.loadouts.config.check``, it also reports programs and scripts that are missing on this machine.
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
@@ -207,15 +207,15 @@ class Loadouts(Mapping[str, str], Shown):
                 yield Problem(MISSING_COMMAND, f"materia.{id_}.command", message, advice, name, "hint")
 
     def graph(self, name: str | None = None) -> Graph:
-        """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
+        """Return the resolved loadout; raise MateriaError if it has problems or uses an unknown handoff protocol."""
         return require_known_protocols(self.config.graph(self.needs(name or self.chosen)))
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
 
-        The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
-        ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems:
-        then the one chosen before is still cast, and the cast says so.
+        The body is a loadout (``entry``, ``sockets``, ``loops``). It may also have ``materia``, which are then defined in this
+        notebook too. The new loadout is chosen unless it has problems. With problems, the previous loadout stays chosen, and
+        the next cast reports that.
         """
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
@@ -224,7 +224,7 @@ class Loadouts(Mapping[str, str], Shown):
         materia = document.pop("materia", {})
         if not isinstance(materia, dict):
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
-        if "sockets" in document:  # a loadout of its own, not a change of the one below
+        if "sockets" in document:  # a complete loadout, not a change of the same loadout in a lower layer
             document = self.whole("loadout", name, document)
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
@@ -245,35 +245,36 @@ class Loadouts(Mapping[str, str], Shown):
             name: the name of the loadout.
 
         Raises:
-            MateriaError: it is not such a graph (``bad_graph``).
+            MateriaError: the source is not one of these graphs (``bad_graph``).
         """
         imported = import_graph(source)
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
         return self.define(name, imported.document).noting(*notes)
 
     def drafts(self, name: str | None = None) -> tuple[SavedDraft, ...]:
-        """Return the unsaved designs that no design has open, the newest first.
+        """Return the stored drafts of unsaved designs that are not open, newest first.
 
         Args:
-            name: of which loadout; of all if left out.
+            name: only drafts of this loadout; drafts of all loadouts if left out.
         """
         from materia_nb.store.design_autosave import drafts_in
 
         return drafts_in(self.casts_root, name)
 
     def design(self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False) -> Design:
-        """Start a design of a loadout, by default of the chosen one.
+        """Open a loadout for editing, by default the chosen one, and return the design.
 
-        No config file changes before :meth:`save`, and a cast keeps the loadout that it started with. Every change is
-        stored as a draft until it is saved, so that a crash of the kernel loses nothing.
+        Config files change only with :meth:`save`, and a cast keeps the loadout that it started with. Every unsaved change is
+        stored as a draft, so that a crash of the kernel loses nothing.
 
         Args:
             name: the loadout.
-            new: begin an empty one of that name, which the project's config file is to hold.
-            draft: go on with a draft: one of :meth:`drafts`, or True for the newest of that loadout.
+            new: create an empty loadout of that name, to be saved in the project's config file.
+            draft: continue a draft: an element of :meth:`drafts`, or True for the newest draft of that loadout.
 
         Raises:
-            MateriaError: there is no such loadout or draft, or with ``new`` there is one, or a file cannot be read.
+            MateriaError: there is no such loadout or draft, the loadout exists already (with ``new``), or a file cannot be
+                read.
         """
         from materia_nb.loadout.design.saving import new_design, open_design
         from materia_nb.store.design_autosave import autosave
@@ -300,19 +301,19 @@ class Loadouts(Mapping[str, str], Shown):
         return autosave(design, self.casts_root)
 
     def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
-        """Save a design where it belongs: in its file, in this notebook, or in the project's config file.
+        """Save a design in its own file, in this notebook, or in the project's config file.
 
         Args:
-            design: what :meth:`design` returned.
-            to: ``"notebook"``, or the name of another file for a copy, which brings the materia that it uses
-                unless they are as bundled.
-            anyway: also with problems; see ``materia_nb.loadout.design.saving.save_design``.
+            design: the design, from :meth:`design`.
+            to: ``"notebook"``, or the name of another file for a copy. The copy contains the materia that the loadout uses,
+                except for unchanged bundled materia.
+            anyway: save even with problems; see ``materia_nb.loadout.design.saving.save_design``.
 
         Returns:
-            Where it is now, in words.
+            A description of where the design was saved.
 
         Raises:
-            MateriaError: it has problems, its file was changed meanwhile, or it cannot be written.
+            MateriaError: the design has problems, its file was changed meanwhile, or the file cannot be written.
         """
         from materia_nb.loadout.design.saving import left_behind, refuse_problems, save_design
 
@@ -349,7 +350,7 @@ class Loadouts(Mapping[str, str], Shown):
         return message
 
     def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
-        """Return the materia of a design for a copy in another file, and the files that their commands run."""
+        """Return the materia that a copy of a design in another file needs, and the files that their commands run."""
         if path is None or path == design.home.path:
             return {}, []
         used: dict[str, Object] = {}
@@ -362,7 +363,7 @@ class Loadouts(Mapping[str, str], Shown):
         return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook; if a lower layer has it, the other fields stay (R33)."""
+        """Define a materia in this notebook; fields of the same materia in lower layers stay if not given (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -370,9 +371,9 @@ class Loadouts(Mapping[str, str], Shown):
     def define_utility(
         self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
     ) -> Path:
-        """Write a Python script next to the notebook, and define a utility materia that runs it.
+        """Write a Python script next to the notebook, define a utility materia that runs it, and return its path.
 
-        The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
+        The script reads one JSON object from stdin and writes its result to stdout.
         """
         _check_name(name, "utility")
         if parse not in ("json", "text"):
@@ -405,7 +406,7 @@ class Loadouts(Mapping[str, str], Shown):
         return path
 
     def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return a definition that inherits nothing from lower layers."""
+        """Return the definition as one that inherits no fields from lower layers."""
         return whole_over(definition, self.config.below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
@@ -421,7 +422,7 @@ class Loadouts(Mapping[str, str], Shown):
                 loadout of the project; those that the file defines stay.
 
         Raises:
-            MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
+            MateriaError: there is no such loadout, the new name is in use, or the file cannot be written.
         """
         name, new = self.needs(name), new or f"{name}-Copy"
         _check_name(new, "loadout")
@@ -436,7 +437,7 @@ class Loadouts(Mapping[str, str], Shown):
         return self.show()
 
     def needs(self, name: str | None) -> str:
-        """Return the name of an existing loadout; raises MateriaError (``no_loadout``, ``unknown_loadout``)."""
+        """Return ``name`` if that loadout exists; otherwise raise MateriaError (``no_loadout``, ``unknown_loadout``)."""
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
@@ -453,7 +454,7 @@ class Loadouts(Mapping[str, str], Shown):
 
 
 def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
-    """Return which materia a saved file now holds for its loadout, and which files they run."""
+    """Return a phrase about the materia that were saved with a loadout and the scripts that were not copied."""
     written = as_object(as_object(read_config(path)).get("materia")) if used else {}
     along = [id_ for id_ in used if id_ in written]
     message = f" with the materia {', '.join(along)}" if along else ""
@@ -461,14 +462,14 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
-    """Return the loadouts that are no longer loaded, with the name of their file."""
+    """Return the file names of the loadouts that are no longer loaded, by loadout."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
     return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}
 
 
 def require_known_protocols(graph: Graph) -> Graph:
-    """Return the graph; raises MateriaError if a handoff protocol of it is unknown."""
+    """Return the graph; raise MateriaError if it uses an unknown handoff protocol."""
     for socket in graph.sockets.values():
         protocol(socket.handoff)
     return graph
@@ -489,13 +490,13 @@ def copy_scripts(graph: Graph) -> list[str]:
 
 
 def utility_folders() -> tuple[Path, ...]:
-    """Return the folder of the copied utility scripts; empty for a user without a profile."""
+    """Return the directory of the copied utility scripts as a tuple; empty for a user without a profile."""
     profile = profile_directory(os.environ)
     return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 
 
 def _check_name(name: str, kind: str) -> None:
-    """Raise MateriaError (``bad_name``) unless something can be called so."""
+    """Raise MateriaError (``bad_name``) unless ``name`` is a valid name."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise MateriaError(
             f"{name!r} cannot be the name of a {kind}.",

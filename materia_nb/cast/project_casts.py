@@ -42,7 +42,7 @@ from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir, record_latest
 
 MoveVerdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
-"""The effect of a changed loadout on a waiting cast: none, the same route so far, another route, or unknown."""
+"""The effect of a changed loadout on a waiting cast: loadout unchanged, same route so far, another route, or unknown."""
 _VERDICTS: Final[dict[MoveVerdict, str]] = {
     "safe": "safe to move",
     "elsewhere": "would go elsewhere",
@@ -55,10 +55,10 @@ class Waiting:
     """A cast that waits for a person.
 
     Attributes:
-        entry: its row in the list of casts.
-        waits: what it waits for.
-        verdict: the effect of its loadout as it is now.
-        why: where it would go elsewhere, or why the effect is unknown; otherwise empty.
+        entry: the row of the cast in the list of casts.
+        waits: a description of what the cast waits for.
+        verdict: the effect that the current version of its loadout would have.
+        why: where the cast would take another route, or why the effect is unknown; otherwise empty.
     """
 
     entry: CastEntry
@@ -68,13 +68,13 @@ class Waiting:
 
 
 class Inbox(Listed[Waiting]):
-    """The casts that wait for a person, newest first; it shows itself as a table, numbered from 1."""
+    """The casts that wait for a person, newest first; displayed as a table, numbered from 1."""
 
     __slots__ = ()
 
     @property
     def table(self) -> Table:
-        """The table that it shows itself as."""
+        """The table that displays the inbox."""
         rows = []
         for number, waiting in enumerate(self, start=1):
             entry, move = waiting.entry, ": ".join(filter(None, [_VERDICTS.get(waiting.verdict), waiting.why]))
@@ -85,7 +85,7 @@ class Inbox(Listed[Waiting]):
 
     @property
     def verdict(self) -> str:
-        """A sentence that counts the casts with a changed loadout by effect; empty without such casts."""
+        """A sentence with the number of casts per effect of a changed loadout; empty if no loadout changed."""
         counts: Counter[MoveVerdict] = Counter(waiting.verdict for waiting in self if waiting.verdict != "unchanged")
         if not counts:
             return ""
@@ -97,7 +97,7 @@ class Inbox(Listed[Waiting]):
 
 
 def _waiting(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
-    """Return what a cast waits for, and the effect of its loadout as it is now, or of the error that it has."""
+    """Return the inbox row of a cast; ``graph`` is the current version of its loadout, or the error of loading it."""
     waits = status_lines(cast.now)[-1].removeprefix("waiting: ")
     if isinstance(graph, MateriaError):
         return Waiting(entry, waits, "cannot", graph.what.partition("\n")[0])
@@ -117,13 +117,13 @@ class Casts(Shown):
     """The casts of a project: ``wb.casts``; calling it lists them.
 
     Args:
-        loadouts: those that are cast; its config says where casts are kept.
-        agents: who answers in a cast that is opened or resumed.
+        loadouts: the loadouts; their config has the directory of the casts.
+        agents: the agents of casts that are opened or resumed.
         sync: whether every step is forced to the disk.
 
     Attributes:
-        last: the cast that was started or opened last, if there is one.
-        bench: the workbench that they belong to, for what is shown of them; None where there is none.
+        last: the cast that was started or opened last, or None.
+        bench: the workbench of the casts, for their views; None without a workbench.
     """
 
     def __init__(self, loadouts: Loadouts, agents: AgentTable, *, sync: bool = False) -> None:
@@ -142,7 +142,7 @@ class Casts(Shown):
         return [self().table]
 
     def show(self) -> Any:
-        """Show the casts in a widget to search, open, compare, name and delete them.
+        """Show a widget to search, open, compare, name and delete the casts.
 
         Showing it again in the same cell closes the earlier widget.
         """
@@ -151,7 +151,7 @@ class Casts(Shown):
     # -- one cast -------------------------------------------------------------------
 
     def plan(self, graph: Graph, data: Mapping[str, JSON] | None = None) -> Plan:
-        """Return the plan of a cast of a loadout; ``data`` is in its state before the first step."""
+        """Return the plan of a cast of a loadout; ``data`` is the state before the first step."""
         return Plan(
             graph,
             graph.document,
@@ -207,7 +207,7 @@ class Casts(Shown):
         cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._loadouts.definitions
         self.last = cast
-        # Closed casts are dropped, otherwise a program that casts all day would keep all of them.
+        # Closed casts are dropped, so that they do not accumulate in a long-running program.
         self._open = {path: open_cast_ for path, open_cast_ in self._open.items() if open_cast_.now.writable}
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -218,7 +218,7 @@ class Casts(Shown):
         return self._stops[graph.name]
 
     def breakpoints(self) -> LoadoutBreakpoints:
-        """The breakpoints of the current cast's loadout, otherwise of the chosen one, which a file of the project stores."""
+        """Return the breakpoints of the current cast's loadout, or else of the chosen one. A file of the project stores them."""
         if self.last is None:
             graph = self._loadouts.graph()
             return LoadoutBreakpoints(self._stops_of(graph), graph, None)
@@ -226,7 +226,7 @@ class Casts(Shown):
 
     @property
     def current(self) -> Cast:
-        """The cast that verbs are about: the one started or opened last."""
+        """The current cast, which verbs use: the cast that was started or opened last."""
         if self.last is None:
             hint = "start one with %materia cast REQUEST, or list saved casts with %materia list casts"
             raise MateriaError("No cast has been started.", hint=hint, kind="no_cast")
@@ -249,11 +249,11 @@ class Casts(Shown):
             yes: confirm; without it you only get an error that says what would be deleted.
 
         Returns:
-            The id of the cast that was.
+            The id of the deleted cast.
 
         Raises:
-            MateriaError: it was not confirmed (``not_confirmed``), the cast is in use, also here (``locked``), or it
-                is none of this project (``not_here``).
+            MateriaError: the deletion was not confirmed (``not_confirmed``), the cast is in use by this or another kernel
+                (``locked``), or it does not belong to this project (``not_here``).
         """
         path = self._find(_id_of(reference))
         entry = cast_entry(path)
@@ -274,10 +274,10 @@ class Casts(Shown):
         return entry.id
 
     def verify(self, reference: str | Path = "-1") -> Verified:
-        """Report up to which step a recorded cast is unmodified, even if it is too damaged to be opened.
+        """Report the last step up to which a recorded cast is unmodified, even if the cast is too damaged to open.
 
-        The links of its journal and the digests of long outputs show it. They are no signature: anyone who can write
-        the files can write the links too.
+        This is checked with the hash links of the journal and the digests of long outputs. They are not a signature: anyone
+        who can write the files can write the links too.
 
         Args:
             reference: as for :meth:`open`; the latest cast by default.
@@ -287,10 +287,10 @@ class Casts(Shown):
     def told_by(self, reference: str | Path) -> dict[str, JSON]:
         """Return the request and the results of a cast, for a cast that continues from it."""
         cast = self.look_at(reference)
-        cast.now.needs_castable()  # else its state is not known
+        cast.now.needs_castable()  # otherwise its state is unknown
         return _passed_on(cast.now.engine, cast.id, cast.graph.name)
 
-    # -- those that are open --------------------------------------------------------
+    # -- open casts --------------------------------------------------------
 
     def open_here(self, path: Path) -> Cast | None:
         """Return the cast in a directory if it is open for writing here."""
@@ -331,16 +331,16 @@ class Casts(Shown):
         loadout: str | None = None,
         status: CastStatus | None = None,
     ) -> CastList:
-        """List the casts of this project, newest first, without reading them whole.
+        """List the casts of this project, newest first, without reading whole journals.
 
-        The list shows itself as a table; ``.frame()`` gives a data frame.
+        The list is displayed as a table; ``.frame()`` returns a data frame.
 
         Args:
-            name: only those that a person called so (``cast.labels.add``).
-            tag: only those that have this tag, or all of several.
-            verdict: only those that a person judged so: good, bad or unsure.
-            loadout: only those of the loadout with this name.
-            status: only those that stand so, such as ``failed``.
+            name: only casts with this name (``cast.labels.add``).
+            tag: only casts with this tag, or with all of several tags.
+            verdict: only casts that a person labelled as good, bad or unsure.
+            loadout: only casts of the loadout with this name.
+            status: only casts with this status, such as ``failed``.
         """
         entries = list_casts(self.root)
         return CastList(filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status))
@@ -351,12 +351,12 @@ class Casts(Shown):
         """Query the outputs of all steps of many casts with JSONPath, or a dotted path.
 
         Args:
-            expression: such as ``$.workItems[*].title``.
-            casts: which casts, as objects or references, such as ``wb.casts(tag="rain")``; all of this project if
-                left out. Each is read whole.
+            expression: the query, such as ``$.workItems[*].title``.
+            casts: the casts, as objects or references, such as ``wb.casts(tag="rain")``; all casts of this project if
+                left out. Each cast is read whole.
 
         Raises:
-            MateriaError: it is not JSONPath (``question``). A cast that cannot be read is a row.
+            MateriaError: the expression is not valid (``question``). A cast that cannot be read is reported in a row.
         """
         compile_query(expression)
         matches: list[tuple[CastEntry | Snapshot, OutputMatch]] = []
@@ -371,18 +371,18 @@ class Casts(Shown):
         return FoundView(matches, problems)
 
     def compare(self, a: object, b: object) -> Compared:
-        """Compare two casts, steps, loadouts, prompts or states; the value is true if they differ in what was done.
+        """Compare two casts, steps, loadouts, prompts or states; the result is true if they differ in what was done.
 
-        Of casts ``first`` says in which step they first differ, where each went, and why; of loadouts
-        ``differences`` lists what differs. The current cast stays as it is.
+        For casts, ``first`` has the first step that differs, the target of each cast there, and the reason. For loadouts,
+        ``differences`` lists the differences. The current cast stays the current one.
 
         Args:
-            a: a cast, or its id, the beginning of one, ``"-1"`` for the latest; a step of a cast; its prompt;
-                ``cast.state``; a loadout's name, or what ``wb.loadouts.show`` or ``wb.graph`` returned.
-            b: the other, of the same kind.
+            a: a cast, its id or the beginning of its id, ``"-1"`` for the latest cast; a step of a cast; the prompt of a
+                step; ``cast.state``; a loadout's name, or the result of ``wb.loadouts.show`` or ``wb.graph``.
+            b: the second value, of the same kind.
 
         Raises:
-            MateriaError: one is not found, or they are not of one kind (``compare``).
+            MateriaError: a cast or loadout is not found, or the values are not of the same kind (``compare``).
         """
         return compare_view(self._compared(a), self._compared(b))
 
@@ -397,17 +397,17 @@ class Casts(Shown):
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
-        """Replay the recorded answers of casts in a loadout, to see which of them would have gone elsewhere.
+        """Replay the recorded answers of casts in a loadout, and report which casts would take another route.
 
-        Nothing runs. The result is shown as a table; ``otherwise`` are the replays that go elsewhere.
+        No agent or process runs. The result is shown as a table; ``otherwise`` has the replays with another route.
 
         Args:
-            loadout: its name, or as ``Cast.replay`` takes it; the chosen one by default.
-            casts: the casts, as objects or references; by default all of this project that were cast from a
-                loadout of that name.
+            loadout: the name of a loadout, or a value as for ``Cast.replay``; the chosen loadout by default.
+            casts: the casts, as objects or references; by default all casts of this project that ran a loadout of that
+                name.
 
         Raises:
-            MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is a row.
+            MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is reported in a row.
         """
         graph = self._loadouts.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
         replays, problems = [], []
@@ -420,12 +420,12 @@ class Casts(Shown):
         return ReplaysView(replays, problems)
 
     def inbox(self, loadout: str | None = None) -> Inbox:
-        """List the casts that wait for a person, with the effect of their loadouts as they are now.
+        """List the casts that wait for a person, with the effect of changes of their loadouts since.
 
         ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first.
 
         Args:
-            loadout: only those of the loadout with this name.
+            loadout: only casts of the loadout with this name.
         """
         waiting = []
         for entry in self(loadout=loadout):
@@ -441,7 +441,7 @@ class Casts(Shown):
         return Inbox(waiting)
 
     def _graph_now(self, name: str | None) -> Graph | MateriaError:
-        """Return a loadout as it is now, or the error that it has."""
+        """Return the current version of a loadout, or the error of loading it."""
         try:
             return self._loadouts.graph(name or "")
         except MateriaError as error:
@@ -452,7 +452,7 @@ class Casts(Shown):
         path = self._find(_id_of(reference))
         return self.open_here(path) or open_cast(path, self._table)
 
-    # -- where they are -------------------------------------------------------------
+    # -- the directory of casts -------------------------------------------------------------
 
     @property
     def root(self) -> Path:
@@ -461,7 +461,7 @@ class Casts(Shown):
 
     @property
     def _table(self) -> AgentTable:
-        """The agents of a cast that has no others."""
+        """A new agent table for a cast, based on the agents of the workbench."""
         return AgentTable(over=self._agents)
 
     def _find(self, reference: object) -> Path:
@@ -470,7 +470,7 @@ class Casts(Shown):
 
 @contextmanager
 def _closing(cast: Cast) -> Iterator[Cast]:
-    """Close a cast after an error, since the traceback of the error would hold its lock."""
+    """Close a cast if the block raises; otherwise the traceback of the error would keep the lock of the cast."""
     try:
         yield cast
     except BaseException:
@@ -479,12 +479,12 @@ def _closing(cast: Cast) -> Iterator[Cast]:
 
 
 def _id_of(reference: object) -> object:
-    """Return the id of a cast or of a row in the list of casts; anything else is returned as it is."""
+    """Return the id of a cast or of a row in the list of casts; return any other value unchanged."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
 
 
 PREVIOUS: Final = "previous"
-"""The name in the state of the data of an earlier cast."""
+"""The key in the state under which a cast has the data of an earlier cast."""
 
 LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
@@ -495,9 +495,9 @@ _LONGEST_TITLE: Final = 200
 
 
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return the data of a cast for a later one.
+    """Return the data of a cast that a later cast receives.
 
-    Outputs are cut at the end, the context at the beginning, since its latest entries are at the end.
+    Long outputs lose their end. A long context loses its beginning, since its latest entries are at the end.
     """
     fields: dict[str, JSON] = {
         "cast": cast_id,
