@@ -1,6 +1,6 @@
-"""Fields of a config: the kinds of their values, how a field is described, and the class of objects that have fields.
+"""Fields of a config: the kinds of values, the description of a field, and the base class of objects with fields.
 
-The objects themselves are in ``models``.
+The classes of the objects are in ``models``.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, 
 
 
 class Fault(ValueError):
-    """A refused value.
+    """Raised for a value that a field does not accept.
 
     Attributes:
-        what: the message; None shows the value.
-        hint: the advice; None takes that of the field or of its kind.
+        what: the message; None selects a message with the value.
+        hint: the advice; None selects the advice of the field or of its kind.
         at: the path inside the value, such as ``[1]``.
     """
 
     def __init__(self, message: str | None = None, hint: str | None = None, at: str = "") -> None:
-        super().__init__()  # without the message: pydantic cannot encode half a surrogate pair
+        super().__init__()  # no message for ValueError, since pydantic cannot encode half a surrogate pair
         self.what, self.hint, self.at = message, hint, at
 
 
@@ -60,8 +60,8 @@ class ValueKind:
         accepts: returns True for values of the kind; may raise :class:`Fault` for a more precise message.
         schema: the JSON Schema of the kind.
         shape: the kind in words, for documentation and forms.
-        advice: what to write instead of a refused value; None makes a sentence of the shape.
-        convert: turns an accepted value into the one that counts; None keeps it as written.
+        advice: the advice for a refused value; None derives it from the shape.
+        convert: converts an accepted value into the effective value; None keeps the value as written.
     """
 
     accepts: Callable[[JSON], bool]
@@ -71,7 +71,7 @@ class ValueKind:
     convert: Callable[[Any], JSON] | None = None
 
     def validate(self, value: JSON) -> JSON:
-        """Return the value that counts.
+        """Return the effective value.
 
         Raises:
             Fault: the value is of another kind.
@@ -89,7 +89,7 @@ class ValueKind:
         return dict(self.schema)
 
 
-_LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
+_LONGEST_MS: Final = 2**31 - 1  # about 24 days; longer timeouts overflow on some systems
 _STRING: Final = {"type": "string"}
 _STRINGS: Final = {"type": "array", "items": _STRING}
 _BOOLEAN: Final = {"type": "boolean"}
@@ -193,10 +193,10 @@ _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
 
 
 def is_context(value: JSON) -> bool:
-    """Return True for a ``castContext``.
+    """Return True if ``value`` is valid for ``castContext``.
 
     Raises:
-        Fault: it is an object with a wrong part.
+        Fault: ``value`` is an object with a wrong part.
     """
     if not is_object(value):
         return isinstance(value, str) and value in CAST_CONTEXTS
@@ -226,7 +226,7 @@ _PATH_ADVICE: Final = 'write a path in quotes, such as "$.context" or "state.pla
 Reference: TypeAlias = Annotated[str, ValueKind(_accept_any, _STRING, "socket id or end")]
 """The name of another part of the config; ``check_graph`` tests whether it exists."""
 Key: TypeAlias = Reference
-"""A key of an object, whatever it is."""
+"""A key of an object; any text is allowed."""
 NonBlankText: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, advice="write a name in quotes")]
 AnyText: TypeAlias = Annotated[str, ValueKind(_is_string, _STRING, advice="write text in quotes")]
 Texts: TypeAlias = Annotated[list[str], ValueKind(_is_string_list, _STRINGS, "list of texts")]
@@ -277,7 +277,7 @@ Name: TypeAlias = Annotated[
 SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", _PATH_ADVICE)]
 """A path, or JSONPath (R11)."""
 AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
-"""The source of an assignment on a socket. It may be unreadable where it has no effect (R4)."""
+"""The source of an assignment on a socket. An invalid source is allowed where it has no effect (R4)."""
 Parse: TypeAlias = Annotated[str, _one_word_of("json", "text")]
 When: TypeAlias = Annotated[str, _one_word_of(*CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[str, _one_word_of(*OF_OUTPUTS)]
@@ -320,27 +320,27 @@ class FieldRow:
     """The description of one field of the config.
 
     Attributes:
-        model: the name of its object in the documentation.
+        model: the name of the object that has the field, in the documentation.
         field: its name in the config.
         name: its name in Python.
-        shape: its value in words; as the kind of the value says if empty.
-        description: what it does, in one or two sentences.
+        shape: its value in words; taken from the kind of the value if empty.
+        description: its effect, in one or two sentences.
         rules: the R-numbers that it implements.
-        required: True if it must be there.
-        needed: True if it must be there but is not ``required``, since the graph checks what it refers to.
+        required: True if the field must be present.
+        needed: True if the field must be present but is not ``required``, since the graph checks its target.
         part: the class of the objects in it.
-        many: list or dict if it holds several entries.
-        ignored: why it has no effect here, for fields that are accepted all the same.
-        code: the code of its problems; None takes that of its object.
-        missing: the message if it is missing; None says that it is missing.
-        write: the advice for a refused value; None makes it of the kind or the shape.
-        bare: True if paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
-        first_value: its value in a new object, if it must have one.
-        label: its name on a form; its own name if empty.
-        unit: the unit that a form shows after it.
-        first: its position among the fields that a form shows first; 0 if it is folded away.
-        prose: True if it is written on several lines.
-        apart: True if it has a form or operations of its own, so that the form of its object leaves it out.
+        many: list or dict if the field has several entries.
+        ignored: the reason why the field has no effect, for fields that are accepted but ignored.
+        code: the code of its problems; None takes the code of its object.
+        missing: the message if the field is missing; None selects a general message.
+        write: the advice for a refused value; None derives it from the kind or the shape.
+        bare: True if paths of its entries leave out the field name: ``Socket-1``, not ``sockets.Socket-1``.
+        first_value: its value in a new object, if a value is required.
+        label: its name on a form; the field name if empty.
+        unit: the unit that a form shows after the value.
+        first: its position among the fields that a form always shows, from 1; 0 if the form hides it at first.
+        prose: True for a text of several lines.
+        apart: True if the form of the object leaves the field out, because it has its own form or operations.
     """
 
     description: str
@@ -394,7 +394,7 @@ def config_field(
         description: what the field does.
         rules: the R-numbers that it implements.
         default: its value if it is left out; it is added to the description.
-        alias: its name in the config, if that is not its Python name in camelCase.
+        alias: its name in the config, if different from the Python name in camelCase.
         min_length: the least number of entries.
         attributes: the other attributes of :class:`FieldRow`.
     """
@@ -414,7 +414,7 @@ class Model(BaseModel):
         example: an example in JSON.
         code: the code of its problems (R26).
         rows: its fields by their names in the config, in the order of the documentation.
-        parts: those of its fields that hold other objects.
+        parts: the fields that contain other objects.
     """
 
     noun: ClassVar[str]
@@ -434,7 +434,7 @@ class Model(BaseModel):
 
 
 class TwoSpellings(Model):
-    """An object whose fields may also be spelt ``like_this``, as in the agent contract."""
+    """An object whose field names may also be spelled ``like_this``, as in the agent contract."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -459,7 +459,7 @@ def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
 
 
 def _inner_kind(kind: Any) -> tuple[type | None, Any]:
-    """Return list or dict if a kind has several entries, and the kind of one entry without its alternative null."""
+    """Return list or dict if a kind has several entries, else None; and the kind of one entry, without null."""
     if isinstance(kind, (ValueKind, type)):
         return None, kind
     if (marked := getattr(kind, "__metadata__", None)) is not None:
@@ -472,7 +472,7 @@ def _inner_kind(kind: Any) -> tuple[type | None, Any]:
 
 
 def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[type[Model], Object, str]]:
-    """Yield an object of the config and, in their order, the objects inside it, each with its class and path."""
+    """Yield an object of the config and then the objects inside it, in order, each with its class and path."""
     yield model, raw, path
     for row in model.parts:
         value = raw.get(row.field)
@@ -489,7 +489,7 @@ def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[t
 
 
 def row_named(model: type[Model], name: str) -> FieldRow | None:
-    """Return the field with this name in the config, None if there is none."""
+    """Return the field with this name in the config, or None."""
     spelt = to_camel(name) if issubclass(model, TwoSpellings) else name
     return model.rows.get(name) or model.rows.get(spelt)
 

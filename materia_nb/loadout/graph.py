@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 LANES_AT_ONCE: Final = 2
 """Default number of lanes that run at once."""
 Route: TypeAlias = tuple[str, int | str]
-"""An edge or exit: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
+"""An edge or exit: the source socket, and the index of an edge, the ``edge_id`` of an exit route, or ``"end"``."""
 _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 
@@ -29,9 +29,9 @@ _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 class CastContext:
     """The parts of the cast that an agent sees besides its own prompt (R50).
 
-    ``place`` is where it is in the loadout and what a person changed, ``items`` how much of the list of work items,
-    ``state`` all of it or the paths named, ``handoffs`` all within their bound or so many characters, ``previous``
-    the output just before and its own answer before.
+    ``place`` shows the position in the loadout and the changes made by a person. ``items`` selects the detail of the
+    list of work items. ``state`` shows the whole state or only the named paths. ``handoffs`` shows earlier handoffs, up to the
+    default limit or up to a number of characters. ``previous`` shows the preceding output and the agent's last answer.
     """
 
     request: bool = True
@@ -48,10 +48,10 @@ CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
     "request": replace(_NOTHING, request=True),
     "none": _NOTHING,
 }
-"""The words of ``castContext``; the first is the default."""
+"""The words allowed as ``castContext``, with their meanings; the first is the default."""
 PromptForm: TypeAlias = Literal["md", "plain"]
 PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
-"""The form of a prompt: headings and fences, or plain names and blank lines (R50)."""
+"""The allowed forms of a prompt (R50): headings and fences, or plain names and blank lines."""
 ITEM_CONTEXTS: Final[tuple[_TellsItems, ...]] = get_args(_TellsItems)
 
 
@@ -77,7 +77,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Moves ``cursor`` over the list at ``items`` when ``when`` holds (R14)."""
+    """A step of ``cursor`` to the next item of the list at ``items``, taken if ``when`` matches the result (R14)."""
 
     cursor: str
     items: str
@@ -116,13 +116,13 @@ class ExitRoute:
 
     @property
     def edge_id(self) -> str:
-        """The stable id of its drawn edge."""
+        """The stable id of the edge that is drawn for this exit."""
         return f"loop-exit:{self.loop}:{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop region. ``generator`` is the socket whose list it consumes, None without ``consumes``."""
+    """A loop region. ``generator`` is the socket whose items the loop consumes, or None without ``consumes``."""
 
     id: str
     sockets: tuple[str, ...]
@@ -134,10 +134,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The region in which the items of a parallel generator are worked on in lanes, each with a stream of items.
+    """The sockets that process the items of a parallel generator in lanes, where each lane gets a stream of items.
 
-    ``prelude`` are the sockets that a lane runs once before the ``members`` of the ``loop``, ``exit`` is where the cast
-    continues after the join, and ``at_once`` how many lanes run at once.
+    ``prelude`` are the sockets that a lane runs once before the ``members`` of the ``loop``. ``exit`` is the socket at
+    which the cast continues after the join. ``at_once`` is the maximum number of lanes that run at the same time.
     """
 
     generator: str
@@ -150,7 +150,7 @@ class Region:
 
     @property
     def sockets(self) -> tuple[str, ...]:
-        """The sockets that its lanes visit."""
+        """The sockets that the lanes visit."""
         return self.prelude + self.members
 
 
@@ -158,8 +158,8 @@ class Region:
 class Materia:
     """A reusable behaviour.
 
-    ``raw`` is its definition as written, ``owner`` the directory of its config file, and ``group`` the
-    heading under which an editor lists it, empty for none.
+    ``raw`` is the definition as written, ``owner`` is the directory of its config file, and ``group`` is the
+    heading under which an editor lists the materia, or empty.
     """
 
     id: str
@@ -186,10 +186,10 @@ class Socket:
     """A materia placed in the graph, with parse, assignments, advance and iterator as they take effect.
 
     ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
-    in the loadout's order. ``handoff`` names the protocol that its agent speaks, ``assignment``
-    holds what such a protocol tells the agent of its task. ``finalize`` says that the agent works
-    first and is asked for its handoff in a turn of its own. ``cast_context`` is what its agent is
-    told of the cast, and ``prompt_form`` how its prompt is written (R50).
+    in the loadout's order. ``handoff`` is the name of the protocol of its agent. ``assignment`` is the
+    task description that some protocols give the agent. ``finalize`` is True if the agent works
+    first and is asked for its handoff in a separate turn. ``cast_context`` selects the parts of the
+    cast that its agent sees, and ``prompt_form`` is the form of its prompt (R50).
     """
 
     id: str
@@ -208,7 +208,7 @@ class Socket:
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
     is_utility: bool = field(init=False, repr=False, compare=False)
-    """True if a process answers here, False for an agent."""
+    """True if a process produces the output of this socket, False if an agent does."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_utility", self.materia.kind == "utility")
@@ -221,7 +221,7 @@ class Socket:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a cast (R18, R19, R50)."""
+    """Limits of a cast (R18, R19, R50)."""
 
     repair_attempts: int = 1
     max_no_advance_cycles: int = 3
@@ -245,7 +245,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a million tokens of a model in US dollars; ``cached`` is the price of input tokens from a cache."""
+    """The price of a million tokens of a model, in US dollars. ``cached`` applies to input tokens from a cache."""
 
     input: float
     output: float
@@ -253,7 +253,7 @@ class Price:
     as_of: str | None = None
 
     def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
-        """Return the cost of some tokens; None if their number is not known (R56)."""
+        """Return the cost of some tokens in US dollars, or None if their number is not known (R56)."""
         if sent is None or received is None:
             return None
         hit = min(cached or 0, sent)
@@ -273,11 +273,11 @@ class Derived:
 class Graph:
     """One runnable loadout.
 
-    ``consumers`` maps a generator socket to the loops that consume it, ``regions`` a parallel one to where its lanes run.
-    ``document`` is the config that it was resolved from, cut down to this loadout and its materia, as a cast
-    keeps it; empty where the graph is only to be looked at. ``keep_thinking`` is whether what agents thought is kept (R49).
-    ``prices`` are those that the config has, by what an agent is called (:meth:`price`).
-    ``mcp_servers`` are those of the config, whose tools an agent may name.
+    ``consumers`` maps a generator socket to the loops that consume its items. ``regions`` maps a parallel generator to
+    the region of its lanes. ``document`` is the original config, reduced to this loadout and its materia, as a cast
+    stores it; it is empty if the graph is only drawn. ``keep_thinking`` is True if the thinking of agents is stored (R49).
+    ``prices`` are the prices in the config, by the name of an agent (:meth:`price`).
+    ``mcp_servers`` are the servers in the config whose tools an agent may name.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Import of LangGraph graphs and Mermaid flowcharts as loadouts.
 
-Both are read as a flow, whose steps become sockets and whose choices become guarded edges. A note names each node with
-something that has no equivalent in a loadout.
+Both formats are read into a flow, whose steps become sockets and whose choices become guarded edges. A note reports
+each feature of a node that has no equivalent in a loadout.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An edge. A ``choice`` is taken if the step before decides for ``label``."""
+    """An edge. If ``choice`` is set, the edge is taken if the source step decides for ``label``."""
 
     source: str
     target: str
@@ -52,7 +52,7 @@ class Note(NamedTuple):
 
 @dataclass
 class Flow:
-    """A graph of another tool: its steps by id, its edges in the written order, and notes on both."""
+    """A graph of another tool: its steps by id, its edges in the original order, and notes."""
 
     origin: str
     steps: dict[str, Step] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Flow:
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Return the kind of a step by its title."""
+    """Return the kind of a step: start or end if its title is such a name, else work."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 
@@ -78,7 +78,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
     """Read the JSON of a LangGraph graph (``compiled.get_graph().to_json()``): nodes, and edges that may be conditional.
 
     Raises:
-        MateriaError: it is no such graph (``bad_graph``).
+        MateriaError: the document is not such a graph (``bad_graph``).
     """
     flow = Flow("a LangGraph graph")
     for node in _listed(document, "nodes"):
@@ -99,7 +99,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
 
 
 def _fold_tools(flow: Flow) -> None:
-    """Remove a node that only runs the tools of one agent and leads back to it, since agents use tools within their turn."""
+    """Remove a node that only runs the tools of one agent, since agents use tools within their turn."""
     for id_ in [id_ for id_, step in flow.steps.items() if "tool" in step.title.lower()]:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
         if len(callers) == 1 and {edge.target for edge in flow.out_of(id_)} == callers:
@@ -111,7 +111,7 @@ def _fold_tools(flow: Flow) -> None:
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
             rest = flow.out_of(caller)
-            if len(rest) == 1:  # the choice was whether to use a tool
+            if len(rest) == 1:  # the removed choice was whether to use a tool
                 flow.edges[flow.edges.index(rest[0])] = rest[0]._replace(choice=False, label="")
 
 
@@ -191,7 +191,7 @@ def import_graph(source: object) -> Imported:
         source: the graph; text, an object, or the path of a ``.json``, ``.mmd``, ``.mermaid`` or ``.md`` file.
 
     Raises:
-        MateriaError: it is not such a graph, or cannot be read (``bad_graph``).
+        MateriaError: the source is not such a graph, or cannot be read (``bad_graph``).
     """
     flow = _read(source)
     if not flow.steps:
@@ -204,7 +204,7 @@ def import_graph(source: object) -> Imported:
 
 
 def _settle_kinds(flow: Flow) -> None:
-    """Turn a start with incoming edges, and an end with outgoing edges, into work: only their names suggest otherwise."""
+    """Change a start with incoming edges, and an end with outgoing edges, into work, since only the name was a hint."""
     led_to, led_from = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
         if (step.kind == "start" and id_ in led_to) or (step.kind == "end" and id_ in led_from):
@@ -230,7 +230,7 @@ def _read(source: object) -> Flow:
 
 
 def _read_text(text: str, where: str, suffix: str) -> Flow:
-    """Read JSON, a flowchart, or the one flowchart in a Markdown document."""
+    """Read JSON, a flowchart, or the only flowchart in a Markdown document."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise _bad("The graph is empty.", _FORMS, where=where or None)
@@ -317,7 +317,7 @@ class _LoadoutBuilder:
             self._questions(id_, edges)
 
     def _in_a_row(self, id_: str, edges: list[Edge]) -> list[JSON]:
-        """Return the single edge of a step; parallel steps are put in a sequence if that gives the same graph."""
+        """Return the single edge of a step. Parallel targets become a sequence if all continue at the same step."""
         targets = list(dict.fromkeys(edge.target for edge in edges))
         if len(targets) > 1:
             after = [{edge.target for edge in self.flow.out_of(target)} for target in targets]
@@ -336,7 +336,7 @@ class _LoadoutBuilder:
         return [_edge("always", self._to(targets[0]))] if targets else []
 
     def _two(self, id_: str, edges: list[Edge]) -> list[JSON]:
-        """Return the edges of a yes-or-no choice, the one for yes first."""
+        """Return the edges of a yes-or-no choice, with the edge for yes first."""
         first, second = edges
         meant = [self._means_yes(edge) for edge in edges]
         if meant[0] is False or (meant[0] is None and meant[1]):
@@ -397,7 +397,7 @@ class _LoadoutBuilder:
         base = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-._")[:50]
         base = base if base[:1].isalpha() else f"Step-{base}".rstrip("-")
         name = free_name(base, self.materia)
-        # What another tool fills in is not a variable here.
+        # placeholders of another tool are not variables of a loadout
         plain = prompt.replace("{{", "{").replace("}}", "}")
         label: dict[str, JSON] = {} if re.sub(r"[-\s]+", "-", title) == base else {"label": title}
         self.materia[name] = {"type": "agent", **label, "tools": "none", "prompt": plain}

@@ -1,6 +1,6 @@
 """Loops, advances and exits (R12 to R15), and the regions whose lanes share the work items.
 
-All of it follows from a loadout as far as it is well formed. The problems of regions are reported here too.
+The facts are derived from the well-formed parts of a loadout. Problems of regions are reported here too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def assigns_work_items(target: str) -> bool:
 
 
 def combined_condition(conditions: Iterable[Condition]) -> Condition:
-    """Return the condition that all routes share, else always (R15)."""
+    """Return the condition if it is the same for all routes, else always (R15)."""
     distinct = set(conditions)
     return distinct.pop() if len(distinct) == 1 else "always"
 
 
 @dataclass(slots=True)
 class Derivation:
-    """The derived facts of a loadout, each with a sentence.
+    """The derived facts of a loadout, with a sentence about each.
 
     Attributes:
         facts: the loadout.
@@ -56,7 +56,7 @@ class Derivation:
         advances: the derived advances, by socket.
         advancing: the loop that each derived advance belongs to, by socket.
         conflicts: each socket with two loops that would derive different advances (R66).
-        json_sources: sockets that are parsed as json because a guarded exit leaves from them (R15).
+        json_sources: sockets that are parsed as json because they are the source of a guarded exit (R15).
         sentences: the derived facts, in words.
     """
 
@@ -79,7 +79,7 @@ class Derivation:
 
 
 def derive(facts: LoadoutFacts, ids: Collection[str] | None = None) -> Derivation:
-    """Derive the loops, routes and advances of a loadout; skip what is not well formed."""
+    """Derive the loops, routes and advances of a loadout; skip malformed parts."""
     derivation = Derivation(facts, facts.sockets if ids is None else ids)
     for loop in facts.loops:
         derivation.loops[loop.id] = Loop(
@@ -99,7 +99,7 @@ def derive(facts: LoadoutFacts, ids: Collection[str] | None = None) -> Derivatio
 
 
 def socket_iterator(facts: LoadoutFacts, id_: str) -> Iterator | None:
-    """Return the iterator of a socket: its own ``foreach``, else that of the first loop with an iterator (R1)."""
+    """Return the iterator of a socket: its own ``foreach``, else the iterator of its first loop that has one (R1)."""
     socket = facts.sockets.get(id_)
     if socket is None:
         loop = next((loop for loop in facts.loops if loop.iterates and id_ in loop.members), None)
@@ -188,7 +188,7 @@ def _has_advance(derivation: Derivation, loop: LoopFacts) -> bool:
 
 
 def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: Condition) -> None:
-    """Derive the advance of an exit's source, unless it has its own advance or another loop derived one."""
+    """Derive the advance of an exit's source, unless the source has its own or another loop's advance."""
     socket = derivation.facts.sockets.get(source)
     if socket is not None and socket.advance is not None:
         return
@@ -207,7 +207,7 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 
 
 def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the sockets between a parallel generator and a loop, and the member that they lead to, or None."""
+    """Return the sockets between a parallel generator and a loop, and the loop member after them, or None."""
     passed = [generator]
     while True:
         edges = facts.sockets[passed[-1]].edges
@@ -229,7 +229,7 @@ def leads_into(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
 
 
 def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
-    """Return the regions of a loadout by their generators; skip what is not well formed."""
+    """Return the regions of a loadout by generator; skip malformed regions."""
     regions: dict[str, Region] = {}
     for generator in _generators(facts):
         (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
@@ -303,7 +303,7 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
 
 
 def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> None:
-    """Check that one unconditional path leads from a generator to the one loop that consumes its items."""
+    """Check that exactly one loop consumes the items of a generator, and that one unconditional path leads there."""
     (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
     last = (generator, *prelude)[-1]
     if len(loops) != 1:
@@ -337,7 +337,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
 
 
 def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Check that a region is entered from its generator alone and left by the exits of its loop alone."""
+    """Check that a region is entered only from its generator and left only by the exits of its loop."""
     before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:
@@ -371,7 +371,7 @@ def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
 
 
 def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Check that a region has one continuation."""
+    """Check that all exits of a region lead to the same target outside the region."""
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
     for source, to in _exits(loop):
         if to in region.sockets:

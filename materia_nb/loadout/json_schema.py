@@ -21,7 +21,7 @@ from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, TwoSpellin
 from materia_nb.loadout.models import MODELS, AgentMateria, Config, Loadout, UtilityMateria
 
 _MERGED: Final = (Config, Loadout, AgentMateria, UtilityMateria)
-"""Objects that a file may hold in part, since a lower layer has the rest (R33)."""
+"""Objects that a file may define partially, since a lower layer can define the rest (R33)."""
 _IS_UTILITY: Final = {
     "anyOf": [
         {"properties": {"type": {"const": "utility"}}, "required": ["type"]},
@@ -32,7 +32,7 @@ _IS_UTILITY: Final = {
 
 
 def field_schemas() -> dict[str, Any]:
-    """Return the JSON Schemas of all objects by their class names, for values as :func:`check_config` accepts them."""
+    """Return the JSON Schemas of all objects by class name; they accept the same values as :func:`check_config`."""
     _, schema_map = models_json_schema([(model, "validation") for model in MODELS])
     definitions: dict[str, Any] = schema_map["$defs"]
     for model in MODELS:
@@ -44,11 +44,11 @@ def field_schemas() -> dict[str, Any]:
 
 
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file, for editors, which underline a problem at its field.
+    """Return the JSON Schema of a config file, with which editors can mark a problem at its field.
 
-    It is strict: a field that it does not know is an error, unless it begins with ``x-`` (a hint of ``check``, R28). What a
-    loadout, a materia or the config must have may be in a layer below (R33), so that it may be missing here. Fields
-    without effect are marked as deprecated.
+    The schema is strict: an unknown field, which is a hint of ``check`` (R28), is an error unless its name begins with
+    ``x-``. Required fields of a loadout, a materia or the config may be missing, since a lower layer can define them
+    (R33). Fields without effect are marked as deprecated.
     """
     definitions = field_schemas()
     for model in MODELS:
@@ -76,7 +76,7 @@ def _close(model: type[Model], schema: dict[str, Any]) -> None:
 
 
 def _pointed(schema: Any) -> Any:
-    """Return a schema with conditions instead of alternatives, so that an error names the field inside the chosen branch.
+    """Return a schema with conditions instead of alternatives, so that errors name the inner field.
 
     For ``anyOf`` a validator only reports that the whole object fits no alternative.
     """
@@ -107,13 +107,13 @@ _NULL: Final = {"type": "null"}
 
 
 def _accept_null(schema: dict[str, Any]) -> None:
-    """Allow null, which removes a field of a lower layer (R33), and require no field."""
+    """Allow null for every field, which removes the field of a lower layer (R33), and make all fields optional."""
     schema["properties"] = {name: _or_null(field) for name, field in schema["properties"].items()}
     schema.pop("required", None)
 
 
 def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the schema of a field that may be null; its description stays outside the alternatives."""
+    """Return the schema of a field that may also be null, with the description outside the alternatives."""
     outer: dict[str, JSON] = {key: field[key] for key in ("default", "description", "deprecated") if key in field}
     kinds = [kind for kind in field.get("anyOf", [field]) if kind != _NULL]
     inner = [{key: value for key, value in kind.items() if key not in outer} for kind in kinds]
@@ -144,7 +144,7 @@ if __name__ == "__main__":
 
 
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
-"""The input of a field: ``prose`` has several lines, ``lines`` one entry per line, ``scope`` a word or names."""
+"""The input of a field: ``prose`` has several lines, ``lines`` has one entry per line, ``scope`` is a word or names."""
 
 _KEPT: Final = ("Kept", "An older name")
 """The beginnings of the descriptions of fields that only other tools write."""
@@ -156,15 +156,15 @@ class FormField(NamedTuple):
     Attributes:
         name: its name in the config.
         label: its name on the form.
-        input: how it is filled in.
-        value: what it shows: a text, or true and false for a flag.
-        options: what can be chosen, as value and words.
-        about: what it does, and what counts when it is left out.
-        shape: what to write, in words; for the empty field.
-        unit: what stands behind it.
-        required: whether it must be there.
-        first: whether it is seen without unfolding the rest.
-        idle: why it has no effect, empty if it has.
+        input: the kind of its input.
+        value: the displayed value: a text, or true or false for a flag.
+        options: the values that can be chosen, each with its label.
+        about: its effect, and its default.
+        shape: the expected value in words, shown while the field is empty.
+        unit: the unit shown after the value.
+        required: True if a value is required.
+        first: True if the field is always visible, False if the form hides it at first.
+        idle: the reason why the field has no effect, or empty.
     """
 
     name: str
@@ -184,10 +184,10 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
     """Return the fields of an object, the most important first.
 
     Args:
-        model: what describes it.
+        model: the class that describes the object.
         raw: the object as written.
-        known: what can be named, by the shape of the field: ``socket id``, ``socket id or end``, ``materia id``, ...,
-            or by its name: ``model``.
+        known: the names that can be chosen, by the shape of the field, such as ``socket id``, ``socket id or end``
+            or ``materia id``, or by its name, such as ``model``.
     """
     rows = [
         row
@@ -201,7 +201,7 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     """Return the value that was typed into a field; None for an empty field.
 
     Raises:
-        MateriaError: there is no such field, or what was typed is none of its values.
+        MateriaError: the field does not exist, or does not accept the value.
     """
     row = model.rows.get(name)
     if row is None or row.apart:
@@ -290,7 +290,7 @@ def _schema(model: type[Model], name: str) -> Mapping[str, Any]:
 
 
 def _words(schema: Mapping[str, Any]) -> list[str]:
-    """Return the fixed words of a field that takes a word or a list of names."""
+    """Return the allowed words of a field that accepts a word or a list of names."""
     kinds = schema.get("anyOf", ())
     kinds = [inner for kind in kinds for inner in kind.get("anyOf", (kind,))]
     return next((list(kind["enum"]) for kind in kinds if "enum" in kind), [])
@@ -306,7 +306,7 @@ def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
 
 
 def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    """Return the value of a text that was typed into a field; raises MateriaError if it is not allowed."""
+    """Return the value of a text that was typed into a field; raises MateriaError if the value is not allowed."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
         return typed
@@ -315,7 +315,7 @@ def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) 
     if input_ == "choice" and typed not in (schema.get("enum") or _words(schema)):
         raise design_error(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
     if input_ == "json" or (input_ == "lines" and text.startswith("[")):
-        return read_text(typed, where=label)  # entries that are longer than a line are typed as JSON too
+        return read_text(typed, where=label)  # a list with multi-line entries is typed as JSON
     if input_ == "lines":
         return [line for line in typed.splitlines() if line.strip()]
     if input_ == "scope" and text not in _words(schema):
