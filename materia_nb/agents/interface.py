@@ -42,7 +42,7 @@ AGENT_CELL: Final = "<agent "
 """The prefix of the code name of a compiled ``%%materia agent`` cell."""
 
 TIMEOUT_S: Final = 600.0
-"""Seconds that a model or a program has for an answer, unless it is told otherwise."""
+"""Default time limit for an answer of a model or a program, in seconds."""
 
 CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
 """Functions that return the name of a notebook cell for the file name of its code; the magics register one."""
@@ -70,7 +70,7 @@ _KINDS: Final[Mapping[Mode, TurnKind]] = {
 
 
 class AgentError(MateriaError):
-    """An agent could not answer. ``kind`` says which way, ``agent_error`` unless something fits better."""
+    """An agent could not answer. ``kind`` names the reason, or is ``agent_error`` without a more specific kind."""
 
     def __init__(
         self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
@@ -82,7 +82,7 @@ class AgentError(MateriaError):
 class Usage:
     """Tokens and cost in US dollars of one turn (R20); unknown values are None (R56).
 
-    ``cached`` is how much of ``input`` came from a cache, ``reasoning`` how much of ``output`` was thought.
+    ``cached`` is the part of ``input`` that came from a cache; ``reasoning`` is the part of ``output`` spent on thinking.
     """
 
     input: int | None = 0
@@ -94,7 +94,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Text that arrives while an agent answers; shown, never kept. ``fresh`` begins a new answer of the model."""
+    """Text that arrives while an agent answers; it is shown but not stored. ``fresh`` is True at the start of a new answer."""
 
     text: str
     fresh: bool = False
@@ -102,21 +102,21 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A tool call that has run, or was denied; kept in the journal at once."""
+    """A tool call that has run or was denied; it is stored in the journal at once."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something that a person should know: a request that is tried again, a tool that does not exist."""
+    """A note for the person, such as a retried request or a tool that does not exist."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens that the reply of a turn does not count: those of an answer that asked for tools, or of a turn without a reply (R20)."""
+    """Tokens outside the reply of a turn: those of answers that asked for tools, or of a turn without a reply (R20)."""
 
     usage: Usage
 
@@ -126,14 +126,14 @@ Telling: TypeAlias = Said | Called | Noted | Spent
 
 
 def ignore_telling(_: Telling) -> None:
-    """Discard a telling."""
+    """Discard an event."""
 
 
 _Value = TypeVar("_Value")
 
 
 class _Lazy(Generic[_Value]):
-    """A field of a turn that holds its value, or what makes it when an agent reads it."""
+    """A field of a turn that holds its value, or a function that makes the value when an agent reads the field."""
 
     def __init__(self, **default: _Value) -> None:
         self._default = default
@@ -144,7 +144,7 @@ class _Lazy(Generic[_Value]):
     def __get__(self, turn: Turn | None, _: type[Turn]) -> _Value:
         if turn is None:
             if not self._default:
-                raise AttributeError  # so the field has no default
+                raise AttributeError  # so that the dataclass field has no default
             return self._default["default"]
         stored = turn.__dict__[self._name]
         if callable(stored):
@@ -161,44 +161,44 @@ class Turn:
     """One question to an agent.
 
     Attributes:
-        socket_id: the socket that is visited.
-        materia_id: the materia placed there.
-        materia_label: its label.
-        visit: how often the socket was entered, from 1.
-        kind: first work, repair of an invalid output (R19), refinement, the final answer, or going on
+        socket_id: the id of the visited socket.
+        materia_id: the id of the materia placed in the socket.
+        materia_label: the label of the materia.
+        visit: the number of the visit of the socket, from 1.
+        kind: first work, repair of an invalid output (R19), refinement, the final answer, or continuation
             after an interruption.
-        prompt: what is asked now.
-        parts: the same, part by part: each has a name, a heading and a text, and says why it was left out.
-        item: the current work item, None outside an iterator. What a cast knows can only be read (R47).
+        prompt: the current question.
+        parts: the parts of the prompt, each with a name, a heading, a text, and the reason if it was left out.
+        item: the current work item, None outside an iterator. An agent can read but not change it (R47).
         state: the state of the cast.
-        last: the output just before, whoever made it: the object where it is JSON, else the text; None at first.
-        handoffs: what was handed on and still holds, oldest first: each has a socket, label, key (of its item), step,
+        last: the previous output of any socket: an object if it is JSON, else the text; None in the first step.
+        handoffs: the handoffs that are still valid, oldest first: each has a socket, label, key (of its item), step,
             satisfied and text.
-        conversation: what was said before in this visit, without ``prompt``.
-        meta: what the answer before in this conversation had beside its text (``meta`` of its reply).
-        item_key: the current work item's key, None outside an iterator.
-        item_label: its title.
+        conversation: the earlier messages of this visit, without ``prompt``.
+        meta: the ``meta`` of the previous reply in this conversation.
+        item_key: the key of the current work item, None outside an iterator.
+        item_label: the title of the current work item.
         tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
         model: the model that the materia asks for.
-        thinking: how much thinking it asks for.
-        wants: what must be returned, field by field in words; None when nothing in particular must be,
-            as in a draft, and for a protocol of which the prompt alone says it.
-        schema: the JSON Schema that the answer must fit, for agents that can be held to one; None when
-            it is not a single JSON object, as in a draft.
-        request: what the cast was asked to do.
-        cast_id: the cast.
+        thinking: the thinking level that the materia asks for.
+        wants: the required fields of the answer, each described in words; None without required fields, as in a
+            draft, and for a protocol that only the prompt describes.
+        schema: the JSON Schema of the answer, for agents that can enforce a schema; None if the answer
+            is not a single JSON object, as in a draft.
+        request: the request of the cast.
+        cast_id: the id of the cast.
         project: the project directory.
-        stop: set when the cast is to stop; an agent that takes long looks at it.
-        index: how many turns of this socket the cast had before this one.
-        materia_index: how many turns of this materia, in any socket, the cast had before.
-        turn_of_visit: how many turns this visit had before.
+        stop: set when the cast must stop; a slow agent must check it.
+        index: the number of earlier turns of this socket in the cast.
+        materia_index: the number of earlier turns of this materia in the cast, in any socket.
+        turn_of_visit: the number of earlier turns of this visit.
         approval: a person's approval to run one exact command once, in this turn, or None.
-        allowed: the tools that change something and yet need not ask, for this cast.
-        calls: the tool calls of this turn so far, when it goes on after it was cut off or waited for
-            approval; those without a result have been decided and not run.
-        tell: takes what the agent tells while it answers. To be called in the thread of ``answer``.
-        lane: in which lane it is asked; "" outside lanes.
-        more_tools: the tools from elsewhere that ``tools`` may name: functions, and MCP servers as the config has them.
+        allowed: the tools that change something but need no approval in this cast.
+        calls: the tool calls of this turn so far, if the turn continues after it was cut off or waited for
+            approval; calls without a result have been decided but not run.
+        tell: receives the events that the agent reports while it answers. Call it in the thread of ``answer``.
+        lane: the lane of the turn; "" outside lanes.
+        more_tools: the other tools that ``tools`` may name: functions, and MCP servers from the config.
     """
 
     socket_id: str
@@ -240,7 +240,7 @@ class Turn:
         raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
 
     def telling_to(self, tell: Callable[[Telling], None]) -> Turn:
-        """Return the same turn with another ``tell``; nothing that is made when it is read is made now."""
+        """Return the same turn with another ``tell``; fields that are made on first reading are not made now."""
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
         return turn
@@ -262,12 +262,12 @@ class Reply:
     """An agent's answer.
 
     Attributes:
-        text: what it says.
-        usage: the tokens that it took.
-        meta: what is worth keeping beside it, as JSON.
-        value: the object that ``text`` is, when it was given as one: it is written as the socket hands over.
-        thinking: what was thought before; kept with the turn and never told to anybody (R49).
-        cut: by what the answer was cut off, in words, such as ``max_tokens 200``; empty when it is whole (R52).
+        text: the text of the answer.
+        usage: the tokens and cost of the answer.
+        meta: additional data to store with the answer, as JSON.
+        value: the object if the answer was given as an object; it is written in the format of the socket's handoff.
+        thinking: the thinking before the answer; stored with the turn and never passed on (R49).
+        cut: the limit that cut the answer off, such as ``max_tokens 200``; empty if the answer is complete (R52).
     """
 
     text: str
@@ -287,16 +287,16 @@ class Asking:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Whoever answers an agent socket.
+    """The protocol of an agent, which answers the turns of a socket.
 
     An agent may also have these attributes:
 
-    - ``at_once``, True if it answers without waiting or doing anything: entering its socket is then journaled together with
-      its answer.
+    - ``at_once``, True if it answers without waiting and without side effects: the entry into its socket is then journaled
+      together with its answer.
     - ``thinking``, False if its text never holds the thinking of a model (R68).
     - ``price_names(model)``, which returns the names under which a config may list its price, the most exact first.
-    - ``not_ready(model, project)``, which returns why it could not answer a materia that asks for ``model``, or None. It
-      starts nothing and uses no network.
+    - ``not_ready(model, project)``, which returns the error if the agent cannot answer a materia that asks for ``model``,
+      or None. It does not start a program or use the network.
     """
 
     @property
@@ -304,21 +304,21 @@ class Agent(Protocol):
         """The display name."""
 
     def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
-        """Answer one turn; None when a person must, and the cast stops until they do.
+        """Answer one turn, or return None if a person must answer; the cast then stops until the person does.
 
-        It may be ``async``: then it runs on the loop that awaits the cast, else on one in a thread of its own.
+        The method may be ``async``: it then runs on the loop that awaits the cast, or else on a loop in a separate thread.
 
-        An :class:`Asking` stops the cast too, until each of its calls is decided; the same turn is
-        then asked again with them in ``turn.calls``.
+        An :class:`Asking` also stops the cast, until each of its calls is decided. The same turn is
+        then asked again with the calls in ``turn.calls``.
 
         Raises:
-            AgentError: it cannot answer.
-            KeyboardInterrupt: it was interrupted, and has cleaned up.
+            AgentError: the agent cannot answer.
+            KeyboardInterrupt: the agent was interrupted, and has cleaned up.
         """
 
 
 def name_of(agent: Agent) -> str:
-    """Return the name of an agent on one line without keys, since its author may have put anything into it."""
+    """Return the name of an agent on one line without keys, since the agent's author can choose any text."""
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 
@@ -329,7 +329,7 @@ def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
 
 
 def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentError | None:
-    """Return why an agent could not answer a materia that asks for ``model``, or None if no problem is known."""
+    """Return the error if an agent cannot answer a materia that asks for ``model``, or None if no problem is known."""
     check: Callable[[str | None, Path], AgentError | None] | None = getattr(agent, "not_ready", None)
     return None if check is None else check(model, project)
 
@@ -340,10 +340,10 @@ def can_think(agent: Agent) -> bool:
 
 
 def reply_from(value: object, who: object) -> Reply:
-    """Return the result of a person's code as a reply: a reply, text, or an object to be sent as JSON.
+    """Convert the result of a person's code to a reply: it can be a reply, text, or an object to send as JSON.
 
     Raises:
-        AgentError: it is something else, or an object that JSON cannot carry. ``who`` names the giver.
+        AgentError: the result has another type, or JSON cannot represent it. ``who`` names its source.
     """
     if isinstance(value, Reply):
         return value
@@ -372,14 +372,14 @@ def validate_reply(
     """Validate the reply of an agent and convert it to an Answer with integer token counts and JSON metadata.
 
     Args:
-        value: what the agent gave.
+        value: the result of the agent.
         who: the agent, for messages.
-        write: gives the text of an object where that is not plain JSON.
-        free: True if any text is accepted, so that nothing else would notice one that was cut off before it began (R52).
-        thinks: True to separate thinking from a text that comes with none (R68).
+        write: returns the text of an object if the text is not plain JSON.
+        free: True if any text is accepted, so that no later check would notice an answer cut off before it began (R52).
+        thinks: True to separate the thinking from the text of a reply without separate thinking (R68).
 
     Raises:
-        AgentError: it is not a reply, or has parts that cannot be kept; kind ``answer_cut``: there is no text in it.
+        AgentError: the value is not a reply, or has parts that cannot be stored; kind ``answer_cut``: the reply has no text.
     """
     reply = value if isinstance(value, Reply) else reply_from(value, who)
     for part in ("text", "thinking", "cut"):
@@ -410,7 +410,7 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
     """Return the usage that an agent reported, as whole numbers.
 
     Raises:
-        AgentError: they are not numbers, or cannot be.
+        AgentError: a value is not a number, or not a possible number of tokens.
     """
     try:
         apart = {name: getattr(usage, name, None) for name in ("cached", "reasoning")}
@@ -459,11 +459,11 @@ MAX_THINKING_BYTES: Final = 65_536
 """Maximum size of the thinking that is kept for one turn, in bytes."""
 
 UNENDED_THINKING: Final = "thinking that had no end"
-"""The reason why a reply with thinking and nothing else was cut (R52)."""
+"""The reason for a cut reply that contains only thinking (R52)."""
 
 
 class SplitReply(NamedTuple):
-    """A reply in parts: the answer, the thinking before it, and True if the thinking had an end."""
+    """A reply in parts: the answer, the thinking before the answer, and True if the thinking had an end."""
 
     text: str
     thinking: str = ""
@@ -510,7 +510,7 @@ def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
         while quoted and quoted[0][1] <= tag.start():
             quoted.popleft()
         if not quoted or tag.start() < quoted[0][0]:
-            return tag if tag[1] else None  # a block that is opened further down is part of the answer
+            return tag if tag[1] else None  # a block that opens later is part of the answer
     return None
 
 
@@ -528,7 +528,7 @@ def join_thinking(thoughts: Iterable[str]) -> str:
 
 
 def truncate_thinking(thinking: str) -> str:
-    """Return as much of the thinking as is kept, and say where it was cut."""
+    """Return the part of the thinking that is stored, with a note at the cut."""
     data = thinking.encode()
     if len(data) <= MAX_THINKING_BYTES:
         return thinking
@@ -552,20 +552,20 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     """Return the turn for the agent of a visit, or for the function that is pinned instead.
 
     Args:
-        rules: what the cast runs by.
-        session: what it knows.
-        visit: which visit owes an answer.
+        rules: the rules of the cast.
+        session: the session of the cast.
+        visit: the visit that needs an answer.
         folder: the directory to work in.
-        run_dir: the directory of the cast.
-        stop: tells the agent to end.
-        tell: takes what it tells while it answers.
-        document: what the process is given that somebody answers for, None for an agent.
-        before: how many turns the socket, and its materia, had, where the session does not know of all.
-        functions: those that are tools, by name.
+        run_dir: the run directory of the cast.
+        stop: set to stop the agent.
+        tell: receives the events that the agent reports while it answers.
+        document: the input of the process that a pin replaces, None for an agent.
+        before: the numbers of earlier turns of the socket and of its materia, if the session does not know all of them.
+        functions: the functions that are tools, by name.
     """
     socket_rules = rules.sockets[visit.socket]
     materia, item = socket_rules.socket.materia, visit.item
-    free = visit.mode in socket_rules.any_text  # anything may be said before the final answer
+    free = visit.mode in socket_rules.any_text  # any text is accepted before the final answer
     state = session.state
     last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
     value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output

@@ -33,10 +33,10 @@ _OTHER_KEYS: Final = {
     "google": ("GEMINI_API_KEY",),
     "google-gla": ("GEMINI_API_KEY",),
 }
-"""Keys that are not called after their provider."""
+"""Environment variables of keys that are not named after their provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _NO_KEY: Final = "none"
-"""The key for a server that needs none; the client library requires a value."""
+"""The key for a server that does not need a key; the client library requires a value."""
 
 
 def display_name(model: object) -> str:
@@ -54,14 +54,14 @@ def providers() -> list[str]:
 
 
 def suggest_model(name: str) -> str:
-    """Return the model that is plainly meant by ``openai/gpt-5`` or ``model:openai/gpt-5``; empty where none is."""
+    """Return the model name for a misspelling such as ``openai/gpt-5`` or ``model:openai/gpt-5``, or an empty string."""
     provider, slash, rest = name.removeprefix("model:").removeprefix("model/").partition("/")
     known = bool(slash and rest) and find_spec("pydantic_ai") is not None and provider in providers()
     return f"{provider}:{rest}" if known else ""
 
 
 def ready_models() -> tuple[str, ...]:
-    """Return the models that could be asked here: their provider is installed, and its key is in the environment."""
+    """Return the models whose provider is installed and whose key is in the environment."""
     keys = frozenset(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip())
     return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
@@ -99,7 +99,7 @@ def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
 
 
 def _needs_library() -> None:
-    """Raise AgentError (kind ``not_installed``) unless pydantic-ai is there."""
+    """Raise AgentError (kind ``not_installed``) unless pydantic-ai is installed."""
     if find_spec("pydantic_ai") is None:
         raise AgentError(
             "Language models need pydantic-ai, which is not installed", hint=_INSTALL, kind="not_installed"
@@ -115,7 +115,7 @@ def _bad_model(message: str, hint: str | None = None) -> AgentError:
 
 
 def check_model(model: object, base_url: str | None = None) -> None:
-    """Raise AgentError for a name that cannot be a model's; nothing is asked of anyone."""
+    """Raise AgentError for a name that cannot name a model; send no request."""
     _needs_library()
     from pydantic_ai.models import Model
 
@@ -145,8 +145,8 @@ def make_model(model: object, base_url: str | None = None, key_env: str | None =
     """Return the model with a name; a model object is returned unchanged.
 
     Raises:
-        AgentError: kinds ``bad_model`` and ``not_installed`` as :func:`check`; ``no_key``: the
-            environment has no key for it.
+        AgentError: kinds ``bad_model`` and ``not_installed`` as in :func:`check_model`; ``no_key``: the
+            environment has no key for the model.
     """
     check_model(model, base_url)
     redact_library_logs()
@@ -159,7 +159,7 @@ def make_model(model: object, base_url: str | None = None, key_env: str | None =
     name = str(model)
     provider, _, rest = name.partition(":")
     if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
-        provider = "openai-chat"  # what servers other than OpenAI's own understand
+        provider = "openai-chat"  # the protocol that servers other than OpenAI's understand
     built = infer_model(f"{provider}:{rest}", lambda _: _provider(provider, base_url, key_env))
     return ModelHandle(built, name, _reports_finish(built))
 
@@ -220,7 +220,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
 
 
 def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
-    """Raise the error for what must be set in the environment and is not."""
+    """Raise the error for environment variables that must be set but are not."""
     names = list(variables)
     if not names:
         raise _bad_model(f"The provider {provider} is not set up: {scrubbed(message)}")
@@ -253,33 +253,33 @@ def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
 class ModelAgent:
     """Asks a language model, streams its answer, and lets it use the tools of the materia.
 
-    Keys come from the environment, and are never kept, shown or written.
+    Keys come from the environment, and are never stored or shown.
 
     Args:
-        model: ``provider:model``, any that pydantic-ai knows, or a model object of pydantic-ai. None
-            takes the model that each materia asks for.
-        base_url: where the provider's API is, when not at its own place: a local server, or any other
-            that speaks the same protocol. ``openai:`` then means chat completions.
-        key_env: the environment variable that holds the key; the provider's own if not given.
-        settings: what else the model is told, in pydantic-ai's words: ``temperature``, ``max_tokens``, ...
-        tools: whether the model can use tools; one that cannot is asked without those of the materia, which
-            is told.
-        timeout_s: seconds that one answer of the model may take, with everything that is tried again.
-        attempts: how often a request is tried at most.
-        first_pause_s: seconds before the first new try, about twice as many before each further one;
-            a provider that says how long to wait is obeyed.
-        prompt_form: how its prompts are written, ``md`` or ``plain``, where a socket does not say it (R50); as the
-            ``prompt_form`` of a model object's profile has it if not given.
-        name: what the agent is called where it is shown; the model if not given.
+        model: ``provider:model`` as pydantic-ai names it, or a model object of pydantic-ai. None
+            uses the model that each materia asks for.
+        base_url: the URL of another server that speaks the provider's protocol, such as a local
+            server. ``openai:`` then means chat completions.
+        key_env: the environment variable that holds the key; the provider's usual variable if not given.
+        settings: further model settings of pydantic-ai: ``temperature``, ``max_tokens``, ...
+        tools: False if the model cannot use tools; it is then asked without the tools of the materia, and a
+            note reports that.
+        timeout_s: time limit for one answer of the model, including all retries, in seconds.
+        attempts: maximum number of attempts per request.
+        first_pause_s: seconds before the first retry, about doubled before each further retry;
+            a waiting time that the provider demands has priority.
+        prompt_form: the form of prompts, ``md`` or ``plain``, for sockets that do not set it (R50); if not given, the
+            ``prompt_form`` in the profile of a model object.
+        name: the display name of the agent; the model if not given.
 
     Attributes:
-        most_rounds: how often the model may answer with tool calls before a turn is given up; when it is
-            sent again the count begins anew.
+        most_rounds: maximum number of answers with tool calls in a turn; the count restarts when the turn
+            is sent again.
 
     Raises:
-        AgentError: kind ``not_installed``: pydantic-ai, or what the provider needs, is missing; kind
-            ``bad_model``: there is no such provider, or the name is none; kind ``bad_settings``: there is no such
-            ``prompt_form``.
+        AgentError: kind ``not_installed``: pydantic-ai or a package of the provider is missing; kind
+            ``bad_model``: the provider is unknown, or the name is invalid; kind ``bad_settings``: the
+            ``prompt_form`` is unknown.
     """
 
     model: object = None
@@ -323,7 +323,7 @@ class ModelAgent:
             AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``denied``, ``bad_model``, ``bad_request``,
                 ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``,
                 ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
-            KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
+            KeyboardInterrupt: interrupted; the request was cancelled, and a running command has ended.
         """
         with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
             from materia_nb.agents.model_turn import ModelTurn
@@ -336,8 +336,8 @@ class ModelAgent:
                 self._handles.clear()  # the next try reads the environment again
             raise
 
-    def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - it runs nothing there
-        """Return why no model could be asked: none is named, a key is not set, a package is missing; else None."""
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - a model does not run in the project
+        """Return the error if a model name, a key or a package is missing, or None if a model can be asked."""
         chosen = self.model if self.model is not None else model
         if not chosen:
             return _no_model_error("The materia")
@@ -349,14 +349,14 @@ class ModelAgent:
         return None
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return the names under which a config may list its price: its name, and the name of the model."""
+        """Return the names under which a config may list the agent's price: the agent's name, and the model's name."""
         chosen = self.model if self.model is not None else model
         return (self.name, chosen) if isinstance(chosen, str) else (self.name,)
 
     def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
         """Return the cost of a request for a materia that names ``model``, in US dollars, or None if the price is unknown (R56).
 
-        None is known of a server of one's own (``base_url``), or of a model that is not named ``provider:model``.
+        The price is unknown for another server (``base_url``), and for a model that is not named ``provider:model``.
         """
         chosen = self.model if self.model is not None else model
         named = isinstance(chosen, str) and not self.base_url
@@ -386,7 +386,7 @@ def _no_model_error(who: str, where: str | None = None) -> AgentError:
 
 
 def _shown_url(url: str) -> str:
-    """Return a URL without what may be secret in it: user, password, query."""
+    """Return a URL without the parts that may be secret: user, password and query."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -54,7 +54,7 @@ _TRANSIENT: Final = (
 
 
 class CutOff(Exception):
-    """A stream ended before the answer did."""
+    """A stream ended before the answer was complete."""
 
 
 _TABLE: Final = read_package_toml(__file__, "failures.toml")
@@ -64,9 +64,9 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
     """Convert an error of the library to an error with advice, without keys.
 
     Args:
-        error: what was raised.
-        model: what the model is called.
-        tries: how often it was tried.
+        error: the raised error.
+        model: the name of the model.
+        tries: the number of attempts.
     """
     if isinstance(error, AgentError):
         return error
@@ -116,7 +116,7 @@ def _failure_name(error: Exception) -> str:
     }
     name = next((name for name, types in kinds.items() if isinstance(error, types)), None)
     if name is None:
-        # The transport libraries have errors of their own, where a provider's client lets them through.
+        # Some provider clients let the errors of their transport libraries through.
         name = "line" if type(error).__module__.startswith("httpx") else "other"
     if name == "key" and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_provider_message(error)):
         return "denied"
@@ -157,13 +157,13 @@ class UsageLog:
         self._used: list[Usage] = []
 
     def add(self, response: ModelResponse) -> None:
-        """Add the tokens of an answer, as far as they are known."""
+        """Add the known tokens of an answer."""
         used = response.usage
         known = not used.unmeasured_requests and used.has_values()
         if not known:
             self._used.append(Usage(None, None))
             return
-        # Nothing tells a provider that counts none from one that does not say, so no such tokens are not known.
+        # A provider that counts zero looks like one that reports nothing, so a count of zero is unknown.
         cached, thought = used.cache_read_tokens or None, used.details.get("reasoning_tokens") or None
         self._used.append(Usage(used.input_tokens, used.output_tokens, _price(response), cached, thought))
 
@@ -191,7 +191,7 @@ def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
 _LONGEST_PAUSE_S: Final = 60.0
 
 MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
-"""The longest answer that is taken, in characters, with its thoughts and the arguments of its calls."""
+"""Maximum length of an answer with its thinking and the arguments of its calls, in characters."""
 
 LOOP: Final = BackgroundLoop()
 """The loop for all requests. Function agents have another loop, because they may ask a model."""
@@ -203,8 +203,8 @@ class ModelHandle:
 
     Attributes:
         model: the model.
-        name: its name where it is shown.
-        reports_finish: whether each stream of it must say why it ended; one that does not was cut off.
+        name: its display name.
+        reports_finish: True if each of its streams must give a finish reason; a stream without a reason was cut off.
     """
 
     model: Model
@@ -228,12 +228,12 @@ class Requests:
     """The requests of one turn.
 
     Attributes:
-        options: how long, how often.
+        options: the settings of the agent, such as time limits and attempts.
         handle: the model.
-        tell: takes what is told, in the thread of :meth:`ask`.
-        stop: set when the cast is to stop.
-        spending: where the tokens of every request are added up, also of those that failed.
-        retries: how often something was tried again.
+        tell: receives events, in the thread of :meth:`ask`.
+        stop: set when the cast must stop.
+        spending: the log of the tokens of every request, including failed requests.
+        retries: the number of retries so far.
     """
 
     options: ModelOptions
@@ -303,7 +303,7 @@ class Requests:
         fresh = True
         model = self.handle.model
         async with AsyncExitStack() as stack:
-            # Entered for each request, so that no connection stays open when nothing is asked.
+            # Entered for each request, so that connections don't stay open between requests.
             await stack.enter_async_context(model)
             _accept_whole_replies(model)
             stream = await stack.enter_async_context(
@@ -361,7 +361,7 @@ async def _as_stream(response: Any) -> None:
     try:
         body = json.loads(await response.aread())
     except (ValueError, RecursionError):
-        return  # the client reports that it cannot be read
+        return  # the client reports the unreadable response
     match body:
         case {"error": error} if error:
             response.status_code = _status_of(error)
@@ -382,7 +382,7 @@ def _set_content(response: Any, text: str) -> None:
 
 
 def _status_of(error: object) -> int:
-    """Return the HTTP status of an error in a reply with status 200: the status that it names, or that of its code."""
+    """Return the HTTP status of an error in a reply with status 200: the status in the error, or the one of its code."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:
@@ -402,7 +402,7 @@ _SIZED: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "ar
 
 
 def _size(event: ModelResponseStreamEvent) -> int:
-    """Return how many characters came with an event."""
+    """Return the number of characters in an event."""
     match event:
         case PartStartEvent(part=part) | PartDeltaEvent(delta=part):
             values = (getattr(part, name, None) or "" for name in _SIZED)
