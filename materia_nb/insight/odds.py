@@ -1,6 +1,6 @@
 """The exact chance of each end of a cast and its mean turns, from a Markov chain over the reachable states.
 
-For loadouts with too many states there are simulations: many casts in memory with random answers.
+For loadouts with too many states, the module has simulations: many casts in memory with random answers.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, 
 from materia_nb.platform import Progress, ProgressBar
 
 _MIN_PIVOT: Final = 1e-12
-"""A smaller chance to leave a group of states is a rounding error."""
+"""Minimum chance to leave a group of states; a smaller chance is a rounding error."""
 
 
 def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
-    """Return the x of ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
+    """Solve ``x[i] = constants[i] + sum(rows[i][j] * x[j])`` and return ``x``.
 
     Raises:
         MateriaError: there is no solution (``endless``).
@@ -63,9 +63,9 @@ def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> li
 
 
 def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
-    """Replace each unknown in the equations of the others, those in few equations first.
+    """Eliminate each unknown from the equations of the other unknowns, beginning with unknowns in few equations.
 
-    Return the unknowns in this order, each with the weights of later ones; ``known`` is updated.
+    Return the unknowns in order of elimination, each with the weights of later unknowns. ``known`` is updated.
     """
     columns: dict[int, set[int]] = {i: set() for i in rows}
     for i, weights in rows.items():
@@ -109,21 +109,21 @@ def _endless() -> MateriaError:
 PerSocket: TypeAlias = float | Mapping[str, float]
 """A number for every socket, or numbers by socket or materia; ``*`` stands for all other sockets."""
 Probability: TypeAlias = float | tuple[float, float]
-"""The chance that an output has ``satisfied: true``, or that and the chance that it omits ``satisfied``."""
+"""The chance that an output has ``satisfied: true``, or a pair of this chance and the chance of no ``satisfied``."""
 Chances: TypeAlias = Probability | Mapping[str, Probability]
-"""The same for every socket, or by socket or materia."""
+"""One probability for every socket, or probabilities by socket or materia."""
 _Value = TypeVar("_Value", float, Probability)
 
 
 class Assumptions(TypedDict, total=False):
-    """Assumptions about visits, except their verdicts.
+    """Assumptions about visits other than their verdicts.
 
-    The chance of any other result without an output is given by its name, such as ``refused``.
+    Each result without an output has a chance under the name of the result, such as ``refused``.
 
     Attributes:
-        failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
-            materia.
-        refused: the chance that its output is refused for good, where an edge waits for that.
+        failed: the chance that an agent or process fails, for sockets with an edge for that failure; one number for
+            all sockets, or numbers by socket or materia.
+        refused: the chance that the output is finally refused, for sockets with an edge for that failure.
         tokens: the tokens of a visit, by socket or materia.
         cost: the cost of a visit in the same form.
         seconds: the seconds of a visit in the same form; ``Odds.seconds`` has the effect of more lanes.
@@ -142,7 +142,7 @@ class Chance(NamedTuple):
     Attributes:
         yes: the chance that an output has ``satisfied: true``.
         nothing: the chance that an output omits ``satisfied``; in the remaining cases it is false.
-        failures: the chance of each failure that is explored; there is no output then.
+        failures: the chance of each explored failure; a failed visit has no output.
     """
 
     yes: float
@@ -172,18 +172,18 @@ def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _V
 def chances_by_socket(
     rules: Rules, satisfied: Chances, failures: Mapping[Result, PerSocket] = FrozenDict()
 ) -> dict[str, Chance]:
-    """Return the chances of each socket whose result decides something.
+    """Return the chances of each socket whose result affects the course of the cast.
 
-    An agent that is not asked for ``satisfied`` omits it, unless a chance is given for it by name.
+    An agent that is not asked for ``satisfied`` omits it, unless a chance is given for this agent by name.
 
     Args:
         rules: the loadout.
-        satisfied: the chance of ``satisfied: true``, or that and the chance that ``satisfied`` is omitted.
-        failures: the chance of each failure of a visit, for the sockets with an edge that waits for it.
+        satisfied: the chance of ``satisfied: true``, or a pair of this chance and the chance of no ``satisfied``.
+        failures: the chance of each failure of a visit, for the sockets with an edge for that failure.
 
     Raises:
         MateriaError: a chance is missing or not between 0 and 1, a socket that must give a verdict has a chance to
-            omit it, or one without an edge for a failure has a chance to fail (``bad_chance``).
+            omit it, or a socket without an edge for a failure has a chance of that failure (``bad_chance``).
     """
     chances = {}
     for id_, socket_rules in rules.sockets.items():
@@ -212,7 +212,7 @@ def chances_by_socket(
 
 
 def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
-    """Return True if there is a value for a socket by its own name, or by that of its materia."""
+    """Return True if ``values`` has a value for the id of a socket or the name of its materia."""
     socket = socket_rules.socket
     return isinstance(values, Mapping) and (socket.id in values or socket.materia.id in values)
 
@@ -220,7 +220,7 @@ def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
 def _failure_chances(
     rules: Rules, socket_rules: SocketRules, failures: Mapping[Result, PerSocket]
 ) -> Mapping[Result, float]:
-    """Return the chance of each failure that is explored; failures that take the same edge are explored as one."""
+    """Return the chance of each explored failure; failures that take the same edge are explored as one failure."""
     id_, explored = socket_rules.socket.id, awaited_failures(socket_rules)
     chances: dict[Result, float] = {}
     for result, values in failures.items():
@@ -242,9 +242,9 @@ def _bad_chance(message: str, socket: str, hint: str) -> MateriaError:
 
 
 def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
-    """Return the share of ``satisfied: true`` of each socket, among its steps with a verdict.
+    """Return, for each socket, the share of ``satisfied: true`` among its steps with a verdict.
 
-    The steps may be of several casts of one loadout.
+    The steps may come from several casts of the same loadout.
     """
     results: dict[str, list[Result]] = {}
     for step in steps:
@@ -254,10 +254,10 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
 
 
 def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
-    """Check the names and the numbers of values by socket.
+    """Check the names and the numbers of values that are given by socket.
 
     Raises:
-        MateriaError: the loadout does not have a name (``unknown_socket``), or a value is not a number (``usage``).
+        MateriaError: a name is not in the loadout (``unknown_socket``), or a value is not a number (``usage``).
     """
     known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
     for values in (satisfied, *numbers):
@@ -273,12 +273,12 @@ def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | Non
 
 
 _CERTAIN: Final = dict.fromkeys(TAKEN, 1.0)
-"""Chances of the results of a socket whose result decides nothing; a move that holds the cast for a person has none."""
+"""Result chances of a socket whose result has no effect; a move that holds the cast for a person has no chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The derivatives of two odds by the chance of one socket, at this point."""
+    """The derivatives of ``complete`` and ``turns`` with respect to the chance of one socket, at its current value."""
 
     complete: float
     turns: float
@@ -286,26 +286,27 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Odds:
-    """The odds of a cast.
+    """The chances of the ends of a cast, and its mean turns, visits, tokens, cost and time.
 
     Attributes:
         graph: the loadout.
         items: the length of every list.
-        satisfied: the chance of ``satisfied: true`` of each socket whose verdict decides something.
-        nothing: the chance that a socket omits ``satisfied``, if there is one. It is 1 for an agent that is not asked for
-            it, unless ``satisfied`` names that socket or its materia.
-        failed: the chance of each socket that its agent or process fails, if one was given.
+        satisfied: the chance of ``satisfied: true`` for each socket whose verdict affects the course of the cast.
+        nothing: the chance of omitting ``satisfied``, for each socket that can omit it. The chance is 1 for an agent
+            that is not asked for it, unless ``satisfied`` names that socket or its materia.
+        failed: the given chance that the agent or process fails, by socket.
         ends: the chance of each end, ``complete`` or the kind of a failure.
         turns: the mean number of agent turns.
         visits: the mean number of visits of each socket.
-        sensitivity: the derivatives of ``complete`` and ``turns`` by the chance of each socket.
-        tokens: the mean number of tokens, as far as they are given; None if none are.
-        cost: the mean cost in the same form.
+        sensitivity: the derivatives of ``complete`` and ``turns`` with respect to the chance of each socket.
+        tokens: the mean number of tokens of the visits with given tokens; None if no tokens are given.
+        cost: the mean cost of the visits with a given cost; None if no cost is given.
         seconds: the mean time by the number of lanes that run at once, from one to the number of items; None if no
-            seconds are given. The slowest lane has the items that are left over. Each item is assumed to take its mean,
-            so with several lanes this is a lower bound. Without lanes there is one number.
-        uncounted: the agents that are visited and have no given tokens, which ``tokens`` does not contain (R56).
-        unpriced: the same for the cost.
+            seconds are given. The slowest lane also runs the remaining items of an uneven division. Each item is
+            assumed to take its mean time, so the time for several lanes is a lower bound. A loadout without lanes has
+            one number.
+        uncounted: the visited agents without given tokens, which ``tokens`` does not include (R56).
+        unpriced: the visited agents without a given cost, which ``cost`` does not include (R56).
     """
 
     graph: Graph
@@ -327,7 +328,7 @@ class Odds:
 def compute_odds(
     graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
 ) -> Odds:
-    """Solve the chain of a space whose lists all have the same length."""
+    """Return the odds by solving the Markov chain of a state space whose lists all have the same length."""
     numbers: Mapping[str, PerSocket | None] = dict(assumed.items())  # type: ignore[arg-type]
     failures = {result: values for result in WITHOUT_OUTPUT if (values := numbers.get(result)) is not None}
     tokens, cost, seconds = assumed.get("tokens"), assumed.get("cost"), assumed.get("seconds")
@@ -382,7 +383,7 @@ def _sensitivity(
     success: list[float],
     turns_left: list[float],
 ) -> dict[str, Sensitivity]:
-    """Sum over the states of each socket: its frequency, times the difference that the verdict makes."""
+    """Return, per socket, the sum over its states of the state's frequency times the effect of the verdict."""
     derivatives = {socket: Sensitivity(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
     for number, node in enumerate(space.nodes):
         if node.end is not None or node.socket is None or node.socket not in derivatives:
@@ -400,7 +401,7 @@ def _sensitivity(
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean sum of values of visits, None if none is given; and the visited agents without a value.
+    """Return the mean total of the visits' values (None without values) and the visited agents without a value.
 
     A process has no usage unless a value is given for it.
     """
@@ -415,7 +416,10 @@ def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) 
 def _seconds_by_lanes(
     graph: Graph, visits: Mapping[str, float], items: int, seconds: PerSocket | None
 ) -> dict[int, float] | None:
-    """Return the time of a cast with one lane, two and so on: lanes divide their part by the items of the longest lane."""
+    """Return the mean time of a cast by the number of lanes, from one lane to one lane per item.
+
+    Only the time of the sockets in lanes shrinks; it is determined by the number of items in the longest lane.
+    """
     if seconds is None:
         return None
     members = {socket for region in graph.regions.values() for socket in region.members}
@@ -430,9 +434,9 @@ def _seconds_by_lanes(
 # -- simulations -----------------------------------------------------------------------------
 
 _MAX_VISITS: Final = 10_000
-"""Visits after which one cast is given up."""
+"""Number of visits after which one simulated cast is cut off."""
 _UNFINISHED: Final = "unfinished"
-"""The end of a cast that was given up."""
+"""The end of a simulated cast that was cut off."""
 
 
 @dataclass(frozen=True)
@@ -444,12 +448,12 @@ class Simulation:
         n: the number of casts.
         items: the length of every list.
         seed: the seed of the random numbers.
-        nothing: the sockets that could omit ``satisfied``, with the chance of it; see :class:`.odds.Odds`.
-        failed: the chance of each socket that its agent or process fails, if one was given.
+        nothing: the chance of omitting ``satisfied``, for each socket that can omit it; see :class:`.odds.Odds`.
+        failed: the given chance that the agent or process fails, by socket.
         ends: the number of casts with each end, ``complete`` or the kind of a failure.
-        turns: the number of agent turns, one for each cast.
-        retries: the number of edges taken that send work back, one for each cast.
-        visits: the number of visits of each socket, in all casts.
+        turns: the number of agent turns of each cast.
+        retries: the number of times that each cast took an edge that sends work back.
+        visits: the number of visits to each socket, in all casts.
         edge_uses: the uses of each edge (socket, number from 1) and each exit (its ``edge_id``), in all casts.
     """
 
@@ -485,18 +489,19 @@ def simulate_casts(
     failed: PerSocket = 0.0,
     progress: Progress = False,
 ) -> Simulation:
-    """Cast a loadout many times with random answers.
+    """Simulate many casts of a loadout with random answers.
 
     Args:
         graph: the loadout.
         n: the number of casts.
-        satisfied: the chance that an output has ``satisfied: true``, or a pair of that and the chance that it omits
-            ``satisfied``: one for all, or by socket or materia. An agent that is not asked for it omits it unless it is
-            named.
+        satisfied: the chance that an output has ``satisfied: true``, or a pair of this chance and the chance that the
+            output omits ``satisfied``; one value for all sockets, or values by socket or materia. An agent that is not
+            asked for ``satisfied`` omits it, unless a value names the agent.
         items: the length of every list.
         seed: the seed of the random numbers, to which each cast adds its own number.
-        failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or materia.
-        progress: True for a bar; or a function that is called with the number of casts done and the total.
+        failed: the chance that an agent or process fails, for sockets with an edge for that failure; one number for
+            all sockets, or numbers by socket or materia.
+        progress: True for a progress bar, or a function that is called with the number of casts done and the total.
 
     Raises:
         MateriaError: a chance is missing or invalid, or a socket accepts no made-up answer (``no_answer``).
@@ -564,7 +569,7 @@ def _play_cast(
 
 
 def draw_answer(answers: tuple[ScriptedResult, ...], chance: Chance | None, rng: Random) -> ScriptedResult:
-    """Return a random result of a visit, or the first possible one if its result decides nothing."""
+    """Return a random result of a visit, or the first possible result if the result has no effect."""
     if chance is None:
         return answers[0]
     (result,) = rng.choices([*chance.by_result], [*chance.by_result.values()])

@@ -1,7 +1,8 @@
-"""The states that casts of a loadout can reach, each once, and the moves between them.
+"""The set of states that casts of a loadout can reach, and the moves between the states.
 
-Two states are one if everything that can still decide where a cast goes is equal: the socket, its item, the cursors,
-and the counts of limits that can still be reached. Prompts, outputs and usage do not tell states apart.
+Two states count as the same state if they are equal in everything that can affect the further route of a cast: the
+socket, its item, the cursors, and the counts of limits that can still be reached. Prompts, outputs and usage
+are ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MAX_STATES: Final = 100_000
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 HELD: Final = "held"
-"""The end of a cast that an agent holds for a person; the person's decision is left open."""
+"""The end of a cast that an agent holds for a person; the person's decision is not explored."""
 
 _RANDOM_CASTS: Final = 300
 _MAX_RANDOM_VISITS: Final = 1_000
@@ -52,7 +53,7 @@ class StateNode(NamedTuple):
 
     Attributes:
         socket: the socket that waits, holds the cast, or failed.
-        end: None while it waits, ``complete``, ``held``, or the kind of a failure.
+        end: ``complete``, ``held`` or the kind of a failure; None while the cast waits.
         position: the position of the item in its list: only, first, middle or last, or "" outside a list.
     """
 
@@ -62,7 +63,7 @@ class StateNode(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One visit: the state it leads to, its result, the number of agent turns, and the edges and exits taken."""
+    """One visit: the next state, the result, the number of agent turns, and the edges and exits taken."""
 
     to: int
     answer: ScriptedResult
@@ -77,8 +78,8 @@ class StateSpace:
     Attributes:
         nodes: the states.
         moves: the moves from each state.
-        first: the exits taken before the first visit, because a loop has no items.
-        stopped: the reason why the search was cut off, in words; empty if every state was looked at.
+        first: the exits taken before the first visit because a loop has no items.
+        stopped: the cause of the cut-off, such as ``after 100,000 states``; empty if every state was examined.
     """
 
     nodes: list[StateNode] = field(default_factory=list)
@@ -88,23 +89,23 @@ class StateSpace:
 
     @property
     def complete(self) -> bool:
-        """True if every state was looked at."""
+        """True if every state was examined."""
         return not self.stopped
 
 
 def explore_states(
     graph: Graph, items: Sequence[int], max_states: int = MAX_STATES, *, progress: Progress = False
 ) -> StateSpace:
-    """Return the reachable states, those nearest to the start first.
+    """Return the reachable states, in order of their distance from the start.
 
-    A search that is cut off continues with random casts, so that it also knows states far from the start. The same
-    arguments give the same result. An interrupt ends the search and keeps its states.
+    After ``max_states`` states the search continues with random casts, so that it also finds states far from the start.
+    The same arguments give the same result. An interrupt ends the search but keeps the states found so far.
 
     Args:
         graph: the loadout.
-        items: the lengths of lists; each answer with a list is tried with every length.
+        items: the list lengths to try; each answer with a list is tried with every length.
         max_states: the number of states after which the search is cut off.
-        progress: True for a bar; or a function that is called with the number of states looked at and known.
+        progress: True for a progress bar, or a function that is called with the numbers of examined and known states.
     """
     search = _Search(graph, items)
     bar = ProgressBar(progress, 1, "states")
@@ -126,7 +127,7 @@ def explore_states(
 
 
 class _Search:
-    """A search under way; ``queue`` holds the states that were not looked at yet, in order."""
+    """A running search; ``queue`` contains the states that are not examined yet, in order."""
 
     def __init__(self, graph: Graph, items: Sequence[int]) -> None:
         self._rules = Rules(without_prompts(graph))
@@ -137,7 +138,7 @@ class _Search:
         self._number(self._start)
 
     def _number(self, state: CastState) -> int:
-        """Return the number of a state; queue a new one."""
+        """Return the number of a state; add a new state to the queue."""
         number = self._numbers.setdefault(self._key.of(state), len(self.space.nodes))
         if number == len(self.space.nodes):
             self.space.nodes.append(_node(state))
@@ -153,7 +154,7 @@ class _Search:
     def _move(
         self, number: int, state: CastState, socket_rules: SocketRules, answer: ScriptedResult
     ) -> tuple[int, CastState]:
-        """Record the move with an answer; return the next state with its number."""
+        """Record the move that an answer makes; return the number of the next state and the state."""
         end = play_visit(self._rules, socket_rules, state, answer)
         turns = 0 if socket_rules.socket.is_utility else end.turns
         move = Move(self._number(end.state), answer, turns, end.edges)
@@ -168,7 +169,7 @@ class _Search:
                 self._move(number, state, socket_rules, answer)
 
     def play_random_casts(self, visits_left: int) -> None:
-        """Record the moves of random casts, with ``visits_left`` visits in all."""
+        """Record the moves of random casts, with ``visits_left`` visits in total."""
         for cast in range(_RANDOM_CASTS):
             rng = Random(cast)  # noqa: S311 - chances, no secrets
             chance = _SATISFIED_CHANCES[cast % len(_SATISFIED_CHANCES)]
@@ -205,7 +206,7 @@ def _position(state: CastState) -> str:
 
 
 class _StateKey:
-    """Returns equal keys for states between which nothing that is ahead can decide."""
+    """Key function that gives equal keys to states with the same possible further routes."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)
@@ -238,12 +239,12 @@ class _StateKey:
 
 
 class _Link(NamedTuple):
-    """One edge, exit or skipped loop that leads from a socket to another.
+    """One edge, exit or skipped loop that leads from a socket to a next socket.
 
     Attributes:
-        counted: the edge or exit whose uses are counted outside items; None if none is.
-        bounded: True for an edge with ``maxTraversals``: a cycle with such an edge is not counted for an item (R18).
-        moves: the cursor that advances; None if none does.
+        counted: the edge or exit, if its uses are counted outside items; else None.
+        bounded: True for an edge with ``maxTraversals``; a cycle with such an edge is not counted for an item (R18).
+        moves: the cursor that advances; None if no cursor advances.
     """
 
     source: str
@@ -254,7 +255,7 @@ class _Link(NamedTuple):
 
 
 def _links(rules: Rules) -> Iterator[_Link]:
-    """Yield every link that a result can lead over, except detours."""
+    """Yield every link that a result can take, except detours."""
     for id_, socket_rules in rules.sockets.items():
         advance = socket_rules.socket.advance
         for result in continuing_results(socket_rules):
@@ -284,12 +285,12 @@ def _following(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
 
 
 class _WithinItem(NamedTuple):
-    """The sockets that a work item of one cursor can still reach, by the socket that waits.
+    """The sockets that a work item of one cursor can still reach, by the waiting socket.
 
     Attributes:
-        ahead: the sockets with this cursor that can be reached before the item advances, the waiting one included.
+        ahead: the sockets with this cursor that can be reached before the item advances, including the waiting socket.
         cycles: the sockets on a cycle without a bounded edge, each with the number of its group.
-        reads_cycles: the sockets after which something can depend on the number of cycles of the item.
+        reads_cycles: the sockets after which the route can depend on the item's number of cycles.
     """
 
     ahead: Mapping[str, frozenset[str]]
@@ -314,9 +315,9 @@ def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinIt
 
 
 class _LiveCounts:
-    """Reads the traversal counts of edges that can be taken again; other counts no longer affect routing.
+    """Reader for the traversal counts of edges that can be taken again; other counts no longer affect routing.
 
-    With all counts, each critic that can send work back would multiply the states of everything after it.
+    If all counts were read, each critic that can send work back would multiply the number of states after it.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -336,17 +337,17 @@ class _LiveCounts:
         self._inside = {cursor: _within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
-        """Return the uses, outside items, of the edges and exits on a cycle that can be reached from the socket."""
+        """Return the uses outside items of those edges and exits that are on a cycle reachable from the socket."""
         return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
 
     def item_records(self, state: CastState, socket: str) -> object:
-        """Return the record of each unfinished item, reduced to the sockets that can be reached before the item advances."""
+        """Return the record of each unfinished item, limited to sockets reachable before the item advances."""
         records: list[object] = []
         for item, record in state.items.items():
             inside = self._inside[item[0]]
             ahead, group = inside.ahead[socket], inside.cycles.get(socket)
             used = frozenset((edge, n) for edge, n in record.used.items() if edge[0] in ahead)
-            # A way back to a socket of another group contains a bounded edge, so that cycle is not counted.
+            # A path back to a socket of another group contains a bounded edge, so that cycle is not counted.
             path = tuple(
                 (visited, inside.cycles[visited] != group or step <= state.bounded_at)
                 for visited, step in record.path
@@ -359,7 +360,7 @@ class _LiveCounts:
 
 
 def _list_sources(graph: Graph) -> list[str]:
-    """Return the sources of lists, and the sources of assignments from which these are set."""
+    """Return the sources of lists, and the sources of the assignments that set these lists."""
     sockets = graph.sockets.values()
     sources = [socket.iterator.items for socket in sockets if socket.iterator is not None]
     sources += [socket.advance.items for socket in sockets if socket.advance is not None]
@@ -368,7 +369,7 @@ def _list_sources(graph: Graph) -> list[str]:
         for target, source in socket.assign:
             if not source.startswith("$"):
                 assigned.setdefault(target.split(".")[0], []).append(source)
-    for source in sources:  # grows while it is read
+    for source in sources:  # the loop appends to ``sources``
         path = state_path(source)
         sources += [new for new in assigned.pop(path[0], ()) if new not in sources] if path else []
     return sources

@@ -1,4 +1,4 @@
-"""The replay of recorded answers in another loadout, which asks nobody and runs nothing."""
+"""The replay of recorded answers in another loadout, without asking agents or running processes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from materia_nb.jsonvalue import same
 _AnswerKey: TypeAlias = tuple[str, str, str]
 """The socket of an answer, and the key and label of its item; both are empty outside a loop."""
 RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
-"""The turns of each visit, by socket and item, and the number of the visit to that item."""
+"""The turns of each visit, by answer key and by the visit number for that socket and item."""
 
 
 class MissingAnswer(NamedTuple):
-    """An answer that a replay needs and that was not recorded, with the reason."""
+    """An answer that a replay needs but the recording does not contain, with the reason."""
 
     socket: str
     visit: int
@@ -42,7 +42,7 @@ class MissingAnswer(NamedTuple):
 
 
 def replay_end(session: Session, needs: MissingAnswer | None) -> str:
-    """Return how a replay ended: a status, the kind of a failure, or ``needs`` for a missing answer."""
+    """Return the end of a replay: a status, the kind of a failure, or ``needs`` for a missing answer."""
     if needs is not None:
         return "needs"
     failure = session.state.failure
@@ -51,16 +51,16 @@ def replay_end(session: Session, needs: MissingAnswer | None) -> str:
 
 @dataclass(eq=False, repr=False)
 class Replay:
-    """A cast as it would have gone in another loadout, as far as its recorded answers reach.
+    """The route of a cast in another loadout, as far as its recorded answers allow.
 
-    True if it goes elsewhere or ends differently (:attr:`first`).
+    Truthy if the replay takes a different route or ends differently (:attr:`first`).
 
     Attributes:
         original: the recorded cast.
         replayed: the cast in the other loadout.
-        needs: the answer that is missing, None if the replay came to its end.
-        left_out: the acts of a person that are not replayed, in sentences.
-        events: the events of the replay, after those with which it began.
+        needs: the missing answer; None if the replay is finished.
+        left_out: descriptions of a person's actions that are not replayed.
+        events: the events of the replay after its initial events.
     """
 
     original: ComparedCast
@@ -79,10 +79,10 @@ class Replay:
 
     @property
     def first(self) -> FirstDifference | None:
-        """The first step that goes elsewhere, or the different end; None if the route is the same as far as it goes.
+        """The first step with a different target, or the different end; None if the replayed route is the same.
 
-        A replay that continues after the end of the original goes elsewhere. If the original was under way, or its
-        agent failed, continuing is the same route.
+        A replay that continues after the end of the original has a different route. If the original was unfinished or
+        its agent failed, continuing counts as the same route.
         """
         difference = self.compared.first_where(lambda left, right: step_route(left) != step_route(right))
         state = self.original.session.state
@@ -95,7 +95,7 @@ class Replay:
 
     @property
     def beside(self) -> FirstDifference | None:
-        """The first difference that does not change the route, such as another value in the state; None if all values are equal."""
+        """The first difference that does not change the route, such as a state value; None if all values are equal."""
         difference, elsewhere = self.compared.first, self.first
         if difference is None or not difference.aspects:
             return None
@@ -116,9 +116,10 @@ class Replay:
 
     @cached_property
     def asked_otherwise(self) -> tuple[int, ...]:
-        """The numbers of the steps of the replay whose prompt is not the recorded one.
+        """The numbers of the replayed steps whose prompt differs from the recorded prompt.
 
-        Their answers could have been different. A utility counts if its command or parameters differ.
+        The agents could have answered these prompts differently. A utility is included if its command or parameters
+        differ.
         """
         parts = parts_of(self.original.session)
         recorded = _by_answer_key([step for part in parts for step in part.steps])
@@ -138,11 +139,11 @@ class Replay:
 
 
 def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
-    """Replay the recorded answers of a cast by the rules of another loadout, as far as they reach.
+    """Replay the recorded answers of a cast by the rules of another loadout, until an answer is missing.
 
-    A recorded answer is used for the same socket, item and number of the visit to that item. Limits that were granted
-    again are granted again where they stop the replay, and a budget that a person set counts. Edits of a person are
-    repeated when the state equals the one that they changed.
+    A recorded answer is used for the same socket, item and visit number for that item. If a limit stops the replay and
+    a person granted this limit again in the recording, the replay grants it too. A budget that a person set applies. An
+    edit of a person is repeated when the state equals the state that the edit changed.
     """
     session = original.session
     state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
@@ -157,7 +158,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
 
 
 def recorded_answers(session: Session) -> RecordedAnswers:
-    """Return the answers of all visits except discarded ones; the answers of lanes come last."""
+    """Return the answers of all visits except discarded visits; the answers of lanes come last."""
     steps = [step for part in parts_of(session) for step in part.steps]
     return {key: _recorded_turns(step) for key, step in _by_answer_key(steps).items()}
 
@@ -165,9 +166,9 @@ def recorded_answers(session: Session) -> RecordedAnswers:
 def send_answers(
     rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
 ) -> tuple[Session, MissingAnswer | None]:
-    """Run a new session with these answers; also return the answer that is missing.
+    """Run a new session with these answers; return the session and the missing answer, if there is one.
 
-    Edits that are made are removed from ``edits``.
+    Edits that the session repeats are removed from ``edits``.
     """
     run = _Run(rules, session, edits, {})
     needs = run.play(answers)
@@ -175,7 +176,7 @@ def send_answers(
 
 
 class _Run:
-    """A session that is played with recorded answers; ``grants`` are the limits that may be granted again."""
+    """A session that uses recorded answers; ``grants`` are the limits that may be granted again."""
 
     def __init__(
         self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
@@ -218,7 +219,7 @@ class _Run:
         return None
 
     def _answer(self, turns: list[TurnRecord]) -> str:
-        """Answer a visit with its recorded turns; return the reason if they do not complete it, else an empty text."""
+        """Answer a visit with its recorded turns; return the reason if it stays incomplete, else an empty text."""
         while self.status() == "waiting":
             if not turns:
                 return f"it asks for another turn ({self.session.mode}) than were recorded"
@@ -248,7 +249,7 @@ class _Run:
         return ""
 
     def _grant_again(self) -> bool:
-        """Grant the limit that stopped the cast again if that was done in the recording."""
+        """Grant the limit that stopped the cast again, if it was granted again in the recording."""
         failure, visit = self.session.state.failure, self.session.state.at
         if failure is None:
             return False
@@ -262,18 +263,18 @@ class _Run:
         return True
 
     def _repeat_edits(self) -> None:
-        """Repeat the edits that were made to an equal state."""
+        """Repeat the recorded edits that changed a state equal to the current state."""
         while self.edits and _fits(self.edits[0], self.session):
             edit = self.edits[0]
             try:
                 self.apply(decide.edit_state, edit.after.data, edit.lists)
-            except MateriaError:  # the other loadout does not allow it
+            except MateriaError:  # the other loadout does not allow the edit
                 break
             self.edits.pop(0)
 
 
 class _LaneRun(_Run):
-    """Replays one lane of a run."""
+    """A run for one lane of another run."""
 
     def __init__(self, run: _Run, name: str) -> None:
         self.rules, self.edits, self.grants = run.rules, [], run.grants
@@ -299,7 +300,7 @@ def _by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int
 
 
 def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
-    """Return the turns of a visit that count; a correction replaces the answer that it corrected."""
+    """Return the effective turns of a visit; a correction replaces the corrected answer."""
     turns = [turn for turn in step.turns[step.left :] if turn.mode != "correction"]
     corrections = [turn for turn in step.turns if turn.mode == "correction"]
     if corrections and turns:

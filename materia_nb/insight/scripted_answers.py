@@ -1,8 +1,8 @@
-"""Made-up answers for every socket of a loadout, and visits that are played with them.
+"""Made-up answers for every socket of a loadout, and visits that use these answers.
 
-A made-up answer is the shortest that the socket accepts, in any handoff protocol. It decides ``satisfied`` and the
-lengths of lists, and has no other content. An output that stops the cast for a person is tried too. Detours, and turns
-in which an agent only continues, are left out.
+A made-up answer is the shortest answer that the socket accepts, in any handoff protocol. It sets ``satisfied`` and the
+lengths of lists, and has no other content. Outputs that stop the cast for a person are tried too. Detours, and turns
+in which an agent only continues, are not included.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EdgeRef: TypeAlias = tuple[str, int] | str
 
 
 def check_list_lengths(*lengths: object) -> None:
-    """Raise MateriaError (``usage``) unless these are lengths of lists."""
+    """Raise MateriaError (``usage``) unless every value is a valid list length."""
     for length in lengths:
         if not isinstance(length, int) or length < 0:
             raise usage_error(
@@ -52,9 +52,9 @@ def check_list_lengths(*lengths: object) -> None:
 
 
 def without_prompts(graph: Graph) -> Graph:
-    """Return the loadout with the same edges but empty prompts, which do not decide where a cast goes.
+    """Return the loadout with empty prompts, since prompts do not affect the route of a cast.
 
-    A socket whose handoff protocol cannot make samples gets the sparse one.
+    A socket whose handoff protocol cannot make samples gets the sparse protocol.
     """
     sockets = {
         id_: replace(
@@ -70,7 +70,7 @@ def without_prompts(graph: Graph) -> Graph:
 
 
 def _sampling_protocol(name: str) -> HandoffProtocol | None:
-    """Return the protocol of that name if it can make sample answers."""
+    """Return the protocol of that name if it can make sample answers, else None."""
     try:
         handoff = protocol(name)
     except MateriaError:
@@ -88,7 +88,7 @@ def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
 
 
 def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
-    """Return the sockets whose outputs may ask for a detour to any other socket; detours are not explored."""
+    """Return the sockets whose outputs may request a detour to any other socket; detours are not explored."""
     return tuple(
         id_
         for id_, socket in graph.sockets.items()
@@ -97,7 +97,7 @@ def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
 
 
 def _hands_over(socket: Socket) -> bool:
-    """Return True if an agent is asked there for a handoff."""
+    """Return True if an agent is asked for a handoff at the socket."""
     return not socket.is_utility and socket.parse == "json"
 
 
@@ -105,7 +105,7 @@ def _hands_over(socket: Socket) -> bool:
 
 
 def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the values of ``satisfied`` between which an edge, an exit or an advance of the socket decides."""
+    """Return the values of ``satisfied`` that an edge, an exit or an advance of the socket distinguishes."""
     if socket_rules.wanted.parse == "text":
         return (Result.NOTHING,)
     if socket_rules.wanted.why_satisfied is not None:
@@ -119,7 +119,7 @@ def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the results of outputs that are accepted; a protocol of its own may leave ``satisfied`` open."""
+    """Return the results of accepted outputs; an output in a handoff protocol may omit ``satisfied``."""
     verdicts = decisive_verdicts(socket_rules)
     has_protocol = not socket_rules.socket.is_utility and socket_rules.maker is not None
     return TAKEN if has_protocol and verdicts != (Result.NOTHING,) else verdicts
@@ -131,7 +131,7 @@ def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def is_not_asked(socket_rules: SocketRules) -> bool:
-    """Return True if ``satisfied`` decides something after an agent that is not asked for it, and so omits it (R7, R8)."""
+    """Return True if ``satisfied`` affects the route but the agent is not asked for it and so omits it (R7, R8)."""
     is_asked = socket_rules.socket.is_utility or socket_rules.wanted.why_satisfied is not None
     decides = decisive_verdicts(socket_rules) != (Result.NOTHING,)
     return not is_asked and socket_rules.socket.handoff == DEFAULT_HANDOFF and decides
@@ -141,11 +141,11 @@ class ScriptedResult(NamedTuple):
     """One possible result of a visit, with an answer that leads to it.
 
     Attributes:
-        text: the answer; empty for a visit that fails.
+        text: the answer; empty for a failure without an output.
         result: the result.
-        items: the length of its lists, None if it has none.
+        items: the length of the lists in the answer; None if it has no lists.
         asks: ``pause`` or ``escalate`` for an answer that holds the cast for a person, else empty. Odds and simulations
-            give it no chance.
+            never use such an answer.
     """
 
     text: str
@@ -155,7 +155,7 @@ class ScriptedResult(NamedTuple):
 
 
 def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
-    """Yield one answer for each action that holds the cast for a person: the action and the text."""
+    """Yield the action and the text of one answer for each action that holds the cast for a person."""
     maker, actions = socket_rules.maker, set[Reaction]()
     if maker is None:
         return
@@ -179,11 +179,11 @@ class PossibleAnswers:
 
     @property
     def lists(self) -> frozenset[_StatePath]:
-        """The paths of the state that are read as lists."""
+        """The paths in the state that are read as lists."""
         return self._lists
 
     def of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
-        """Return each result of a socket that can lead somewhere else than the others.
+        """Return the results of a socket that can lead to different targets.
 
         Raises:
             MateriaError: the socket accepts no answer that can be made up (``no_answer``).
@@ -221,7 +221,7 @@ class PossibleAnswers:
     def _shortest(
         self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
     ) -> str | None:
-        """Return the shortest accepted answer with this result, or with any result if None; None if every sample is refused."""
+        """Return the shortest accepted answer with ``result`` (None for any), or None if every sample is refused."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
             assignment=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
@@ -235,7 +235,7 @@ class PossibleAnswers:
         return None
 
     def _with_sources(self, socket_rules: SocketRules, length: int, value: dict[str, JSON]) -> dict[str, JSON]:
-        """Add the fields that assignments read and the value lacks, and the lists that loops read."""
+        """Add the missing fields that assignments read, and the lists that loops read."""
         for target, segments in _assigned_fields(socket_rules):
             if self._contains_list(target) or get_path(value, segments) is MISSING:
                 value = dict(set_path(value, segments, self._state_value(target, length)))
@@ -270,7 +270,7 @@ class PossibleAnswers:
         return value
 
     def _state_value(self, path: _StatePath, length: int, depth: int = 0) -> JSON:
-        """Return a value for a path of the state: a list where a loop reads one, an object above it, else a word."""
+        """Return a value for a state path: a list if a loop reads a list there, an object above a list, else a word."""
         if path in self._lists and depth < _MAX_LIST_DEPTH:
             return [self._element(path, length, depth, number) for number in range(length)]
         below = (list_path for list_path in self._lists if list_path[: len(path)] == path != list_path)
@@ -293,14 +293,14 @@ def _sample_item(number: int) -> dict[str, JSON]:
 
 
 def _assigned_fields(socket_rules: SocketRules) -> Iterator[tuple[_StatePath, list[str]]]:
-    """Yield the path in the state and in the output of each assignment that reads a field, the shortest source first."""
+    """Yield the state path and the output path of each assignment that reads a field, the shortest source first."""
     for target, source in sorted(socket_rules.wanted.sources, key=lambda assignment: len(assignment[1])):
         if segments := _source_segments(source):
             yield tuple(split_path(target)), segments
 
 
 def _source_segments(source: str) -> list[str]:
-    """Return the path that a ``$`` source reads, with JSONPath brackets as names; empty for ``$`` itself."""
+    """Return the segments of the path that a ``$`` source reads, including names in brackets; empty for ``$``."""
 
     def as_dotted(match: re.Match[str]) -> str:
         name = match.group(1) or match.group(2)
@@ -310,7 +310,7 @@ def _source_segments(source: str) -> list[str]:
 
 
 def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, tuple[_StatePath, ...]]]:
-    """Return the paths of the state that are read as lists, and the names under which their items are shown."""
+    """Return the state paths that are read as lists, and the paths under which the state shows their items."""
     paths: set[_StatePath] = set()
     aliases: dict[_StatePath, tuple[_StatePath, ...]] = {}
     for socket in graph.sockets.values():
@@ -325,7 +325,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
 def _utility_roots(
     graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
-    """Return the first parts of the paths of lists that only the ``state`` of a utility can set."""
+    """Return the first segments of the list paths that only the ``state`` of a utility can set."""
     targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
     set_elsewhere = {path[0] for path in targets if path}
     set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}
@@ -356,7 +356,7 @@ class ScriptedTurn(NamedTuple):
 
     Attributes:
         prompt: the prompt of a later turn; None in the first, whose prompt is that of :func:`.entering.prompt_for`.
-        text: the answer, empty if the visit fails.
+        text: the answer; empty if the visit fails without an output.
         step: the transition that the answer leads to.
         refused: True if the answer is refused, so that the agent is asked again.
     """
@@ -370,7 +370,7 @@ class ScriptedTurn(NamedTuple):
 def scripted_turns(
     rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult
 ) -> Iterator[ScriptedTurn]:
-    """Answer or fail the visit that waits, with the drafts and the work before its handoff, and yield each turn."""
+    """Answer or fail the waiting visit and yield each turn, including drafts and the work before the handoff."""
     prompt: Prompt | None = None
     while state.status == "waiting" and (visit := state.at) is not None:
         if visit.mode == "draft" and visit.drafts:
@@ -387,7 +387,7 @@ def scripted_turns(
 
 
 class VisitEnd(NamedTuple):
-    """The end of one visit: the state in which the next one waits, the number of turns, and the edges and exits taken."""
+    """The end of one visit: the state of the next waiting visit, the number of turns, the edges and exits taken."""
 
     state: CastState
     turns: int
@@ -395,7 +395,7 @@ class VisitEnd(NamedTuple):
 
 
 def play_visit(rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult) -> VisitEnd:
-    """Answer or fail the visit that waits, and enter the next socket.
+    """Answer or fail the waiting visit, and enter the next socket.
 
     Raises:
         MateriaError: the socket refuses the answer (``no_answer``).
@@ -416,14 +416,14 @@ def play_visit(rules: Rules, socket_rules: SocketRules, state: CastState, answer
 
 
 def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
-    """Enter the next socket; also return the exits of empty loops that are skipped on the way."""
+    """Enter the next socket; return the new state and the exits of empty loops that were skipped."""
     step = entering.enter(rules, state)
     skipped = step.decision.passed if step.decision is not None else ()
     return step.state, tuple(loop.route for loop in skipped if loop.route is not None)
 
 
 def end_kind(state: CastState) -> str | None:
-    """Return how a cast ended: ``complete``, ``held``, or the kind of its failure; None while it waits."""
+    """Return the end of a cast: ``complete``, ``held``, or the kind of its failure; None while the cast waits."""
     if state.status == "waiting":
         return None
     return state.failure.kind if state.failure is not None else state.status

@@ -1,4 +1,4 @@
-"""The values of states and outputs: their differences by dotted path, their history (blame), and JSONPath queries."""
+"""Tools for the values of states and outputs: differences by dotted path, change history (blame), JSONPath queries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_p
 from materia_nb.loadout.vocabulary import jsonpath_fault, takes_long
 
 _MAX_CHANGES: Final = 200
-"""Maximum number of changes; two values that have nothing in common differ everywhere."""
+"""Maximum number of reported changes, since two unrelated values differ everywhere."""
 
 
 class ValueChange(NamedTuple):
-    """A difference between two values at a dotted path, which is empty for the values as a whole. MISSING is no value."""
+    """A difference between two values at a dotted path; MISSING on a side without a value.
+
+    The path is empty if the values differ as a whole.
+    """
 
     path: str
     a: JSON
@@ -24,7 +27,7 @@ class ValueChange(NamedTuple):
 
 
 def value_changes(a: JSON, b: JSON, cast_ids: tuple[str, str] = ("", "")) -> list[ValueChange]:
-    """Return the differences between two values, at most :data:`_MAX_CHANGES`; the ids of their casts do not count."""
+    """Return at most :data:`_MAX_CHANGES` differences between two values; the ids of their casts are ignored."""
     changes = islice(_changes("", a, b), _MAX_CHANGES)
     return [change for change in changes if not any(cast_ids) or not is_same_value(change.a, change.b, cast_ids)]
 
@@ -47,7 +50,7 @@ def _joined(path: str, key: str) -> str:
 
 
 def is_same_value(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
-    """Return True if two values are the same, except for the ids of their casts."""
+    """Return True if two values are equal apart from the ids of their casts."""
     if same(a, b):
         return True
     if isinstance(a, str) and isinstance(b, str):
@@ -58,7 +61,7 @@ def is_same_value(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
 
 
 def without_id(text: str, cast_id: str) -> str:
-    """Return text with a placeholder for the id of a cast."""
+    """Return the text with the id of a cast replaced by a placeholder."""
     return text.replace(cast_id, "<cast>") if cast_id else text
 
 
@@ -68,7 +71,7 @@ def _cut(text: str, start: int, max_chars: int) -> str:
 
 
 def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
-    """Write two values on one line each, shortened around their first difference."""
+    """Return each of two values as one line, shortened around their first difference."""
     left, right = _one_line(a), _one_line(b)
     is_long = max(len(left), len(right)) > max_chars
     start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_long else 0
@@ -93,14 +96,14 @@ class BlameEntry(NamedTuple):
     """One change of a value.
 
     Attributes:
-        step: the step that made it; for an edit the one after or during which it was made; 0 for the start; for lanes
-            the one that handed out their items.
-        socket: the socket of the step, None for a person's edit, for the start and for lanes.
-        item_key: the item of the step.
+        step: the step that made the change; for an edit, the step after or during which the person edited; 0 for the
+            start; for joined lanes, the step that distributed their items.
+        socket: the socket of the step; None for a person's edit, for the start and for lanes.
+        item_key: the key of the step's item.
         rule: the origin of the value.
-        source: its path in the answer, such as ``$.context``, or the source of the assignment; None if that is not known.
-        before: the value before, MISSING if there was none.
-        after: the value after.
+        source: the path in the answer, such as ``$.context``, or the source of the assignment; None if unknown.
+        before: the value before the change; MISSING if there was no value.
+        after: the value after the change.
         corrected: True if a person had corrected the answer.
     """
 
@@ -115,11 +118,11 @@ class BlameEntry(NamedTuple):
 
 
 def blame_value(session: Session, path: str) -> list[BlameEntry]:
-    """Return the changes of a value of the state, the latest first; empty if nothing ever set it.
+    """Return the changes of a value in the state, the latest first; empty if the value was never set.
 
     Args:
         session: the cast.
-        path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
+        path: a dotted path, such as ``plan.title`` or ``state.workItems.0.title``.
     """
     segments = split_path(path)
     if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
@@ -142,7 +145,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
 
 
 def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
-    """Yield every change of the state in order: its author, and the state before and after."""
+    """Yield every change of the state in order: its origin, the state before and the state after."""
     yield from _edit_changes([edit for edit in session.edits if edit.step == 0])
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:
@@ -167,7 +170,7 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
 def _join_changes(
     streams: Streams, edits: Sequence[Edit], data: _Data, data_after: _Data
 ) -> Iterator[tuple[Edit | Streams, _Data, _Data]]:
-    """Yield the edits before the lanes started, the change that joining them made, and the edits after it."""
+    """Yield the edits before the lanes started, the change made by joining the lanes, and the edits after joining."""
     for index, edit in enumerate(edits):
         if edit.before.data != data:
             yield streams, data, edit.before.data
@@ -184,7 +187,7 @@ def _edit_changes(edits: Sequence[Edit]) -> Iterator[tuple[Edit, _Data, _Data]]:
 
 
 def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Rule, str | None]:
-    """Return the rule and the source by which a step set a value: its last assignment, else its answer, else its item."""
+    """Return the rule and the source of a value set by a step: its last assignment, else its answer, else its item."""
     assignments = step.decision.assigned if step.decision else ()
     for assignment in reversed(assignments):
         target = split_path(assignment.target)
@@ -211,16 +214,16 @@ def _source_path(source: str, segments: Sequence[str]) -> str:
 # -- queries ------------------------------------------------------------------------------------
 
 MAX_EXPRESSION_CHARS: Final = 500
-"""Maximum length of an expression."""
+"""Maximum length of an expression, in characters."""
 MAX_VALUES: Final = 100_000
-"""Maximum number of objects, lists and scalars in a value that is searched."""
+"""Maximum number of objects, lists and scalars in a searched value."""
 _MAX_MATCHES: Final = 1_000
-"""Maximum number of matches of one question."""
+"""Maximum number of matches of one query."""
 _Query = Callable[[JSON], list[JSON]]
 
 
 class OutputMatch(NamedTuple):
-    """A value that a question found, with the step, socket, item and lane of the output."""
+    """A value that a query matched, with the step, socket, item and lane of the output."""
 
     step: int
     socket: str
@@ -236,7 +239,7 @@ def compile_query(expression: str) -> _Query:
         expression: JSONPath such as ``$.workItems[*].title``, or a dotted path such as ``plan.name``.
 
     Raises:
-        MateriaError: it is not JSONPath, or a search could take too long (``question``).
+        MateriaError: the expression is not JSONPath, or a search could take too long (``question``).
     """
     text = expression.strip()
     if not text.startswith("$"):
@@ -259,14 +262,14 @@ def compile_query(expression: str) -> _Query:
             raise _refused(text, f"the value to search has more than {MAX_VALUES:,} values")
         try:
             return [match.value for match in parsed.find(value)]
-        except Exception:  # noqa: BLE001 - filters raise many errors for values that they were not written for
+        except Exception:  # noqa: BLE001 - filters raise various errors for values of unexpected types
             return []
 
     return find
 
 
 def query_outputs(steps: Iterable[StepRecord], expression: str) -> list[OutputMatch]:
-    """Return the matches in the output of every step, parsed if it is JSON; at most :data:`_MAX_MATCHES`."""
+    """Return at most :data:`_MAX_MATCHES` matches in the outputs of steps; an output is parsed if it is JSON."""
     query = compile_query(expression)
     matches: list[OutputMatch] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""Explanations of routing decisions, the judging of guesses, and what agents suggest and report at the end."""
+"""Explanations of routing decisions, verdicts on guesses, and the suggestions and final reports of agents."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Why:
     """The explanation of one step.
 
     Attributes:
-        title: the visit that it is about, in words.
-        lines: the explanation in sentences, in the order of the decisions.
-        rows: every edge and exit that was checked, in order: see :data:`EDGE_COLUMNS`.
-        decision: the record that it was read from; None while the socket owes an output.
-        thinking: the agent's thinking before it answered, empty if that is not known (R49).
+        title: a description of the explained visit.
+        lines: the explanation as sentences, in the order of the decisions.
+        rows: every checked edge and exit, in order; see :data:`EDGE_COLUMNS`.
+        decision: the explained record; None while the socket has no output yet.
+        thinking: the agent's thinking before its answer; empty if unknown (R49).
     """
 
     title: str
@@ -64,16 +64,16 @@ def explain(
     onward: Decision | None = None,
     pinned: str | None = None,
 ) -> Why:
-    """Explain a decision.
+    """Explain a routing decision.
 
     Args:
         rules: the rules of the cast.
-        title: the visit that it is about, in words.
-        decision: the step's decision; None while its socket owes an output.
+        title: a description of the visit.
+        decision: the step's decision; None while its socket has no output yet.
         after: the state after the step.
         entry: the decision on entering the socket, if empty loops were skipped.
         onward: the decision on entering the next socket, if empty loops were skipped there.
-        pinned: the name of the pin that answered, if there is one (R40).
+        pinned: the name of the pin that answered; None if no pin answered (R40).
     """
     lines: list[str] = []
     if entry is not None and entry.skipped_sockets:
@@ -153,7 +153,7 @@ _EXPLANATIONS: Final = {
     "return": "The detour is over; it goes back to {target}.",
     "person": "A person chose to continue with {target}.",
 }
-"""Explanations of decisions that no edge or exit made."""
+"""Explanations of decisions that do not come from an edge or exit."""
 
 
 def _explain_route(rules: Rules, decision: Decision) -> list[str]:
@@ -193,7 +193,7 @@ def _explain_failure(failure: Failure) -> list[str]:
 
 
 def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
-    """Return a sentence for each other result that would have led elsewhere."""
+    """Return a sentence for each result that would have led to a different target."""
     if decision.socket is None:
         return []
     socket_rules = rules.sockets[decision.socket]
@@ -215,7 +215,7 @@ def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Res
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
-    """Return the looks of the decision, and after them the edges that were not checked."""
+    """Return the decision's records of checked edges, followed by records for the edges that were not checked."""
     checked = {look.place for look in decision.looks if look.kind == "edge"}
     if not checked or decision.socket is None:
         return decision.looks
@@ -243,14 +243,14 @@ _ROUTED: Final = frozenset({"edge", "exit", "implied end"})
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A guess next to the outcome.
+    """A guess about the next target, with the outcome and the verdict.
 
     Attributes:
-        guess: the socket, ``end`` or ``stop`` that was expected.
-        outcome: the one that it was.
-        title: the visit that it is about, in words.
-        lines: the verdict on the guess and the reasons, in sentences.
-        retry_lines: the same for somebody who may guess again: the reasons against the guess, without the outcome.
+        guess: the expected target: a socket, ``end`` or ``stop``.
+        outcome: the actual target in the same form.
+        title: a description of the visit.
+        lines: the verdict on the guess and the reasons, as sentences.
+        retry_lines: the verdict for a person who may guess again: the reasons against the guess, without the outcome.
     """
 
     guess: str
@@ -274,10 +274,11 @@ def possible_guesses(rules: Rules) -> tuple[str, ...]:
 
 
 def parse_guess(rules: Rules, guess: str) -> str:
-    """Return the guess as the loadout spells it, in any case; the materia of a socket may be named too.
+    """Return a guess in the spelling of the loadout. The guess may be in any case, or name the materia of a socket.
 
     Raises:
-        MateriaError: there is no such socket (``unknown_socket``), or the materia is in several (``ambiguous``).
+        MateriaError: the socket does not exist (``unknown_socket``), or the materia is in several sockets
+            (``ambiguous``).
     """
     known, target = possible_guesses(rules), resolve_target(rules.graph, guess)
     if target in known:
@@ -287,12 +288,12 @@ def parse_guess(rules: Rules, guess: str) -> str:
 
 
 def resolve_target(graph: Graph, word: str) -> str:
-    """Return the socket, ``end`` or ``stop`` that a word names in any case, or the socket of a materia.
+    """Return the socket, ``end`` or ``stop`` that a word names, in any case; a materia name stands for its socket.
 
-    A word that names none of these is returned unchanged.
+    An unknown word is returned unchanged.
 
     Raises:
-        MateriaError: it names a materia that is in several sockets (``ambiguous``).
+        MateriaError: the word names a materia that is in several sockets (``ambiguous``).
     """
     folded, targets = word.strip().casefold(), (*graph.sockets, END, STOP)
     if word in targets:
@@ -320,7 +321,7 @@ def judge_guess(
     Args:
         rules: the rules of the cast.
         guess: one of :func:`possible_guesses`.
-        title: the visit that it is about, in words.
+        title: a description of the visit.
         decision: the step's decision.
         after: the state after the step.
         entry: the decision on entering the socket, if empty loops were skipped.
@@ -369,7 +370,7 @@ def _describe_target(target: str) -> str:
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
-    """Return the reason why it was not the guess, as far as it is recorded; empty if the explanation contains it."""
+    """Return the recorded reason why the guess is wrong; empty if the explanation already contains the reason."""
     if guess == STOP:
         return "Nothing failed, no limit was reached, and no person is needed."
     if outcome == STOP or guess == decision.target or decision.by not in _ROUTED or decision.socket is None:
@@ -391,18 +392,18 @@ def _reason_unchecked(socket_rules: SocketRules, decision: Decision, guess: str)
 
 
 _SECTION: Final = "memory"
-"""The section of the project's document with the suggestions that a person kept."""
+"""Name of the section of the project's document that contains the suggestions that a person kept."""
 
 
 class Suggestion(NamedTuple):
-    """A memory or note that an agent suggests to keep.
+    """A memory or note that an agent suggests keeping.
 
     Attributes:
-        number: its number in ``Cast.suggestions``, from 1.
-        step: the step whose output suggests it.
-        kind: ``memory`` with description, body and more; ``note`` with a text.
-        fields: its content, all values are texts.
-        is_kept: True if a person has kept it.
+        number: the number of the suggestion in ``Cast.suggestions``, from 1.
+        step: the step whose output contains the suggestion.
+        kind: ``memory`` with description, body and more fields, or ``note`` with a text.
+        fields: the content of the suggestion; all values are texts.
+        is_kept: True if a person has kept the suggestion.
     """
 
     number: int
@@ -413,12 +414,12 @@ class Suggestion(NamedTuple):
 
     @property
     def entry(self) -> dict[str, JSON]:
-        """The entry in the project's document."""
+        """The suggestion as an entry for the project's document."""
         return {"kind": self.kind, **self.fields}
 
 
 def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequence[JSON]) -> list[Suggestion]:
-    """Return the suggestions of the accepted outputs, in order, each once."""
+    """Return the suggestions of the accepted outputs in order, without duplicates."""
     suggestions: dict[str, Suggestion] = {}
     for step in steps:
         protocol = rules.sockets[step.socket].protocol
@@ -441,7 +442,7 @@ def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
 
 
 def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
-    """Return the project's document with an entry at the end of its section, once."""
+    """Return the project's document with an entry at the end of its section; an existing entry is not repeated."""
     section = document.get(_SECTION, [])
     if not isinstance(section, list):
         raise MateriaError(
@@ -453,9 +454,9 @@ def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JS
 
 
 def conclusion_lines(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
-    """Return the report for a person at the end of a cast, from the last output of each agent.
+    """Return the lines of the final report of a cast, from the last output of each agent.
 
-    An agent that worked on several items reports on each of them.
+    An agent that worked on several items reports on each item.
     """
     last_steps = {(step.socket, step.item_key): step for step in steps}
     reports: dict[str, tuple[HandoffProtocol, list[AgentReport]]] = {}
