@@ -1,4 +1,4 @@
-"""The casts under an artifact directory, listed without reading their journals whole (R29, R30)."""
+"""The list of the casts under an artifact directory, made without reading whole journals (R29, R30)."""
 
 from __future__ import annotations
 
@@ -64,22 +64,22 @@ class CastEntry:
         id: the name of its directory.
         path: its directory.
         loadout: the name of its loadout, None when the journal does not say.
-        request: what was asked for, on one line with `` / `` for each line break, at most 200 characters.
-        status: as of a cast, or ``broken`` when the directory cannot be read as one.
-        steps: how many sockets it entered, those of its lanes too; None where only the whole journal would tell.
-        started: milliseconds since the epoch, None when unknown; of a fork when it was forked, not when its journal begins.
-        last_event: the time of its last event, in the same unit.
-        ours: whether this engine wrote it; else it is a recording, which cannot be resumed.
-        locked_by: who is writing it now, in words; None when nobody is.
-        problem: what is wrong with a broken one.
-        warnings: the codes of the warnings on one that is complete, each once (R45).
-        name: what a person calls it, empty for nothing.
-        tags: what it was tagged with.
-        verdict: what a person thinks of it: good, bad or unsure; empty for nothing.
-        note: the beginning of what a person noted.
-        failure: the first line of why one failed or was aborted; empty of any other.
-        cost: what its turns cost so far, without those of ``unpriced``; None where nobody reported it, or it is not known yet.
-        unpriced: how many turns there are whose cost nobody reported.
+        request: the request on one line, with `` / `` for each line break, at most 200 characters.
+        status: the status of the cast, or ``broken`` if the directory cannot be read as a cast.
+        steps: the number of sockets entered, including lanes; None if only the whole journal has the number.
+        started: the start in milliseconds since the epoch, None if unknown; for a fork, the time of the fork.
+        last_event: the time of the last event, in milliseconds since the epoch.
+        ours: True if this engine wrote the cast; any other cast is a recording, which cannot be resumed.
+        locked_by: the process that writes the cast now, in words; None without a writer.
+        problem: the reason why a cast is broken.
+        warnings: the codes of the warnings of a complete cast, each once (R45).
+        name: the name that a person gave the cast, or an empty string.
+        tags: the tags of the cast.
+        verdict: the verdict of a person: good, bad or unsure; an empty string without a verdict.
+        note: the beginning of a person's note.
+        failure: the first line of the reason why the cast failed or was aborted; otherwise an empty string.
+        cost: the cost of its turns so far, without ``unpriced`` turns; None if the cost was not reported or is not known yet.
+        unpriced: the number of turns without a reported cost.
     """
 
     id: str
@@ -104,25 +104,25 @@ class CastEntry:
 
     @property
     def outcome(self) -> str:
-        """The status, and whether a complete cast has warnings, and which."""
+        """The status, and the warnings of a complete cast."""
         return f"{self.status}, with warnings: {', '.join(self.warnings)}" if self.warnings else self.status
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """List the casts under ``root``, the one begun or continued last first (R69). Never raises: broken ones are listed as such."""
+    """List the casts under ``root``, the most recently started or continued first (R69). Never raises: lists broken casts too."""
     return _latest_first(root, map(cast_entry, _run_dirs(root)))
 
 
 def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
-    """Sort casts by the order that the project records; those from elsewhere follow, by their time."""
+    """Sort casts by the order that the project records; unrecorded casts follow, sorted by time."""
     order = recorded_order(root)
     return sorted(entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True)
 
 
 class Catalogue:
-    """The casts under an artifact directory, read in portions and again only where something was written since.
+    """The casts under an artifact directory, read in portions; a cast is read again only if its files changed.
 
-    Who writes a cast leaves no mark in its files: :attr:`CastEntry.locked_by` is how it was when the entry was read.
+    A lock does not change the files of a cast: :attr:`CastEntry.locked_by` is the owner at the time when the entry was read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -131,9 +131,9 @@ class Catalogue:
         self._known: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
 
     def read(self) -> Iterator[tuple[list[CastEntry], int]]:
-        """Yield all that is known so far, the one begun or continued last first, and how many there are; at last all of them.
+        """Yield the entries read so far, latest first, and the total number of casts; the last portion has all entries.
 
-        Those with the latest names come first, so what one looks for is mostly there with the first portion.
+        Casts with the latest names are read first, so the first portion usually has the wanted cast.
         """
         paths = sorted(_run_dirs(self._root), reverse=True)
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
@@ -170,8 +170,8 @@ def find_cast(root: Path, reference: str) -> Path:
 
     Args:
         root: the artifact directory.
-        reference: a cast id or its unique beginning, the name that a person gave it, ``latest`` or ``-1`` for the one
-            begun or continued last (``-2`` for the one before), or the path of a run directory.
+        reference: a cast id or its unique beginning, the name that a person gave the cast, ``latest`` or ``-1`` for the
+            cast started or continued last (``-2`` for the cast before), or the path of a run directory.
 
     Raises:
         MateriaError: kinds ``no_cast`` and ``ambiguous_cast``.
@@ -235,8 +235,8 @@ def delete_cast(root: Path, path: Path) -> None:
     """Remove a run directory and everything in it.
 
     Raises:
-        MateriaError: it does not lie in ``root`` (``not_here``), somebody is writing the cast (``locked``), or it cannot
-            be removed.
+        MateriaError: the directory is not in ``root`` (``not_here``), a process is writing the cast (``locked``), or the
+            directory cannot be removed.
     """
     inside = root.resolve() / path.name
     if path.resolve() != inside or inside.is_symlink() or not _is_run_dir(inside):
@@ -268,7 +268,7 @@ def delete_cast(root: Path, path: Path) -> None:
 
 
 def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
-    """Return the cast that was probably meant, or else a list of the latest with their requests."""
+    """Return the cast that was probably meant, or else a list of the latest casts with their requests."""
     if not entries:
         return "cast something first, or give the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
@@ -303,7 +303,7 @@ def _as_path(reference: str) -> Path | None:
         path = Path(reference).expanduser()
         if path.is_file() and path.name == "events.jsonl":
             path = path.parent
-        # A bare word that names some directory here is taken only if a cast is in it.
+        # A single word that names a directory here counts only if the directory contains a cast.
         meant = reference.startswith((".", "~")) or os.sep in reference
         if path.is_dir() and (meant or _is_run_dir(path)):
             return path.resolve()
@@ -314,7 +314,7 @@ def _as_path(reference: str) -> Path | None:
 
 def _run_dirs(root: Path) -> list[Path]:
     try:
-        with os.scandir(root) as listing:  # which tells what is a folder without asking the disk for each
+        with os.scandir(root) as listing:  # which recognizes folders without a disk access for each entry
             return [root / listed.name for listed in listing if not listed.name.startswith(".") and _is_cast(listed)]
     except OSError:
         return []
@@ -325,7 +325,7 @@ def _is_cast(listed: os.DirEntry[str]) -> bool:
         return False
     if _CAST_NAME.match(listed.name) is None:
         return (Path(listed) / "events.jsonl").exists()
-    # Without both, the cast is being begun, or a process was killed before it had begun.
+    # Without both files, the cast is being started, or its process was killed during the start.
     return any(os.path.lexists(f"{listed.path}/{name}") for name in ("events.jsonl", "manifest.json"))
 
 
@@ -336,7 +336,7 @@ def _is_run_dir(path: Path) -> bool:
 
 
 def cast_entry(path: Path) -> CastEntry:
-    """Look at one run directory, without reading its journal whole; never raises."""
+    """Return the entry of one run directory without reading its whole journal; never raises."""
     try:
         return _readable_entry(path)
     except (OSError, ValueError, RecursionError) as error:
@@ -360,7 +360,7 @@ def _readable_entry(path: Path) -> CastEntry:
         return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
     written = _from_manifest(path, size)
     lines = tail.splitlines()[0 if is_whole else 1 :]
-    if written is not None:  # what is told comes from the end of the cast, and from what was said of it since
+    if written is not None:  # the fields come from the end of the cast, and from later labels
         ends = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
         over = written["status"] in ("complete", "failed", "aborted")
         lines = lines[next(ends, 0) if over else -1 :]
@@ -368,7 +368,7 @@ def _readable_entry(path: Path) -> CastEntry:
     data = start.data
     if written is None:
         status, steps = _from_events(events, is_whole=is_whole)
-        # The end of the journal does not say how many steps lanes have made.
+        # The end of the journal does not contain the number of steps in lanes.
         written = {"status": status, "steps": None if (path / "parallel").is_dir() else steps}
     request, loadout = data.get("request"), data.get("loadout")
     label = as_listed(events[-1].label if events else None)
@@ -400,7 +400,7 @@ def last_events(path: Path) -> list[JournalLine]:
 
 
 def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
-    """Return the fields of an entry that our manifest has, or None unless it was written at the journal's end."""
+    """Return the entry fields from our manifest, or None if the manifest does not match the journal's end."""
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():

@@ -51,13 +51,13 @@ class SavedDraft:
 
     Attributes:
         name: the name of the loadout.
-        at: when the last act was, in milliseconds since 1970.
-        home: where the loadout was to be saved; None for a notebook.
-        began: the loadout as it was saved then.
-        steps: what was done and not undone, oldest first.
-        undone: what was undone and can be done again, the next one last.
-        path: the file that has it.
-        by: the coding agent that made it; empty for a person.
+        at: the time of the last step, in milliseconds since 1970.
+        home: the file to which the loadout is saved; None for a notebook.
+        began: the saved loadout with which the draft began.
+        steps: the steps that were not undone, oldest first.
+        undone: the undone steps that can be redone, the next one last.
+        path: the file of the draft.
+        by: the coding agent that made the draft; empty for a person.
     """
 
     name: str
@@ -75,7 +75,7 @@ class SavedDraft:
         return self.steps[-1].document
 
     def __str__(self) -> str:
-        """Return its time and its number of steps in words."""
+        """Return the draft's time and number of steps in words."""
         then, now = time.localtime(self.at / 1000), time.localtime()
         day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
         by = f" by {self.by}" if self.by else ""
@@ -90,14 +90,14 @@ class SavedDraft:
         )
 
     def do_step(self, number: int, design: Design) -> str:
-        """Apply one of its steps to a design that may have changed since the draft began; return the summary.
+        """Apply one step of the draft to a design that may have changed since the draft began; return the summary.
 
         Args:
-            number: which step, from 0.
-            design: that of the loadout.
+            number: the index of the step, from 0.
+            design: the design of the loadout.
 
         Raises:
-            MateriaError: what the step changes is not there any more as it was when it was done (``design``).
+            MateriaError: the part that the step changes is missing or differs by now (``design``).
         """
         import jsonpatch
 
@@ -123,10 +123,10 @@ class SavedDraft:
         return title
 
     def continue_in(self, design: Design) -> str:
-        """Do its steps in a design, which keeps them in a draft of its own; returns that in words.
+        """Apply the steps to a design, which saves them in its own draft; return a message about the steps.
 
         Raises:
-            DiskError: it cannot be thrown away afterwards.
+            DiskError: this draft cannot be deleted afterwards.
         """
         design.take_up(self.steps, self.undone)
         if not design.not_kept:
@@ -141,7 +141,7 @@ class SavedDraft:
         return message
 
     def discard(self) -> None:
-        """Throw it away; raises DiskError."""
+        """Delete the draft; raises DiskError."""
         with disk(self.path, "throw a draft away"):
             self.path.unlink(missing_ok=True)
 
@@ -150,8 +150,8 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
     """Return the drafts that no design uses, newest first; unreadable files are skipped.
 
     Args:
-        root: where the casts of the project are kept.
-        name: of which loadout; of all if left out.
+        root: the directory of the project's casts.
+        name: the name of a loadout; None for all loadouts.
     """
     readable = (_read_free(path) for path in _files(root, name))
     drafts = [draft for draft in readable if draft is not None and draft.steps and name in (None, draft.name)]
@@ -161,7 +161,7 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
 def autosave(design: Design, root: Path, by: str = "") -> Design:
     """Save each further step of a design as a draft until the design is saved; return the design.
 
-    ``by`` is the coding agent that designs, where no person does.
+    ``by`` is the coding agent that edits the design, or empty for a person.
     """
     design.keep = _Autosaver(root, by).on_change
     return design
@@ -182,7 +182,7 @@ def _stem(name: str) -> str:
 
 
 def _files(root: Path, name: str | None) -> list[Path]:
-    if not RunDir(root).is_inside(_FOLDER):  # a link: what is behind it is not ours
+    if not RunDir(root).is_inside(_FOLDER):  # a link: its target is not ours
         return []
     try:
         listed = [(path, _FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
@@ -192,7 +192,7 @@ def _files(root: Path, name: str | None) -> list[Path]:
 
 
 def _read_free(path: Path) -> SavedDraft | None:
-    """Read a draft that no design writes now."""
+    """Read a draft, unless a design is writing it."""
     try:
         with HeldInterrupts():
             handle = open_plain(path, os.O_RDONLY)
@@ -224,7 +224,7 @@ def _draft_of(path: Path, content: bytes) -> SavedDraft | None:
             steps.append(undone.pop())
         else:
             if line["after"] != zlib.crc32(text.encode()):
-                break  # what comes after a line that is lost cannot be known
+                break  # the lines after a lost line cannot be trusted
             text = line["text"]
             steps.append(_change(text, str(line["words"])))
             undone.clear()

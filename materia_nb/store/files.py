@@ -38,7 +38,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         """Begin."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Pass over success and other errors."""
+        """Convert an OSError; ignore success and other errors."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
                 f"Could not {self.doing}: this is not a file name.", where=repr(str(self.path)), kind="disk"
@@ -82,10 +82,10 @@ def nothing_recorded() -> Iterator[None]:
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD.
+    """Encode text; lone surrogates, which UTF-8 cannot encode, become U+FFFD.
 
     Raises:
-        MateriaError: a notebook gave something that is not text (``usage``).
+        MateriaError: the value from a notebook is not text (``usage``).
     """
     if not isinstance(text, str):
         raise MateriaError(f"{text!r:.40} is not text.", hint="give a string", kind="usage")
@@ -114,7 +114,7 @@ def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
 
 
 def _indented(value: JSON, line: str) -> str:
-    """Encode JSON as ``json.dumps`` does with an indent of 2, for which it has nothing but slow code."""
+    """Encode JSON like ``json.dumps`` with an indent of 2, but faster."""
     if isinstance(value, str):
         return _quoted(value)
     if value is None or isinstance(value, bool):
@@ -132,7 +132,7 @@ def _indented(value: JSON, line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFormat:
-    """A file format of our own: its name, the word in its field ``format``, and a hint about what writes it."""
+    """One of our own file formats: its name, the value of its field ``format``, and a hint about the command that writes it."""
 
     what: str
     word: str
@@ -142,7 +142,7 @@ class OwnFormat:
         """Return the object in a file.
 
         Raises:
-            MateriaError: it cannot be read (``no_recording``, ``no_case``), or holds something else (``bad_...``).
+            MateriaError: the file cannot be read (``no_recording``, ``no_case``), or has another format (``bad_...``).
         """
         try:
             content = read_plain(path, follow=True)
@@ -173,7 +173,7 @@ class OwnFormat:
 
 
 FilesSeen: TypeAlias = Mapping[str, tuple[int, int, int]]
-"""The files of a project by relative path: when content and inode last changed, and the size."""
+"""The files of a project by relative path: the times of the last content and inode change, and the size."""
 
 MOST_FILES: Final = 20_000
 """Maximum number of files and folders in a snapshot; a larger project has no snapshot."""
@@ -181,17 +181,17 @@ MOST_CHANGED: Final = 200
 """Maximum number of changed files that are named."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _TICK_NS: Final = 10_000_000
-"""The longest time for which a kernel gives files the same time stamp, in nanoseconds."""
+"""Maximum time during which a kernel gives files the same time stamp, in nanoseconds."""
 
 
 def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
-    """Look at the files of a project; None when there are more than :data:`MOST_FILES`.
+    """Return the files of a project, or None if there are more than :data:`MOST_FILES`.
 
-    No program is started for it: the settings of a git repository can name others that git runs.
+    No program is started, because the settings of a git repository can name programs that git runs.
 
     Args:
-        project: the directory. Links, hidden folders and those of installed packages are not gone into.
-        skip: a folder to leave out: where the casts are kept.
+        project: the directory. Links, hidden folders and folders of installed packages are not searched.
+        skip: a folder to leave out: the directory of the casts.
     """
     files: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())
@@ -213,7 +213,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
                         files[entry.path[base:]] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
                         newest = max(newest, status.st_ctime_ns)
         except OSError:
-            continue  # it went away meanwhile, or may not be read
+            continue  # it was removed meanwhile, or cannot be read
     if 0 <= (since := time.time_ns() - newest) < _TICK_NS:  # else the next write could have the same time
         time.sleep((_TICK_NS - since) / 1e9)
     return files
@@ -234,7 +234,7 @@ _PAUSE_S: Final = 0.002
 
 
 NO_FILE: Final = -1
-"""In the place of the number of an open file."""
+"""Stands for a missing file descriptor."""
 
 
 class CastLock:
@@ -262,7 +262,7 @@ class CastLock:
         self.release()
 
     def release(self) -> None:
-        """Release the lock; the file stays, since removing it would race with the next owner."""
+        """Release the lock. The lock file stays, since removing it would race with the next owner."""
         if self._handle == NO_FILE:
             return
         with HeldInterrupts():
