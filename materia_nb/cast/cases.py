@@ -1,6 +1,6 @@
-"""Test cases made of casts: a file with a loadout, answers and the expected route, end and state.
+"""Test cases made from casts: files with a loadout, answers and the expected route, end and state.
 
-Another kind of case has every visit that is possible in a loadout. No agent is asked and no process is started.
+Another kind of case has every possible visit of a loadout. Checking a case calls no agent and starts no process.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Case:
         """Return a line for each expectation that is not met.
 
         Raises:
-            MateriaError: the loadout has problems, the config that it is read from is not there, or the case was
-                damaged (``bad_case``).
+            MateriaError: the loadout has problems, the config file to test does not exist, or the case is damaged
+                (``bad_case``).
         """
         try:
             return self._check()
@@ -83,7 +83,7 @@ class Case:
         return failures
 
     def _ways(self, graph: Graph) -> list[str]:
-        """Return the visits that are no longer possible, and those that have become possible."""
+        """Return a line for each visit that is no longer possible, and for each visit that has become possible."""
         expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
         missing = [f"No way does this any more: {move}" for move in expected["moves"] if move not in moves]
@@ -136,7 +136,7 @@ def case_of(
         follows: the config file whose loadout of that name is tested, relative to the case; its own config if left out.
 
     Raises:
-        MateriaError: its answers alone do not lead to the same route and state (``no_test``).
+        MateriaError: a replay of the answers does not have the same route and state (``no_test``).
     """
     if session.state.extra:
         raise _no_test("a limit was raised")
@@ -175,7 +175,7 @@ def case_of(
 
 
 def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
-    """Return everything that a loadout can do, as a case; see :func:`case_of`.
+    """Return all possible visits of a loadout as a case; the arguments are as in :func:`case_of`.
 
     Raises:
         MateriaError: the search was cut off (``not_explored``).
@@ -194,10 +194,10 @@ def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str 
 
 
 def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
-    """Write a case, with the suffix of cases, and return its path.
+    """Write a case to a file with the suffix ``.materia-case.json``, and return its path.
 
     Raises:
-        DiskError: it cannot be written.
+        DiskError: the file cannot be written.
     """
     if not path.name.endswith(SUFFIX):
         path = path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
@@ -205,7 +205,7 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
 
 
 def write_export(path: Path, kind: str, text: str) -> Path:
-    """Write a file, with its missing folders, and return its path."""
+    """Write a file, create its missing parent directories, and return its path."""
     with disk(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
@@ -240,7 +240,7 @@ def read_case(path: Path) -> Case:
     """Read a case.
 
     Raises:
-        MateriaError: it cannot be read (``no_case``), or is not a case (``bad_case``).
+        MateriaError: the file cannot be read (``no_case``), or is not a case (``bad_case``).
     """
     fields = _CASE.read(path)
     missing = [name for name in _FIELDS if name not in fields]

@@ -1,6 +1,6 @@
-"""One cast: inspect it, continue it, change it, fork it.
+"""One cast, with methods to inspect, continue, change and fork it.
 
-A cast stops between steps, never inside a step: waiting for a person ends the call, and the next call continues.
+A cast stops only between steps. Waiting for a person ends the call, and the next call continues.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
-    """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``; ``with`` and ``async with`` close it.
+    """One run of a loadout, made by ``Workbench.cast`` or ``Workbench.open``. ``with`` and ``async with`` close it.
 
     Attributes:
         runner: the runner of the cast; panels use it to see whether a step is running.
@@ -61,7 +61,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             runner.stops = CastBreakpoints(runner)
 
     def close(self) -> None:
-        """Release the journal and the lock; the cast can still be inspected."""
+        """Release the journal and the lock. The cast can still be inspected."""
         with self.runner.lock():
             self.runner.close()
 
@@ -77,7 +77,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def edit(self) -> Edits:
-        """The edits between steps: ``cast.edit.items(...)``, ``cast.edit.set("plan.approved", True)``."""
+        """The methods that edit the cast between steps: ``cast.edit.items(...)``, ``cast.edit.set("plan.approved", True)``."""
         return Edits(self.runner)
 
     @property
@@ -108,13 +108,13 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return Labels(self.runner)
 
     def show(self, panel: str | None = None, *, height: int | None = None) -> Any:
-        """Show the cast as a widget, or one of its panels: graph, items, state, timeline ...
+        """Show the cast, or one of its panels, as a widget. Panels are graph, items, state, timeline ...
 
         Showing it again in the same cell closes the earlier widget.
 
         Args:
-            panel: the name of one panel; the whole surface if left out.
-            height: the height in pixels; 560 for the whole surface if left out.
+            panel: the name of one panel; all panels if left out.
+            height: the height in pixels; 560 for all panels if left out.
 
         Raises:
             MateriaError: there is no such panel (``unknown_panel``).
@@ -133,21 +133,21 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def now(self) -> Snapshot:
-        """A snapshot of the cast: its prompt, requests, usage, warnings ... It never changes."""
+        """A snapshot of the current cast, with its prompt, requests, usage, warnings ... A snapshot never changes."""
         return self.runner.snapshot()
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
-        """Return a snapshot of the cast as it was after a step."""
+        """Return a snapshot of the cast after a step; ``branch`` is the number of an abandoned branch."""
         return self.now.at(number, branch)
 
     @property
     def id(self) -> str:
-        """The name of its directory."""
+        """The id of the cast, which is the name of its run directory."""
         return self.runner.files.path.name
 
     @property
     def run_dir(self) -> Path:
-        """Its directory."""
+        """The run directory."""
         return self.runner.files.path
 
     @property
@@ -167,7 +167,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def steps(self) -> StepList:
-        """The steps so far, in order; ``steps[-1]`` is the latest. They are shown as a table, see :class:`StepList`."""
+        """The steps so far, in order, shown as a table; ``steps[-1]`` is the latest. See :class:`StepList`."""
         return steps_of(self.runner.session, self.graph)
 
     @property
@@ -181,11 +181,11 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self.runner.session.state.failure
 
     def why(self, step: int | None = None, *, lane: str | None = None) -> Why:
-        """Explain why a step went where it went.
+        """Explain why the cast continued at a certain socket after a step.
 
         Args:
             step: a step number; the latest if left out.
-            lane: the lane of the step, one of those that the cast had last.
+            lane: the lane of the step, if a current or latest lane made it.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
@@ -200,8 +200,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def usage(self, *by: str) -> SpentView:
         """Return the usage of tokens, cost and time by socket (the default), materia or item, or by several of these.
 
-        Steps that going back left behind count too. The result is shown as a table with a sum; iterating gives the rows,
-        ``frame()`` a pandas data frame::
+        Abandoned steps count too. The result is shown as a table with a sum. Iterating gives the rows, and ``frame()``
+        returns a pandas data frame::
 
             cast.usage("socket", "item")
 
@@ -209,7 +209,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             by: socket, materia or item; socket if left out.
 
         Raises:
-            MateriaError: it is none of these (``unknown_group``).
+            MateriaError: a name in ``by`` is unknown (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
         from materia_nb.insight.estimate import usage_by
@@ -219,7 +219,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def files(self) -> FilesView:
-        """The files that each step changed, if they are kept; ``cast.files.difference(3)`` is a patch."""
+        """The files that each step changed, if the cast keeps files; ``cast.files.difference(3)`` returns a patch."""
         from materia_nb.cast.views.tables import FilesView
 
         return FilesView(self.now)
@@ -251,16 +251,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return BlameView(path, blame_value(self.runner.session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
-        """Replay the recorded answers in another loadout, to see where the cast would have gone. Nothing runs.
+        """Replay the recorded answers in another loadout and return the route. No agent or process runs.
 
-        The result is true if it goes elsewhere: ``first`` says where and why, ``route`` is its route, ``needs`` the answer
-        that is missing, ``asked_otherwise`` the steps whose prompt differs.
+        The result is true if the route differs: ``first`` has the first difference and the reason, ``route`` the route,
+        ``needs`` the missing answer, and ``asked_otherwise`` the steps whose prompt differs.
 
         Args:
             loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadouts.show(name)``), or a config as a mapping.
 
         Raises:
-            MateriaError: it is not a loadout, or has problems; or the cast is shown as recorded (``not_castable``).
+            MateriaError: ``loadout`` is not a loadout or has problems, or the cast is only shown as recorded
+                (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
         from materia_nb.insight.replay import replay_answers
@@ -270,7 +271,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return ReplayView(replay_answers(self.now.side, rules), self._cast_of_replay)
 
     def __repr__(self) -> str:
-        """Return the status as text; the same in every run, since notebooks are compared by it."""
+        """Return the status as text that is the same in every run, so that stored notebook outputs can be compared."""
         from materia_nb.cast.views.status import status_text
 
         return status_text(self.now)
@@ -283,9 +284,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     # -- continuing ---------------------------------------------------------------------
 
     def step(self, *, ask: bool = True) -> StepRecord | None:
-        """Run one socket and return its step, or None if the cast only came to its end.
+        """Run one socket and return its step, or None if no socket was left and the cast ended.
 
-        The socket of a person is entered and waits. After an interrupt the socket waits too, and the next step runs it
+        A socket that a person answers is entered and then waits. An interrupted socket waits too, and the next step runs it
         again.
 
         Args:
@@ -307,7 +308,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
         """Run steps until the cast is over or must stop, and return the reason why it stopped.
 
-        A socket given as ``until`` stops the run before it, but not where the run starts, and so do breakpoints. A
+        A run stops before the socket ``until`` and before breakpoints, except at the socket where the run starts. A
         breakpoint on a refused output stops before the repair turn.
 
         Args:
@@ -315,7 +316,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             steps: the maximum number of steps.
 
         Raises:
-            MateriaError: the cast is over; the failure itself when it failed.
+            MateriaError: the cast is over. If the cast failed, the error is its failure.
         """
         with contextlib.closing(self._running(until, steps, unattended=not callable(until))) as running:
             while True:
@@ -326,19 +327,20 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                     return pause
 
     async def arun(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Run as :meth:`run` does, while the event loop of the caller continues; coroutine agents run on that loop.
+        """Run as :meth:`run` without blocking the event loop of the caller; coroutine agents run on that loop.
 
-        Cancelling it stops the cast as an interrupt does; the cast can be continued. A function that is not a coroutine
-        cannot be ended: it is abandoned, and its answer is discarded.
+        Cancelling the call stops the cast like an interrupt; the cast can be continued. A function that is not a coroutine
+        cannot be ended. It is abandoned, and its answer is discarded.
         """
         return await run_in_thread(partial(self.run, until, steps=steps), self.runner.stop)
 
     async def astream(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
     ) -> AsyncIterator[StepRecord]:
-        """Run as :meth:`arun` does, and give each step once it is made; the next is made when it is asked for.
+        """Run as :meth:`arun`, and yield each step when it is complete; the next step starts when it is requested.
 
-        In lanes what is asked goes on meanwhile, and its steps come next; nothing new is begun.
+        While the caller handles a step of a lane, running agents and processes of other lanes continue, but nothing new is
+        started.
         """
         running = self._running(until, steps)
         try:
@@ -393,7 +395,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return pause
 
     def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
-        """Yield each step of lanes; between two steps others may inspect and change the cast."""
+        """Yield each step of the lanes, without holding the lock of the cast between two steps."""
         lane_steps = self.runner.advance_lanes(breaks, once=once)
         try:
             while True:
@@ -411,7 +413,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def _pause(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, steps_taken: int, *, broken_off: bool
     ) -> Pause | None:
-        """Return why a run stops now, or None; a run that was ``broken_off`` is at a breakpoint before a repair turn."""
+        """Return why a run stops now, or None. ``broken_off`` is True at a breakpoint before a repair turn."""
         status = self.status
         if status in OVER:
             return OVER[status]
@@ -444,9 +446,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             lane: the lane, if lanes are at work or stopped; may be left out if only one waits for a person, or failed.
 
         Raises:
-            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), no such lane is at work (``unknown_lane``), or
-                the cast stopped after a socket that had answered (``nothing_owed``).
+            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; ``issues`` has the details.
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), there is no such running lane
+                (``unknown_lane``), or the cast stopped after a complete answer (``nothing_owed``).
         """
         if lane is None and self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
@@ -466,7 +468,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return work.session.steps[-1]
 
     def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> None:
-        """Handle a person's answer to the waiting visit, or by hand where the cast or the lane stopped."""
+        """Handle a person's answer to the waiting visit, or to the visit where the cast or the lane stopped."""
         state = work.session.state
         stopped = self.failure is not None or state.failure is not None
         visit = state.at if stopped else decide.waiting(work.session)
@@ -512,7 +514,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self.steps[-1]
 
     def stop(self) -> None:
-        """Stop a run, from another thread. A running step is ended and can be made again."""
+        """Stop a run from another thread. The running step is ended and can be run again."""
         self.runner.stop.set()
 
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
@@ -548,7 +550,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """
         if turn and limit:
             raise MateriaError("Retry either the turn or past the limit.", kind="usage")
-        if turn:  # a turn that waits already, perhaps with an edited prompt, only has to be asked
+        if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
             return self._record(decide.resend if self.now.prompt is None else decide.no_op)
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
@@ -620,10 +622,10 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         number = self.steps.at(step).number if step else 0
         now = (self.runner.rules, self.runner.session, number)
         if of_edit and len(edits_since(*now)) == 1 and not unfit_since(*now):
-            discard_edits = True  # it is the change that was named
+            discard_edits = True  # the edit is the change that was named
         command = partial(decide.back_to, discard_edits=discard_edits)
         self.runner.refuse_while_running()
-        self.runner.write_now()  # the files of the steps that are left, which the journal names (R43)
+        self.runner.write_now()  # the files of the abandoned steps, which the journal names (R43)
         if files:
             self.runner.back_with_files(command, number)
         else:
@@ -670,7 +672,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             cast = Cast(runner)
             cast.breakpoints.begin_as(self.breakpoints)
             runner.definitions = self.runner.definitions
-            return cast  # noqa: TRY300 - an interrupt right here would leave the lock to its traceback, too
+            return cast  # noqa: TRY300 - an interrupt at this point must release the lock too
         except BaseException:
             runner.close()
             raise
@@ -686,25 +688,26 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     ) -> Attempts:
         """Ask the waiting turn, or the next one, several times, and compare the answers side by side.
 
-        The cast stays as it is: nothing is written to the journal, no token counts, and tools that change something ask
-        instead of running. Taking an attempt makes it the answer::
+        The cast does not change: nothing is written to the journal, the usage does not count, and tools that change something
+        wait for approval instead of running. Taking an attempt makes it the answer::
 
             tried = cast.attempt("Socket-3", n=2, agents=["openai:gpt-5-mini", "anthropic:claude-haiku-4-5"])
             tried.take(3)  # or tried.pin(3)
 
         Args:
-            socket: the waiting or next socket, to make sure that it is this one.
-            n: how often each agent is asked with each prompt.
+            socket: the expected waiting or next socket; an error if it is another one.
+            n: the number of times that each agent is asked with each prompt.
             agents: the agents, each as for ``Workbench.agent``; the agent of the socket if left out.
             prompts: other prompts of the materia, with the same variables, or texts of prompt layers by name; None is the
                 prompt as it is, which is asked if this is left out.
-            at_once: how many are asked at the same time, in threads.
+            at_once: the number of attempts that run at the same time, in threads.
 
         Returns:
             The attempts, shown as a table. ``cast.now.attempts`` has the latest ones, also after an interrupt.
 
         Raises:
-            MateriaError: no agent's turn waits there (``not_waiting``, ``not_an_agent``). An agent that fails is an attempt without an answer.
+            MateriaError: no turn of an agent waits there (``not_waiting``, ``not_an_agent``). If an agent fails, the result
+                is an attempt without an answer.
         """
         self.runner.attempts = attempts = Attempts(self.runner, socket, n, agents, prompts)
         attempts.ask(at_once)

@@ -1,6 +1,6 @@
-"""Exports of a cast: a page, a recording, a test, files: ``cast.export``; and recordings that are read again.
+"""Exports of a cast as a page, a recording, a test or files (``cast.export``), and the reader of recordings.
 
-A recording has no paths, no keys and nothing of its machine, so that a notebook can be shipped with one and runs the same
+A recording has no paths, keys or other data of the machine. A notebook that is shipped with a recording runs the same
 way without a model.
 """
 
@@ -38,27 +38,27 @@ class Exports:
         return f"<exports of {self._runner.files.path.name}: page, recording, test ...>"
 
     def page(self, path: str | Path) -> Path:
-        """Write the cast as one HTML page that needs nothing else, and return its path."""
+        """Write the cast as a self-contained HTML page, and return its path."""
         from materia_nb.cast.views.step_views import cast_page_html
 
         return write_export(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
-        """Write the answers as a file that answers another cast, and return its path."""
+        """Write the answers as a recording that can answer in other casts, and return its path."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return write_export(Path(path), "recording", text)
 
     def derived_files(self) -> None:
-        """Write the files that are derived from the journal now; otherwise they are written when a run stops."""
+        """Write the files derived from the journal now, instead of when the run stops."""
         self._runner.write_now()
 
     def contexts(self) -> Path:
-        """Write the prompts of each turn, one file per visit, to ``contexts/`` of the run directory, and return that folder.
+        """Write the prompts of all turns to ``contexts/`` in the run directory, one file per visit, and return its path.
 
-        A cast whose config has ``artifacts: "all"`` does so by itself (R63).
+        A cast whose config has ``artifacts: "all"`` writes them automatically (R63).
 
         Raises:
-            MateriaError: the cast was opened read-only (``read_only``), or the disk refuses.
+            MateriaError: the cast was opened read-only (``read_only``), or the files cannot be written.
         """
         runner = self._runner
         with runner.lock():
@@ -69,10 +69,10 @@ class Exports:
         return runner.files.path / "contexts"
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
-        """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
+        """Write the cast as a test case for ``pytest``, and return its path: ``NAME.materia-case.json``.
 
-        The test replays the recorded answers in the loadout and expects the same route, end and state. Nothing runs. The
-        suffix is added to a name that lacks it.
+        The test replays the recorded answers in the loadout and expects the same route, end and state. No agent or process
+        runs. The suffix is added if it is missing.
 
         Args:
             path: the file.
@@ -80,7 +80,8 @@ class Exports:
                 contains, if left out.
 
         Raises:
-            MateriaError: its answers alone do not lead to the same route and state (``no_test``), or it is shown as recorded.
+            MateriaError: a replay of the answers does not have the same route and state (``no_test``), or the cast is only
+                shown as recorded.
         """
         self._runner.snapshot().needs_castable()
         target = Path(path).absolute()
@@ -118,8 +119,8 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
 def recording_of(cast: Snapshot) -> dict[str, JSON]:
     """Return the answers of agents and people in a cast, in order, as JSON.
 
-    Utilities are left out, since they run again. Only the steps that led to the present count. Of a visit that was run
-    again only its turns since then count; the usage of earlier turns is added to the first of them.
+    Utilities are left out, since they run again. Abandoned steps are left out too. Of a visit that was run again, only the
+    turns of the last run are included; the usage of earlier turns is added to the first of these turns.
     """
     turns: list[JSON] = []
     for step in _recorded_steps(cast.session):
@@ -147,16 +148,16 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
 
 
 def read_recording(path: Path) -> RecordedAgent:
-    """Return an agent that answers as the recording in a file.
+    """Return an agent that gives the answers of the recording in a file.
 
     Raises:
-        MateriaError: it cannot be read (``no_recording``), or is not a recording (``bad_recording``).
+        MateriaError: the file cannot be read (``no_recording``), or is not a recording (``bad_recording``).
     """
     return agent_of(_RECORDING.read(path), path.name, path)
 
 
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
-    """Return an agent of that name that answers as a recording."""
+    """Return an agent with this name that gives the answers of a recording."""
     turns = _RECORDING.checked(recording, where).get("turns")
     turns_of_visit: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):

@@ -40,9 +40,9 @@ class Diagnosis:
 
     Attributes:
         code: the code that ``check`` reports.
-        socket: the socket that has it.
-        why: how it causes the complaint.
-        step: the step of the card's cast that shows it, or None.
+        socket: the socket with the bug.
+        why: how the bug causes the complaint.
+        step: the step of the card's cast that shows the bug, or None.
     """
 
     code: str
@@ -56,14 +56,14 @@ class Card(Shown):
     """One entry of the gallery.
 
     Attributes:
-        name: its name, such as ``critic-loop``; the name of a mistake does not reveal the bug.
+        name: the name of the card, such as ``critic-loop``; the name of a mistake does not reveal the bug.
         kind: ``pattern`` or ``mistake``.
-        title: its title.
+        title: the title of the card.
         purpose: one line: the purpose of a pattern, or the complaint about a mistake.
-        request: the request of its cast.
+        request: the request of the card's cast.
         answers: the answers by materia, as for ``wb.cast(..., agents={"*": answers})``.
-        look: what to look at in its cast.
-        document: its config, with one loadout.
+        look: the observations to make in the card's cast.
+        document: the config, with one loadout.
         diagnosis: the bug of a mistake; None for a pattern.
         mend: the JSON Patch (RFC 6902) that fixes a mistake.
     """
@@ -81,22 +81,22 @@ class Card(Shown):
 
     @property
     def loadout(self) -> str:
-        """The name of its loadout."""
+        """The name of the card's loadout."""
         return str(self.document["activeLoadout"])
 
     @property
     def report(self) -> Report:
-        """The problems and hints of its loadout."""
+        """The problems and hints of the card's loadout."""
         return check_config(self.document, self.loadout)
 
     @property
     def graph(self) -> Graph | None:
-        """The resolved loadout; None for the mistake that cannot be cast."""
+        """The resolved loadout, or None if it cannot be cast because of its mistake."""
         return None if self.report.problems else build_graph(self.document, self.loadout)
 
     @property
     def mended(self) -> dict[str, JSON]:
-        """The config without the mistake; of a pattern, a copy."""
+        """The config with the mistake fixed; for a pattern, a copy of its config."""
         import jsonpatch
 
         document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.mend))
@@ -104,15 +104,15 @@ class Card(Shown):
 
     @property
     def folder(self) -> Path:
-        """The directory of its files."""
+        """The directory of the card's files."""
         return _FOLDER / _FOLDERS[self.kind]
 
     @property
     def cases(self) -> tuple[Path, ...]:
-        """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs.
+        """The files of the card's test cases, which ``materia_nb.cast.cases`` reads and pytest runs.
 
-        First those of its own casts, then those in a folder of its name, which ``explore(...).save_tests`` writes: one for
-        each end, and one for all visits.
+        The cases of the card's own casts come first. The cases in the folder with the card's name follow; they are written
+        by ``explore(...).save_tests``, one for each end and one for all visits.
         """
         own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
         return (*sorted(own), *sorted(explored))
@@ -136,7 +136,7 @@ class Card(Shown):
 
 
 class Gallery(Shown, Mapping[str, Card]):
-    """All cards by name, the patterns first; it is shown as cards with small pictures.
+    """All cards by name, patterns first, displayed with small pictures.
 
     Args:
         cards: the cards.
@@ -220,8 +220,8 @@ class Opened(Shown):
     """A notebook created from a gallery card, displayed as a link.
 
     Attributes:
-        card: its card.
-        path: its path.
+        card: the card.
+        path: the path of the notebook.
     """
 
     card: Card
@@ -238,7 +238,7 @@ def open_card(card: Card, folder: str | Path) -> Opened:
     """Write a card as a notebook, ``NAME.ipynb``, into a folder.
 
     Raises:
-        MateriaError: there is a file of that name (``exists``), or it cannot be written.
+        MateriaError: a file of that name already exists (``exists``), or the notebook cannot be written.
     """
     path = Path(folder) / f"{card.name}.ipynb"
     text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
@@ -281,14 +281,14 @@ def laid_out(value: JSON, indent: int = 0) -> str:
 
 _FENCED: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 _MARKED: Final[Mapping[str, JSON]] = {
-    "exercise": {"tags": ["raises-exception"]},  # raises until it is answered, which does not stop a run of all cells
+    "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""The metadata of a cell by the word after its fence; ``castable`` cells are left out if there is no cast."""
+"""The metadata of a cell, by the word after its fence. Cells marked ``castable`` are left out if there is no cast."""
 
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
-    """Yield the cells of the template of its kind: markdown with fenced code, and ``$name`` for the values of the card."""
+    """Yield the notebook cells of a card, from the template of its kind: markdown with fenced code and ``$name`` values."""
     prose, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
     values, castable = _template_values(card), card.graph is not None
     yield markdown_cell(Template(prose.strip()).substitute(values))
