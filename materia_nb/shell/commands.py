@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -119,7 +119,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
     Raises:
         MateriaError: an existing file differs (``exists``), or the folder cannot be written (``not_written``).
     """
-    contents = {target: read_plain(source, follow=True) for target, source in bundle.files().items()}
+    contents = {target: content_to_copy(source) for target, source in bundle.files().items()}
     changed = {target: content for target, content in contents.items() if not _has_content(folder / target, content)}
     conflicts = [str(target) for target in changed if os.path.lexists(folder / target)]
     if conflicts and not force:
@@ -161,6 +161,29 @@ def trust_notebooks(notebooks: Sequence[Path]) -> bool:
     except OSError:  # the database of signatures cannot be written
         return False
     return True
+
+
+def content_to_copy(source: Path) -> bytes:
+    """Return the content of a file; a notebook gets the kernel and Python version that JupyterLab would write.
+
+    Otherwise JupyterLab shows a notebook that was only opened as changed.
+    """
+    content = read_plain(source, follow=True)
+    if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
+        return content
+    from ipykernel.ipkernel import IPythonKernel
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    notebook = json.loads(content)
+    notebook.setdefault("metadata", {})["language_info"] = IPythonKernel.language_info
+    with suppress(NoSuchKernel):
+        spec = KernelSpecManager().get_kernel_spec("python3")
+        notebook["metadata"]["kernelspec"] = {
+            "display_name": spec.display_name,
+            "language": spec.language,
+            "name": "python3",
+        }
+    return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _has_content(target: Path, content: bytes) -> bool:

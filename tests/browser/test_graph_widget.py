@@ -129,6 +129,12 @@ SEEN = f"({WHOLE} || cy.zoom() >= 0.81)"
 """The whole is seen, or as much of it as can be read."""
 
 
+def selected_in_kernel(cast: Lab) -> str:
+    """The selection that the kernel knows: a page marks a click before the kernel has heard of it."""
+    cast.run_cell(5)
+    return cast.outputs(5)[0].text
+
+
 def no_error(lab: Lab, *cells: int) -> None:
     assert [one.text for cell in cells for one in lab.outputs(cell) if one.kind == "error"] == []
 
@@ -250,8 +256,8 @@ def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
     picture.click("e:loop-exit:items:done")
     picture.wait_for_class("e:loop-exit:items:done", "selected")
     cast.set_source(5, "panel.selected")
-    cast.run_cell(5)
-    assert cast.outputs(5)[0].text == "('exit', 'loop-exit:items:done')"
+    selections = (selected_in_kernel(cast) for _ in range(20))
+    assert "('exit', 'loop-exit:items:done')" in selections
     picture.click("n:Socket-1")
     picture.wait_for_class("n:Socket-1", "selected")
     # The page moves and tells nobody, as it does where something above is drawn or has just been scrolled. It moves by an
