@@ -1,4 +1,4 @@
-"""Handoff protocols: the contract that they implement, and their lookup by name."""
+"""Handoff protocols: their common interface, and their lookup by name."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -37,14 +37,14 @@ _BUILT_IN: Final = {
 
 @cache
 def protocol(name: str) -> HandoffProtocol:
-    """Return the protocol of that name; load it on first use.
+    """Return the protocol with this name; load it on first use.
 
-    An entry point names a class, which is called without arguments, or an instance. The names of
-    the built-in protocols are reserved.
+    An entry point of a package names an instance, or a class that is called without arguments. A package cannot replace
+    a built-in protocol.
 
     Raises:
         MateriaError: no package offers the name (``unknown_protocol``); or the protocol cannot be loaded, is not a
-            HandoffProtocol, or two packages offer the name (``broken_protocol``).
+            HandoffProtocol, has another name, or is offered by two packages (``broken_protocol``).
     """
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])

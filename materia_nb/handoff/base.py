@@ -1,4 +1,4 @@
-"""The contract of a handoff protocol: one abstract class, and the values that its methods take and return.
+"""The interface of a handoff protocol: an abstract class, and the types of its arguments and results.
 
 ``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.has`` tells whether a class overrides it.
 """
@@ -22,12 +22,12 @@ SuggestionKind: TypeAlias = Literal["memory", "note"]
 EVENT_SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
 """Severities of an event in an output, lowest first; the default is ``info``."""
 SAMPLE: Final = "x"
-"""The text in every text field of a made-up output."""
+"""The text in each text field of a made-up output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One fault of an output: its path, a message, a fix, and a code in protocols that have codes."""
+    """One fault of an output: its path, a message, a fix, and a code if the protocol defines codes."""
 
     path: str
     message: str
@@ -50,16 +50,16 @@ class Requirements:
     """The required content of a socket's next output, derived from its place in the graph (R4, R7, R8, R9, R11).
 
     Attributes:
-        parse: ``text`` accepts anything; everything below applies to ``json`` only.
-        utility: True if a process answers, which may add fields of its own (R8).
+        parse: ``text`` accepts any output; the attributes below apply only to ``json``.
+        utility: True if the output comes from a process, which may add its own fields (R8).
         why_satisfied: the reason why ``satisfied`` is required; None if it is optional (R7).
-        work_items: True if ``workItems`` is required (a generator).
-        check_items: True if each work item must be exactly a title and a context (R9).
+        work_items: True if ``workItems`` is required, because the socket is a generator.
+        check_items: True if each work item must have exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
-        sources: ``$`` sources that must exist in the output, each after its assignment target (R8).
-        only_guarded: True if every edge that an output can take asks for a verdict.
-        sends_back: True if an edge leads back when the work is not satisfactory.
-        streams: True if ``parallelSchedule`` is required, which divides the items into streams (a parallel generator).
+        sources: pairs of an assignment target and its ``$`` source, which must exist in the output (R8).
+        only_guarded: True if every edge that an output can take depends on the verdict.
+        sends_back: True if an edge is taken when the work is not satisfactory.
+        streams: True if ``parallelSchedule`` is required, which assigns the items of a parallel generator to streams.
     """
 
     parse: Literal["json", "text"]
@@ -75,7 +75,7 @@ class Requirements:
 
 
 class Scope(NamedTuple):
-    """A working directory, with a state and exports that the package passes on without reading them.
+    """A working directory, with a state and exports that the package passes on unread.
 
     ``cwd`` may be relative to the project; empty means the project.
     """
@@ -86,12 +86,12 @@ class Scope(NamedTuple):
     exports: Mapping[str, JSON] = FrozenDict()
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the scope as utilities read it and the journal stores it."""
+        """Return the scope as JSON, for utilities and the journal."""
         return {**self._asdict(), "exports": dict(self.exports)}
 
 
 BASE: Final = Scope()
-"""The scope of a cast, or of a lane, until a utility changes it: the project."""
+"""The initial scope of a cast or a lane, until a utility changes the scope: the project."""
 
 
 class Reading(NamedTuple):
@@ -99,21 +99,21 @@ class Reading(NamedTuple):
 
     Attributes:
         value: the parsed object (json), or the text itself (text); ``$`` sources read it.
-        error: None if accepted, ``not_json`` or ``contract`` if refused.
-        issues: every reason for a refusal; an accepted output has one only if it is
-            well formed but reports that the work is not done.
+        error: None if the output is accepted; the kind of refusal, ``not_json`` or ``contract``, if it is refused.
+        issues: all reasons for a refusal. An accepted output has issues only if it is
+            well formed but reports unfinished work.
         notes: warnings on an accepted output, such as prose around the object.
-        satisfied: true, false, or None if the output has no verdict.
+        satisfied: the verdict; None if the output has no verdict.
         context: text for the next socket, if any.
         work_items: the work items, if there are any.
         action: what the runtime does next; ``route`` follows the graph.
         target: the socket that a detour names.
-        warnings: oddities that are no reason for a refusal.
-        reason: why the action is not a plain ``route``, for a person.
+        warnings: faults that do not cause a refusal.
+        reason: reason for an action other than a plain ``route``, as text for a person.
         needs: what a ``pause`` waits for: approval of a command, a direction, an answer, or help.
         memory: the value of ``TurnFacts.memory`` for the next output of this socket; unchanged by a refused output.
-        events: the events in the output, as written (R39).
-        scope: the scope from now on, if a utility sets one (P8).
+        events: the events in the output, unchanged (R39).
+        scope: the new scope, if a utility sets one (P8).
     """
 
     value: JSON = None
@@ -147,19 +147,19 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """Facts that the runtime knows about a turn; every default means "not known".
+    """Facts that the runtime knows about a turn; the defaults stand for unknown facts.
 
     Attributes:
         meta: the runtime's own step_id, flow_key, agent_key and timestamp.
         agent_id: the runtime's id of the agent, for routing a repair.
         assignment: the assignment that the agent received before the turn.
         rounds: number of times that the loop was taken.
-        max_rounds: maximum number of times that it may be taken.
+        max_rounds: maximum number of times that the loop may be taken.
         refused: number of refused outputs in this turn.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
-        sockets: ids that a detour may name; None if not known.
-        names: other names for a detour, materia and labels that are placed once, each with its socket (R51).
-        changed_files: project files created or written since the visit began; only for a protocol that
+        sockets: ids of the sockets that a detour may name; None if not known.
+        names: other names that a detour may use, each with its socket: materia and labels of exactly one socket (R51).
+        changed_files: project files created or written since the visit began; empty unless the protocol sets
             ``needs_changed_files``.
     """
 
@@ -176,7 +176,7 @@ class TurnFacts:
 
 
 UNKNOWN: Final = TurnFacts()
-"""No facts are known."""
+"""The facts if nothing is known about a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +203,14 @@ class Task:
 
 
 class KnowledgeUpdate(NamedTuple):
-    """The project's knowledge after an accepted output, and warnings about refused updates."""
+    """The project's knowledge after an accepted output, with warnings about refused updates."""
 
     knowledge: Mapping[str, JSON]
     warnings: tuple[Issue, ...] = ()
 
 
 class AgentReport(NamedTuple):
-    """The last accepted output of an agent, and the agent's name for a person."""
+    """The last accepted output of an agent, with the agent's display name."""
 
     agent: str
     value: Mapping[str, JSON]
@@ -225,13 +225,13 @@ class WorkItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimpleAnswer:
-    """The content of a made-up answer or of a person's answer, in any format; absent parts are empty.
+    """The content of a made-up answer or of a person's answer, independent of the format; missing parts are empty.
 
     Attributes:
-        outcome: ``done`` and checked, ``accepted`` but not checked, to be done ``again``,
-            ``open`` without a verdict, ``stuck`` if the agent needs help.
-        findings: what was found.
-        items: the work that is left.
+        outcome: ``done`` (finished and checked), ``accepted`` (not checked), ``again`` (must be redone),
+            ``open`` (no verdict) or ``stuck`` (the agent needs help).
+        findings: the findings.
+        items: the remaining work.
         commands: the commands that were run.
         reason: the reason for the outcome.
         agent: the id of the agent that answers.
@@ -246,13 +246,13 @@ class SimpleAnswer:
 
     @classmethod
     def sample(cls, outcome: Outcome, count: int, *, commands: tuple[str, ...] = (), agent: str = "") -> Self:
-        """Return a made-up answer with an outcome and ``count`` open work items."""
+        """Return a made-up answer with this outcome and ``count`` open work items."""
         items = tuple(WorkItem(f"Item {number + 1}", SAMPLE) for number in range(count))
         return cls(outcome, findings=SAMPLE, items=items, commands=commands, reason=SAMPLE, agent=agent)
 
 
 class Pointer(NamedTuple):
-    """A text that names a file, and the file's path relative to the project; None if the file does not exist."""
+    """A text that names a file. ``path`` is relative to the project, None if the file does not exist."""
 
     text: str
     path: str | None = None
@@ -260,14 +260,14 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""Returns the path, relative to the project, of a file that an output names; None if the file does not exist."""
+"""Returns the path of a file that an output names, relative to the project; None if the file does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled table of an output's content.
+    """A part of an output's content: a title with a table or lines.
 
-    Cells may hold hostile text: they are escaped when they are shown.
+    The content may contain hostile text, which is escaped when it is shown.
     """
 
     title: str
@@ -277,7 +277,7 @@ class Section:
 
     @classmethod
     def of_pairs(cls, title: str, pairs: Iterable[tuple[str, TextOrPointer]]) -> Self:
-        """Return a table of names and values without the blank values."""
+        """Return a section with a row for each name whose value is not blank."""
         rows = [(name, value) for name, value in pairs if not isinstance(value, str) or value.strip()]
         return cls(title, rows=tuple(rows))
 
@@ -288,11 +288,11 @@ class HandoffProtocol(ABC):
     An instance has no state; the methods may be called from several threads.
 
     Attributes:
-        name: the word that a socket's ``handoff`` names the protocol by.
-        needs_facts: False if ``read`` and ``form`` ignore their ``facts``; none are then collected, which is faster.
-        needs_changed_files: True if ``facts.changed_files`` is used; otherwise no files are compared.
-        can_detour: True if an output may name any socket to run first.
-        after_answer: instruction for an agent, below a person's answer to it.
+        name: name of the protocol in a socket's ``handoff``.
+        needs_facts: False if ``read`` and ``form`` ignore ``facts``; facts are then not collected, which is faster.
+        needs_changed_files: True if the protocol uses ``facts.changed_files``; otherwise files are not compared.
+        can_detour: True if an output may name any socket to run next (a detour).
+        after_answer: instruction for an agent, added below a person's answer.
     """
 
     name: str
@@ -309,10 +309,10 @@ class HandoffProtocol(ABC):
 
     @abstractmethod
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Find, parse and validate an output; never raises, whatever the text."""
+        """Find, parse and validate the output in a text. Never raises."""
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
-        """Return the JSON Schema that models are held to, which may be narrower than ``read``; None for a text socket."""
+        """Return the JSON Schema for structured output; it may be stricter than ``read``. None for a text socket."""
         return None
 
     def fields(self, requirements: Requirements) -> Mapping[str, str]:
@@ -320,7 +320,7 @@ class HandoffProtocol(ABC):
         return {}
 
     def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
-        """Return the files that an accepted output claims to have produced; the cast reports missing files."""
+        """Return the files that the agent claims to have produced; the cast reports the missing files."""
         return ()
 
     def learn(
@@ -329,7 +329,7 @@ class HandoffProtocol(ABC):
         assignment: Mapping[str, JSON],
         knowledge: Mapping[str, JSON],
     ) -> KnowledgeUpdate:
-        """Return the project's knowledge after an accepted output; ``assignment`` is that of its agent."""
+        """Return the project's knowledge after an accepted output; ``assignment`` is the assignment of the agent."""
         return KnowledgeUpdate(knowledge)
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
@@ -337,41 +337,41 @@ class HandoffProtocol(ABC):
         return []
 
     def file_content(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Return the content of the file in ``<loadout>/handoffs/`` for an output; ``meta`` as in ``TurnFacts``."""
+        """Return the content of an output's file in ``<loadout>/handoffs/``; ``meta`` is ``TurnFacts.meta``."""
         raise NotImplementedError
 
     # Prompts
 
     @abstractmethod
     def ask(self, requirements: Requirements) -> str:
-        """Return the instruction that describes the output; empty for a text socket."""
+        """Return an instruction that describes the required output; empty for a text socket."""
 
     def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-        """Return the instruction for one turn, at most 600 characters, ``short`` 300; ``ask`` by default."""
+        """Return the instruction for one turn: at most 600 characters, or 300 if ``short``. Defaults to ``ask``."""
         return self.ask(requirements)
 
     def assignment(self, task: Task) -> Mapping[str, JSON]:
-        """Return the assignment that an agent's prompt contains."""
+        """Return the assignment for an agent's prompt."""
         raise NotImplementedError
 
     # Views
 
     def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Return an output in sections, most important first; never raises. Empty: raw JSON is shown."""
+        """Return an output in sections, most important first; if empty, raw JSON is shown. Never raises."""
         return []
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
-        """Return the statuses of a visit's outputs; empty if the format has none."""
+        """Return sections with the statuses of a visit's outputs; empty if the format has no statuses."""
         return []
 
     def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
-        """Return the last lines of a complete cast; ``reports`` has one report for each agent and item."""
+        """Return the closing lines of a complete cast; ``reports`` has one report for each agent and item."""
         return []
 
     # Answers of a person, a function or the explorer
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield outputs that may have an outcome, with ``count`` open work items, the likeliest first."""
+        """Yield outputs that may lead to this outcome, with ``count`` open work items, the likeliest first."""
         raise NotImplementedError
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
@@ -379,9 +379,9 @@ class HandoffProtocol(ABC):
         raise NotImplementedError
 
     def write(self, value: Mapping[str, JSON]) -> str:
-        """Return an output as an agent writes it."""
+        """Return an output as text, as an agent would write it."""
         raise NotImplementedError
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a person's answer, given by buttons and a table; without this method it is a sparse one."""
+        """Return a person's answer, entered with buttons and a table, as text. The default format is sparse."""
         raise NotImplementedError

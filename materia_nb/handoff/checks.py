@@ -1,6 +1,6 @@
-"""Checks that protocols share: the requirements of a socket, tables of fields, and words copied from a form.
+"""Shared checks of the protocols: requirements of a socket, field tables, and placeholders copied from a form.
 
-A table of fields says how each field of a format is read and when it is missing, with the code and the fix of the issue.
+A field table defines, for each field of a format, its type, the test for a missing value, and the issue with its fix.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CANONICAL = ("workItems", "satisfied", "context")
 
 @lru_cache(maxsize=1024)
 def reader(source: str) -> Callable[[JSON], JSON]:
-    """Return a function that reads ``source`` from a parsed output and returns MISSING if it matches nothing.
+    """Return a function that reads ``source`` from a parsed output; the function returns MISSING without a match.
 
-    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Anything else is
-    full JSONPath: one match gives the value, several give a list (R11).
+    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Any other source is
+    full JSONPath: one match returns the value, several matches return a list (R11).
 
     Raises:
-        MateriaError: ``source`` is not JSONPath (``assignment``).
+        MateriaError: ``source`` is not valid JSONPath (``assignment``).
     """
     if SIMPLE.fullmatch(source):
         segments = source.split(".")[1:]
@@ -38,7 +38,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
     try:
         expression = parse(source)
-    except Exception as error:  # the library raises several unrelated types, bare Exception among them
+    except Exception as error:  # the library raises several unrelated types, even bare Exception
         raise MateriaError(
             f"{source!r} is not a JSONPath expression: {error}",
             hint="write $, a dotted path such as $.plan.name, or full JSONPath such as $.items[*].title",
@@ -48,7 +48,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
     def read(value: JSON) -> JSON:
         try:
             matches = [match.value for match in expression.find(value)]
-        except Exception:  # noqa: BLE001 - filters raise various errors for values that they do not expect
+        except Exception:  # noqa: BLE001 - filters raise various errors for unexpected values
             return MISSING
         if not matches:
             return MISSING
@@ -58,7 +58,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
 
 def requirements_of(socket: Socket) -> Requirements:
-    """Derive what ``socket`` must return from its edges, advance, assignments and materia."""
+    """Derive the required output of ``socket`` from its edges, advance, assignments and materia."""
     followed = [edge.when for edge in socket.edges if edge.when in OF_OUTPUTS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
@@ -77,7 +77,7 @@ def requirements_of(socket: Socket) -> Requirements:
 
 
 def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
-    """Return why ``satisfied`` is required; ``followed`` are the conditions of edges that an output can take."""
+    """Return the reason why ``satisfied`` is required, or None; ``followed`` has the conditions of the edges."""
     guards = [when for when in followed if when in GUARDS]
     advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
     if socket.is_utility and len(guards) < len(followed):
@@ -94,7 +94,7 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
 def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
     """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``reported``.
 
-    The work items of a generator are always assigned, and its protocol reports them (R4).
+    Missing work items of a generator are left out, because its protocol reports them (R4).
     """
     checked = {*reported, *(("$.workItems",) if requirements.work_items else ())}
     for target, source in requirements.sources:
@@ -108,7 +108,7 @@ _ISSUES_LISTED: Final = 40
 
 
 class RefusedAnswer(MateriaError):
-    """An answer was refused; ``issues`` are all the reasons, each with path, message and fix."""
+    """An answer was refused; ``issues`` has all reasons, each with path, message and fix."""
 
     def __init__(self, message: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
         self.issues = tuple(issues)
@@ -126,7 +126,7 @@ _ISSUES: Final = read_package_toml(__file__, "issues.toml")
 
 
 def issue_of(code: str, detail: object = None, **values: object) -> Issue:
-    """Return the issue of a code with its texts from the table; ``detail`` is appended to the code."""
+    """Return the issue for a code, with texts from ``issues.toml``; ``detail`` is appended to the code."""
     path, message, fix = (_ISSUES[code][part].format_map(values) for part in ("path", "message", "fix"))
     return Issue(path, message, fix, code if detail is None else f"{code}:{detail}")
 
@@ -138,14 +138,14 @@ def summarize_issues(issues: Sequence[Issue], limit: int = 8) -> str:
 
 LONGEST_FORM: Final = 600
 LONGEST_SHORT_FORM: Final = 300
-"""Maximum lengths, in characters, of a form and of the form in a later turn of the same conversation (R50, R51)."""
+"""Maximum length of a form, and of its short form in later turns of a conversation, in characters (R50, R51)."""
 FORM_WORDS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
-"""The dots of an example, or only words after ``<``: the form's own placeholder, or a weak model's variation of it."""
+"""Matches dots, or words after ``<``: a placeholder of the form, or a weak model's variation of a placeholder."""
 
 
 def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
-    """Yield an issue for each field of an answer that still contains a placeholder of the form (R51)."""
+    """Yield an issue for each text of an answer that is still a placeholder of the form (R51)."""
     if isinstance(value, str):
         text = value.strip()
         if text in placeholders or _PLACEHOLDER.fullmatch(text):
@@ -165,11 +165,11 @@ def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> I
 
 TEXT: Final[JSON] = {"type": "string"}
 ANYTHING: Final[JSON] = {}
-"""The schema of any value."""
+"""JSON Schema that accepts any value."""
 
 
 def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) -> dict[str, JSON]:
-    """Return the schema of an object with these fields and no others."""
+    """Return the schema of an object that has no other fields than ``fields``."""
     return {
         "type": "object",
         "properties": dict(fields),
@@ -179,15 +179,15 @@ def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) ->
 
 
 def list_of(entry: JSON) -> dict[str, JSON]:
-    """Return the schema of a list whose entries have one schema."""
+    """Return the schema of a list; ``entry`` is the schema of each entry."""
     return {"type": "array", "items": entry}
 
 
 _FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
 MAX_ISSUES: Final = 1000
-"""Maximum number of issues per reply; a reply of a megabyte could have a million."""
+"""Maximum number of issues per reply; a reply of one megabyte could have a million issues."""
 _SHOWN_CHARS: Final = 100
-"""Maximum length of the part of a wrong word that a code shows, in characters."""
+"""Maximum length of the excerpt of a wrong word in an issue code, in characters."""
 
 
 def is_null(value: JSON) -> bool:
@@ -201,12 +201,12 @@ def is_missing(value: JSON) -> bool:
 
 
 def is_blank(value: JSON) -> bool:
-    """Return True for null and for a text of white space."""
+    """Return True for null, and for a text that is empty or only white space."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def is_no_object(value: JSON) -> bool:
-    """Return True for anything but an object with fields."""
+    """Return True unless the value is an object with at least one field."""
     return not isinstance(value, dict) or not value
 
 
@@ -214,13 +214,13 @@ class HandoffField(NamedTuple):
     """One field of an object.
 
     Attributes:
-        kind: the type. ``any`` and ``word`` without ``typed`` accept every JSON value; others refuse a wrong type
-            (``TYPE:path``).
+        kind: the type. ``any``, and ``word`` without ``typed``, accept every JSON type. All others refuse a wrong type
+            with the issue ``TYPE:path``.
         missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the list.
         fix: the fix if the field is missing.
-        lacks: test for a missing value; None for the test of its kind.
-        choices: the allowed words, after ``fold``; any other word is the issue ``code``, followed by that word.
-        typed: True if a word must be a string; a word that only folding makes valid is a warning.
+        lacks: test for a missing value; None for the default test of the kind.
+        choices: the allowed words, compared after ``fold``. Any other word causes the issue ``code``, followed by the word.
+        typed: True if a word must be a string. A word that is valid only after ``fold`` then causes a warning.
         fields: fields of the object, or of each object in the list.
         demands: True if a missing object's fields are reported as missing too.
         optional: True if the field is optional in the schema.
@@ -250,18 +250,18 @@ _KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]
     "object": (dict, "an object", None, is_null),
     "objects": (list, "a list of objects", (), is_null),
 }
-"""For each kind: its Python type, the type in words, the default value, and the test for a missing value."""
+"""For each kind: the Python type, the name in messages, the default value, and the test for a missing value."""
 
 
 class Checker:
-    """Reads objects by their fields and collects issues and warnings; a path is written ``summary.evidence``."""
+    """Reads objects by their field tables, and collects issues and warnings with paths such as ``summary.evidence``."""
 
     def __init__(self) -> None:
         self.issues: list[Issue] = []
         self.warnings: list[Issue] = []
 
     def read(self, owner: Mapping[str, JSON], fields: Fields, path: str = "", index: int = 0) -> dict[str, Any]:
-        """Return the fields of an object by name; a field that cannot be read has the default of its kind."""
+        """Return the values of an object by field name; an unreadable value becomes the default of its kind."""
         return {name: self._field(owner.get(name), field, f"{path}{name}", index) for name, field in fields.items()}
 
     def _refuse(self, code: str, path: str, message: str, fix: str) -> None:

@@ -1,7 +1,7 @@
 """The fields of an agent contract, and their meaning for the graph and a person (agent contract rules, 1 to 6, 8 to 14).
 
-The fields are read from an object that may contain anything. The module also has the assignment of an agent, the form,
-the order of statuses, and the search for the block in a reply.
+The fields are read from an object with unchecked content. The module also defines an agent's assignment, the form, the
+allowed order of statuses, and the search for the contract's block in a reply.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """The progress of an agent's own loop; None for a missing or invalid number."""
+    """The progress of an agent's own loop; a missing number is None, and so are both measures if one is invalid."""
 
     iteration: int
     max_iterations: int | None
@@ -78,18 +78,18 @@ class LoopState:
 
 
 def section_of(owner: JSON, name: str) -> dict[str, JSON]:
-    """Return the object with that name; empty if it is missing or not an object."""
+    """Return the object in the field ``name``; empty if it is missing or not an object."""
     value = owner.get(name) if isinstance(owner, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def _folded_status(text: str) -> str:
-    """Return a reported status in upper case, without surrounding space and closing punctuation."""
+    """Return a reported status in upper case, without surrounding spaces and trailing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
 
 def is_agent_id(text: str) -> bool:
-    """Return True if a turn can be routed back by that id."""
+    """Return True if ``text`` is a valid agent id, with which a turn can be routed back."""
     return _AGENT_ID.fullmatch(text) is not None
 
 
@@ -107,7 +107,7 @@ def _loop_state(value: JSON) -> LoopState | None:
 
 
 def as_entries(value: JSON) -> list[JSON]:
-    """Return a list unchanged, null as an empty list, anything else as a list with one entry."""
+    """Return a list unchanged, null as an empty list, and any other value as a list with one entry."""
     if isinstance(value, list):
         return value
     return [] if value is None else [value]
@@ -136,14 +136,14 @@ _CHOICES: Final = {"type": ("atom", "decision", "negative"), "class": ("anchor",
 
 
 class Suggestions(NamedTuple):
-    """The well-formed suggestions, every value a text, and warnings on the others."""
+    """The well-formed suggestions, with all values as text, and warnings about the malformed suggestions."""
 
     suggestions: list[dict[str, str]]
     warnings: list[str]
 
 
 def memorialize_suggestions(clause: JSON) -> Suggestions:
-    """Return the suggestions of a contract; the clause never makes a contract invalid."""
+    """Return the suggestions in a contract; malformed suggestions never make the contract invalid."""
     if clause is None:
         return Suggestions([], [])
     if not isinstance(clause, list):
@@ -170,15 +170,15 @@ class Contract:
     """The content of a contract, valid or not; missing and unreadable fields are empty.
 
     Attributes:
-        value: the object.
+        value: the contract as JSON.
         agent_status: the reported status of the task.
-        plan_status: the status of the plan, normalized, "" if missing; it may be unknown.
-        agent_id: the reported id, unchecked; "" if missing.
+        plan_status: the normalized status of the plan, which may be an unknown word; "" if missing.
+        agent_id: the reported id, not validated; "" if missing.
         pending_steps: the remaining steps.
         next_action: the next action, or the options of a question.
         evidence_report: the report about the work.
-        evidence: the seven lists by name; a single value is a list of one. Upper-case keys count.
-        verification: how the work was checked; only the result "pass" counts.
+        evidence: the seven lists by name; a single value becomes a list. Keys may be in upper case.
+        verification: the check of the work; only the result "pass" counts as passed.
         passed: True if the verification passed; None if there is no verification.
         consolidation_report: findings for other agents.
         approval_request: the command that needs approval.
@@ -230,22 +230,22 @@ def _consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 _MAX_IN_PROGRESS: Final = 2
-"""Maximum number of IN_PROGRESS reports in a row."""
+"""Maximum number of consecutive IN_PROGRESS reports."""
 
 
 class StatusRecord(NamedTuple):
-    """The last status that an agent reported in its task, and the number of IN_PROGRESS reports in a row."""
+    """The last status that an agent reported in a task, and the number of consecutive IN_PROGRESS reports."""
 
     status: str | None = None
     in_progress: int = 0
 
     def as_json(self) -> JSON:
-        """Return the record as it is stored between turns."""
+        """Return the record as JSON, to be stored between turns."""
         return {"plan_status": self.status, "in_progress": self.in_progress}
 
 
 class StatusStep(NamedTuple):
-    """The record after a report, with an issue if the report is refused; then the record is unchanged."""
+    """The record after a report. If the report is refused, the record is unchanged and ``issue`` is the reason."""
 
     record: StatusRecord
     issue: Issue | None = None
@@ -253,12 +253,12 @@ class StatusStep(NamedTuple):
 
 
 def refusal(issue: Issue) -> Reaction:
-    """Return the reaction to a refused report: a wrong status is rejected, endless work goes to a person."""
+    """Return the reaction to a refused report: reject a wrong status, escalate endless work to a person."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
 def remembered(memory: JSON) -> StatusRecord:
-    """Return the stored record, or a new one if the memory has none."""
+    """Return the record in ``memory``, or a new record if there is no valid one."""
     if not isinstance(memory, Mapping) or memory.get("plan_status") not in PLAN_STATUSES:
         return StatusRecord()
     count = memory.get("in_progress")
@@ -266,12 +266,12 @@ def remembered(memory: JSON) -> StatusRecord:
 
 
 def legal_next(status: str | None) -> tuple[str, ...]:
-    """Return the allowed next statuses: all at the start and after IN_PROGRESS, else only IN_PROGRESS."""
+    """Return the allowed next statuses: all at the start and after IN_PROGRESS, otherwise only IN_PROGRESS."""
     return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
 def report(record: StatusRecord, status: str) -> StatusStep:
-    """Record a reported status, or refuse it and keep the record."""
+    """Record a reported status; if the status is not allowed, keep the record and add an issue."""
     status = _folded_status(status)
     legal = legal_next(record.status)
     if status not in legal:
@@ -288,10 +288,10 @@ def report(record: StatusRecord, status: str) -> StatusStep:
 
 
 def assignment_of(task: Task) -> dict[str, JSON]:
-    """Return an agent's assignment, in five sections, from its ``assignment`` in the loadout.
+    """Return an agent's assignment, in five sections, built from ``assignment`` in the loadout.
 
-    Names may be in snake or camel case, and values of the wrong type are ignored. An agent that is not the primary one,
-    or has several surfaces, must add a consolidation report.
+    Names may be in snake case or camel case; values of the wrong type are ignored. An agent that is not the primary
+    agent, or that has several surfaces, must add a consolidation report.
     """
 
     def field(name: str) -> JSON:
@@ -339,7 +339,7 @@ def _texts(value: JSON) -> list[str]:
 
 
 def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
-    """Return True if an assignment demands a consolidation report; any truthy flag counts."""
+    """Return True if an assignment requires a consolidation report, that is, if any of its flags is truthy."""
     briefs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
     flags = [brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")]
     return any(flags) or bool(section_of(assignment, "surface_routing").get("multi_surface"))
@@ -358,9 +358,9 @@ _SPACE = re.compile(r"\s*")
 
 
 def contract_in(text: str) -> dict[str, JSON] | None:
-    """Return the object in the first block with the tag; None if the block is missing or malformed.
+    """Return the object in the first block with the contract's tag; None if the block is missing or malformed.
 
-    The time is linear in the length of the text.
+    Takes time linear in the length of the text.
     """
     body = _body(text)
     if body is None:
@@ -373,7 +373,7 @@ def contract_in(text: str) -> dict[str, JSON] | None:
 
 
 def _body(text: str) -> str | None:
-    """Return the text from the line after the tag to the next three backticks."""
+    """Return the text between the line of the tag and the next three backticks."""
     position = text.find(_OPENING)
     while position >= 0:
         start = position + len(_OPENING)
@@ -390,12 +390,12 @@ def _body(text: str) -> str | None:
 _STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
 _ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
 _COMMON_STATUSES: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
-"""Placeholder in a form without room for all statuses."""
+"""Placeholder for the status in a form that is too short for all statuses."""
 FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _COMMON_STATUSES, _ID, _STEP, _OUTPUT, _CHECK})
 
 
 def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = False) -> str:
-    """Return a block with the fields that every contract has."""
+    """Return a block with the fields of every contract, as a form to fill in."""
     report: JSON = {"ownership_assessment": OWNERSHIP[0], **{name: ["none"] for name in FINDINGS}}
     shape: dict[str, JSON] = {
         "agent_status": {"plan_status": status, "agent_id": name, "pending_steps": [], "next_action": _STEP},
@@ -434,12 +434,12 @@ def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
 
 
 def texts_of(entries: Sequence[JSON]) -> list[str]:
-    """Return the entries of a list as texts, without nulls."""
+    """Return the entries of a list as texts; skip nulls."""
     return [as_text(entry) for entry in entries if entry is not None]
 
 
 def contract_verdict(contract: Contract, status: str) -> Reading:
-    """Return the route or the action for the status of a valid contract."""
+    """Return the verdict or the action that follows from the status of a valid contract."""
     if status == "COMPLETE":
         return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
@@ -481,7 +481,7 @@ def _lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
 
 
 def work_items_of_gaps(contract: Contract) -> list[JSON]:
-    """Return each open gap as a work item: its first line is the title, the rest the context.
+    """Return each open gap as a work item: the first line is the title, the rest is the context.
 
     The entry "none" of a mandatory list is not a work item.
     """
@@ -505,7 +505,7 @@ def _next_action(contract: Contract) -> str:
 
 
 def _gaps(contract: Contract) -> list[str]:
-    """Return the open gaps of both reports, without blanks and duplicates."""
+    """Return the open gaps of the evidence and consolidation reports, without blanks and duplicates."""
     others = as_entries(contract.consolidation_report.get("open_gaps"))
     gaps = texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
@@ -524,7 +524,7 @@ _STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
     "open": ("IN_PROGRESS", None),
     "stuck": ("BLOCKED", None),
 }
-"""Status and result of the verification by outcome; unchecked work has not passed."""
+"""Status and verification result for each outcome; unchecked work does not pass."""
 
 
 def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:

@@ -1,6 +1,6 @@
-"""The agent contract protocol: check a contract field by field, compare it with the previous one, and decide what follows.
+"""The agent contract protocol: check a contract, compare it with the previous contract, and decide the next action.
 
-Agent contract rules, sections 3 to 8 and 14.
+Implements sections 3 to 8 and 14 of the agent contract rules.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PLACEHOLDER = re.compile(
 
 
 class CheckedContract(NamedTuple):
-    """A contract, its issues and warnings, and the way to repair it."""
+    """A contract, its issues and warnings, and the repair that it needs."""
 
     contract: contract_fields.Contract
     issues: tuple[Issue, ...]
@@ -69,7 +69,7 @@ class CheckedContract(NamedTuple):
 
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
-    """Check a contract, None if its block is missing; never raises."""
+    """Check a contract; ``contract`` is None if its block is missing. Never raises."""
     parsed = contract_fields.Contract(contract or {})
     status, request = parsed.plan_status, parsed.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
@@ -103,14 +103,14 @@ def _excerpt(value: JSON) -> str:
 
 
 def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
-    """Return a required object; if it is missing, so are its fields."""
+    """Return the definition of a required object; if the object is missing, its fields are reported as missing too."""
     return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
 
 
 def _required(
     fixes: Mapping[str, str], prefix: str = "", lacks: Callable[[JSON], bool] = is_missing
 ) -> dict[str, HandoffField]:
-    """Return required fields of any type, each with its fix; their codes are their names."""
+    """Return definitions of required fields of any type; the issue code of a field is its name in upper case."""
     return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
@@ -221,7 +221,7 @@ def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
-    """Yield a warning if commands were run but no output is quoted."""
+    """Yield a warning if commands were run but their output is not quoted."""
     commands, outputs = (_evidence_texts(contract, name) for name in ("commands_run", "verbatim_outputs"))
     has_run = any(text and text != "none" and not _NOT_RUN.search(text) for text in commands)
     if has_run and not any(text and not _PLACEHOLDER.fullmatch(text) for text in outputs):
@@ -229,7 +229,7 @@ def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
-    """Return the texts of a list, of an object its command, output or content; empty for any other value."""
+    """Return a list of evidence as texts: an object as its command, output or content, any other value as ""."""
     evidence = contract.evidence_report
     entries = evidence.get(name, evidence.get(name.upper()))
     return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
@@ -255,14 +255,14 @@ MAX_REPAIRS: Final = 2
 
 
 class Examined(NamedTuple):
-    """A reading and the checked contract."""
+    """The reading of an output, and the checked contract."""
 
     reading: Reading
     checked: CheckedContract
 
 
 _SAMPLE_ID: Final = "a000000"
-"""A valid agent id that no agent has."""
+"""A valid agent id for made-up outputs, which no agent has."""
 
 
 class ContractProtocol(HandoffProtocol):
@@ -287,12 +287,12 @@ class ContractProtocol(HandoffProtocol):
         """Merge ``update_contracts`` into the project's knowledge (section 10)."""
         writable = contract_fields.writable_sections(assignment)
         updates = apply_updates(knowledge, value.get("update_contracts"), writable or ())
-        # If the assignment lists the sections, the reading already has the warnings, with the id of the agent.
+        # If the assignment lists the writable sections, the reading already has these warnings, with the agent's id.
         warnings = updates.warnings if writable is None else ()
         return KnowledgeUpdate(updates.document, (*warnings, *updates.issues))
 
     def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
-        """Return the summary of a single agent, or each agent's key outputs; then verification, impacts and open gaps."""
+        """Return a single agent's summary or all key outputs, followed by verification, impacts and open gaps."""
         read = [(agent, contract_fields.Contract(value)) for agent, value in reports]
         complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
         if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
@@ -316,7 +316,7 @@ class ContractProtocol(HandoffProtocol):
         ]
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
-        """Return the accepted plan statuses of a visit."""
+        """Return a section with the accepted plan statuses of a visit."""
         statuses = tuple(_accepted_statuses(readings))
         if not statuses:
             return []
@@ -324,8 +324,8 @@ class ContractProtocol(HandoffProtocol):
         return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {may_follow})",))]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that may have an outcome."""
-        # Unsatisfied work is complete but not owned here, since an agent with work in progress is asked to continue.
+        """Yield contracts that may lead to this outcome."""
+        # Unsatisfied work is reported as complete but not owned here, because an agent in progress is asked to continue.
         reported: Outcome = "done" if outcome == "again" else outcome
         value = contract_fields.contract_of(SimpleAnswer.sample(reported, count, agent=_SAMPLE_ID))
         if outcome != "again":
@@ -345,11 +345,11 @@ class ContractProtocol(HandoffProtocol):
             yield set_path(value, ["agent_status", "plan_status"], "NEEDS_INPUT")
 
     def write(self, value: Mapping[str, JSON]) -> str:
-        """Return a contract in its fence."""
+        """Return a contract as text in a fenced block."""
         return _fenced(value)
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a contract that a person verified, with the id of the agent; without a verdict the work is done."""
+        """Return a contract with the agent's id, verified by a person; work without a verdict counts as done."""
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "Checked by a person.")
@@ -382,13 +382,13 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         if reading.accepted and isinstance(reading.value, dict):
             status = contract_fields.Contract(reading.value).plan_status
-            # The status of accepted but unfinished work is not recorded.
+            # Do not record the status of accepted but unfinished work.
             if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
                 yield status
 
 
 def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
-    """Check a contract, or None if it is missing, and decide the next action (section 14)."""
+    """Check a contract and decide the next action (section 14); ``contract`` is None if it is missing."""
     readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = check_contract(readable, facts)
     value = without_infinities(readable)

@@ -40,13 +40,13 @@ STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
 _RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")
 _SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
 _IDENTITY: Final = ("step_id", "flow_key", "agent_key")
-"""The fields of meta that must be the runtime's own."""
+"""The fields of meta whose values must equal the runtime's."""
 META: Final = (*_IDENTITY, "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A concern; missing texts are ""."""
+    """A concern of an envelope; missing texts are ""."""
 
     severity: str
     description: str
@@ -65,7 +65,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The content of an envelope: words in upper case, missing texts as "", missing lists empty."""
+    """The content of an envelope. Words are in upper case, missing texts are "", and missing lists are empty."""
 
     status: str
     what_i_did: str
@@ -89,12 +89,12 @@ class Envelope:
 
 
 def _text(missing: str = "", *, optional: bool = False) -> HandoffField:
-    """Return a text field; ``missing`` is the code if it is missing or blank, "" if it is optional."""
+    """Return a text field; ``missing`` is the issue code for a missing or blank text, "" if the field is optional."""
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
 def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
-    """Return a word field; a blank word is missing if ``missing`` is a code, else it is a wrong word."""
+    """Return a word field; a blank word causes the issue ``missing``, or ``code`` if ``missing`` is empty."""
     return HandoffField(
         "word", missing or code, "", is_blank if missing else is_null, choices, code, lambda word: word.strip().upper()
     )
@@ -150,7 +150,7 @@ _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class CheckedEnvelope(NamedTuple):
-    """The envelope as far as it is readable, its issues and its warnings."""
+    """The readable content of an envelope, with issues and warnings."""
 
     envelope: Envelope
     issues: tuple[Issue, ...]
@@ -172,10 +172,10 @@ def check_envelope(
     """Check an envelope; never raises.
 
     Args:
-        value: the object.
-        meta: the runtime's own meta fields, as far as they are known.
-        profile: ``fragment`` for an excerpt, which needs neither meta nor evidence.
-        channel: ``file`` for an envelope from a file, whose meta is complete.
+        value: the envelope as JSON.
+        meta: the meta fields that the runtime knows.
+        profile: ``fragment`` for an excerpt, for which meta and evidence are optional.
+        channel: ``file`` for an envelope from a file, whose meta must be complete.
     """
     check = Checker()
     _check_meta(check, value, meta, demanded=channel == "file" and profile == "final")
@@ -195,7 +195,7 @@ def check_envelope(
 
 
 def envelope_of(value: Mapping[str, JSON]) -> Envelope:
-    """Return the content of an envelope, valid or not; unreadable fields are empty. Never raises."""
+    """Return the content of a valid or invalid envelope; unreadable fields are empty. Never raises."""
     return check_envelope(value, {}, profile="fragment").envelope
 
 
@@ -203,7 +203,7 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
     has_content = not all(is_blank(summary.get(name)) for name in ("what_i_did", "what_i_found"))
     if not has_content:
         check.issues.append(issue_of("SUMMARY_CONTENT"))
-    # An envelope without a valid status needs evidence too, unless it is empty (R58).
+    # An envelope without a valid status also needs evidence, unless the envelope is empty (R58).
     if (envelope.status or has_content) and not envelope.has_evidence:
         optional = envelope.status == "BLOCKED" or profile == "fragment"
         (check.warnings if optional else check.issues).append(issue_of("EVIDENCE_POINTERS_REQUIRED"))
@@ -229,7 +229,7 @@ def _is_time(text: str) -> bool:
 
 
 def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Replace a word such as yes by true or false, with a warning."""
+    """Replace a word such as yes with true or false, and add a warning."""
     routing, name = value.get("routing"), "can_further_iteration_help"
     word = routing.get(name) if isinstance(routing, dict) else None
     flag = _YES_NO.get(word.strip().lower()) if isinstance(word, str) else None
@@ -240,7 +240,7 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
-    """Return the route or the action of a valid envelope, by its status and recommendation."""
+    """Return the verdict or the action that follows from the status and recommendation of a valid envelope."""
     return _route(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
 
 
@@ -252,7 +252,7 @@ def _route(envelope: Envelope, facts: TurnFacts) -> Reading:
         return _detour(satisfied, envelope, facts)
     if envelope.recommendation == "ESCALATE":
         return Reading(satisfied=satisfied, action="escalate", reason=envelope.reason)
-    return Reading(satisfied=True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
+    return Reading(satisfied=True) if satisfied else _unverified(envelope, facts)  # even for LOOP: the status wins
 
 
 def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
@@ -275,7 +275,7 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rea
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
-    """Return the socket that a detour names by its id or by the name of its only materia; "" for none (R51)."""
+    """Return the target socket of a detour, given by its id or by a unique name; "" if there is none (R51)."""
     name = envelope.next_step_suggestion
     return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
 
@@ -300,7 +300,7 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
 
 
 def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> str:
-    """Return the recommendation that fits a status; empty if ``wish`` does not contradict it."""
+    """Return a better recommendation if ``wish`` contradicts the status; otherwise return ""."""
     if status == "BLOCKED":
         return "" if wish == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":
@@ -341,7 +341,7 @@ def _lines(envelope: Envelope) -> Iterator[str]:
 
 
 def work_items_of_concerns(envelope: Envelope) -> list[JSON]:
-    """Return each concern as a work item: title and context as text."""
+    """Return each concern as a work item with a title and a context."""
     return [{"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns]
 
 
@@ -366,7 +366,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 
 def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Return an answer as an envelope; its only evidence is the commands of the answer."""
+    """Return an answer as an envelope whose only evidence is the commands of the answer."""
     status, recommendation, can_help = _ROUTES[answer.outcome]
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
@@ -410,7 +410,7 @@ def _concern(item: WorkItem) -> JSON:
 
 
 def schema(requirements: Requirements) -> dict[str, JSON] | None:
-    """Return the schema of an envelope and of the fields that assignments read; None for a text socket."""
+    """Return the schema of an envelope with the fields that assignments read; None for a text socket."""
     if requirements.parse == "text":
         return None
     assigned = {name: ANYTHING for _, source in requirements.sources if (name := first_field(source))}

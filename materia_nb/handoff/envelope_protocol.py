@@ -1,4 +1,4 @@
-"""The envelope protocol: find and check an envelope, decide what follows, or ask again (envelope rules, sections 2, 5 and 6)."""
+"""The envelope protocol: find and check an envelope, then decide the next action (envelope rules, 2, 5 and 6)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from materia_nb.jsonvalue import JSON, compact, set_path
 
 
 def _not_object(value: JSON) -> Issue | None:
-    """Return the issue of a value that is not an object or is nested too deeply; None for an envelope."""
+    """Return an issue if the value is not an object or is nested too deeply; otherwise return None."""
     if isinstance(value, dict):
         return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if too_deep(value) else None
     return issue_of("ENVELOPE_NOT_OBJECT")
@@ -45,8 +45,8 @@ def _not_object(value: JSON) -> Issue | None:
 def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
     """Return the envelope of a reply and no issue, or None and the issue.
 
-    A fence tagged json is preferred over an earlier plain one, and text around an object is ignored.
-    With ``file``, the text is a file, which must contain only the object. The time is linear in the length of the text.
+    A fence tagged json is preferred over an earlier plain fence; text around the object is ignored. With ``file``, the
+    text is the content of a file and must contain only the object. Takes time linear in the length of the text.
     """
     if not text.strip():
         return None, MISSING_ENVELOPE
@@ -66,7 +66,7 @@ def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
 
 
 def _fence_content(text: str) -> str:
-    """Return the content of the preferred fence, up to the end of the text if it is not closed; else the whole text."""
+    """Return the content of the preferred fence, even if it is not closed; without a fence, return the whole text."""
     for opening in ("```json", "```"):
         start = text.find(opening)
         if start >= 0:
@@ -77,7 +77,7 @@ def _fence_content(text: str) -> str:
 
 
 MAX_TRIES: Final = 3
-"""Maximum number of requests for an envelope in a turn, the first one included."""
+"""Maximum number of requests for an envelope in a turn, including the first request."""
 
 
 def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
@@ -93,7 +93,7 @@ def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, 
 def finished(
     value: Mapping[str, JSON], envelope: envelope_fields.Envelope, known: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """Return a valid envelope as it is stored: with unknown fields, words in upper case, and meta filled in."""
+    """Return a valid envelope for storage: keep unknown fields, write words in upper case, and fill in meta."""
     stored = set_path(_with_meta(value, known), ["status"], envelope.status)
     stored = set_path(stored, ["routing", "recommendation"], envelope.recommendation)
     if envelope.can_further_iteration_help is not None:
@@ -105,9 +105,9 @@ def finished(
 
 
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
-    """Return the envelope that replaces a missing one: it claims nothing.
+    """Return an envelope without claims that replaces a missing or invalid envelope.
 
-    Its evidence is the files that changed during the turn.
+    The evidence is the files that changed during the turn.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     findings = f"No valid envelope was returned in {counted(facts.refused + 1, 'try', 'tries')}: {codes}."
@@ -134,7 +134,7 @@ _FORM_WORDS: Final = frozenset({_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTIN
 
 
 def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return an envelope as one line to copy, and the allowed words (R51)."""
+    """Return an envelope to copy, as one line, and the allowed words (R51)."""
     if requirements.parse == "text":
         return ""
     if short:
@@ -155,7 +155,7 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
 
 
 def _targets(facts: TurnFacts) -> list[str]:
-    """Return the sockets that a detour may name, each with its other name (R51)."""
+    """Return the sockets that a detour may name, each with its alternative name (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
@@ -164,7 +164,7 @@ class EnvelopeProtocol(HandoffProtocol):
     """The envelope protocol."""
 
     name = "envelope"
-    needs_changed_files = True  # the fallback names them
+    needs_changed_files = True  # the fallback envelope lists the changed files
     can_detour = True
     ask = staticmethod(envelope_form)
     form = staticmethod(envelope_form)
@@ -186,7 +186,7 @@ class EnvelopeProtocol(HandoffProtocol):
         return envelope_fields.envelope_of(value).artifacts_produced
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield an envelope with an outcome."""
+        """Yield an envelope with this outcome."""
         yield envelope_fields.envelope_of_answer(SimpleAnswer.sample(outcome, count, commands=(SAMPLE,)))
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
@@ -199,7 +199,7 @@ class EnvelopeProtocol(HandoffProtocol):
         """Return an envelope as JSON."""
         return without_backticks(value)
 
-    def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - meta is filled in later
+    def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - the caller fills in meta later
         """Return an envelope whose evidence is the person's verdict."""
         value = envelope_fields.envelope_of_answer(replace(answer, findings=answer.findings or NO_REASON))
         return self.write(set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1}))
@@ -213,7 +213,7 @@ def read_object(
     profile: envelope_fields.Profile = "final",
     channel: envelope_fields.Channel = "structured",
 ) -> Reading:
-    """Read an envelope that is already an object: structured output or a decoded file."""
+    """Read an envelope that is already parsed: structured output or a decoded file."""
     issue = _not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
@@ -227,7 +227,7 @@ def read_object(
         return _refused(value, issues, checked.warnings, facts)
     route = envelope_fields.envelope_verdict(checked.envelope, facts)
     if route.satisfied is None and route.action == "route" and requirements.only_guarded:
-        route = route._replace(satisfied=False)  # all edges need a verdict: a review without one goes back
+        route = route._replace(satisfied=False)  # a review must have a verdict here; none counts as false
     return route._replace(
         value=finished(value, checked.envelope, facts.meta),
         context=envelope_fields.envelope_context(checked.envelope),
@@ -237,7 +237,7 @@ def read_object(
 
 
 def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
-    """Ask again; after the last try, use the fallback and call a person."""
+    """Return a reading that asks the agent again; after the last try, one that escalates with the fallback envelope."""
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:
         reason = "The envelope is not valid."

@@ -1,6 +1,6 @@
 """Read JSON from text: strict parsing, the one JSON object in an agent's reply (R5, R6), and advice about faults.
 
-Also the short texts that protocols write: lists on one line, and lines within a limit.
+The module also formats the short texts that protocols write: lists on one line, and lines within a length limit.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from materia_nb.jsonvalue import JSON, compact
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
-"""Maximum nesting of objects and arrays; fixed, since the limit of the interpreter depends on its stack."""
+"""Maximum nesting of objects and arrays; fixed, because the interpreter's own limit depends on its stack."""
 
 _MAX_DIGITS: Final = 4300
 """Maximum number of digits of a whole number in wide JSON."""
 
 _STRING_OR_BRACE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
-"""A complete string, a brace, or the quote of a string without an end."""
+"""Matches a complete string, a brace, or the opening quote of an unterminated string."""
 _TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
@@ -82,10 +82,10 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     """Parse the whole text as strict JSON.
 
     Returns:
-        The value, and the keys that an object has twice (the last one wins, R5).
+        The value, and the keys that occur more than once in an object (the last value wins, R5).
 
     Raises:
-        NotJson: anything else, such as NaN, comments, trailing commas, infinite numbers or more than
+        NotJson: the text is not strict JSON; it has, for example, NaN, comments, trailing commas, infinite numbers or more than
             ``MAX_DEPTH`` levels.
     """
     return _parse(text, _finite, _integer)
@@ -101,7 +101,7 @@ def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
 
 
 def without_infinities(value: JSON) -> JSON:
-    """Return ``value`` with null instead of infinite numbers; the same object if all numbers are finite."""
+    """Return ``value`` with infinite numbers replaced by null; return ``value`` itself if all numbers are finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -140,7 +140,7 @@ def _parse(
 
 
 def utility_object(text: str) -> FoundObject:
-    """Return a utility's output, which must be one strict JSON object and white space (R6)."""
+    """Return the object in a utility's output, which must be one strict JSON object without other text (R6)."""
     value, duplicates = strict_json(text)
     if not isinstance(value, dict):
         raise NotJson(f"the output is {_kind(value)}, not an object")
@@ -184,10 +184,10 @@ def _in_first_fence(text: str) -> FoundObject | None:
 
 
 def _in_prose(text: str) -> FoundObject | None:
-    """Return the first outermost object that parses; each character is parsed once, so the time is linear.
+    """Return the first outermost object that parses. Takes linear time, because each character is parsed once.
 
-    An inner object must never replace a broken outer one, so the search continues
-    after the brace that closes the broken object, and ends if no brace closes it.
+    An object inside a broken object must not be returned. So the search continues
+    after the closing brace of the broken object, and ends if there is no closing brace.
     """
     position = text.find("{")
     while position >= 0:
@@ -204,7 +204,7 @@ def _in_prose(text: str) -> FoundObject | None:
 
 
 def _closing_brace(text: str, start: int) -> int | None:
-    """Return the index of the brace that closes the one at ``start``, ignoring braces inside strings."""
+    """Return the index of the brace that closes the brace at ``start``; ignore braces inside strings."""
     depth = 0
     for match in _STRING_OR_BRACE.finditer(text, start):
         mark = match.group()
@@ -238,7 +238,7 @@ def json_advice(text: str) -> str:
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:
-    # Newer Pythons point at a trailing comma, older ones at the bracket after it.
+    # Newer Python versions report the position of a trailing comma, older versions the bracket after the comma.
     before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip()
     word = _WORD.match(rest)
     mark = "colon" if "':'" in error.msg else "comma"
@@ -269,9 +269,9 @@ def _word_advice(word: str) -> str:
 
 
 NO_REASON: Final = "No reason was given."
-"""The value of a missing text that is required."""
+"""Default for a required text that is missing."""
 _ENTRIES_SHOWN: Final = 20
-"""Number of entries of a list that are shown; the recorded output has all of them."""
+"""Maximum number of entries shown of a list; the recorded output has all entries."""
 
 
 def one_line(text: str) -> str:
@@ -280,12 +280,12 @@ def one_line(text: str) -> str:
 
 
 def as_text(value: JSON) -> str:
-    """Return a string as it is, anything else as JSON on one line."""
+    """Return a string unchanged, and any other value as JSON on one line."""
     return value if isinstance(value, str) else compact(value)
 
 
 def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
-    """Yield one line with a title and the entries, without blank ones; yield nothing if all are blank."""
+    """Yield one line with the title and the non-blank entries; yield nothing if all entries are blank."""
     texts = [one_line(entry) for entry in entries if entry.strip()]
     if texts:
         more = f" and {len(texts) - _ENTRIES_SHOWN} more" if len(texts) > _ENTRIES_SHOWN else ""
@@ -293,12 +293,12 @@ def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
 
 
 def without_backticks(value: Mapping[str, JSON]) -> str:
-    """Return an object as JSON with its backticks escaped, so that none opens or closes a fence."""
+    """Return an object as JSON with escaped backticks, which cannot open or close a fence."""
     return compact(value).replace("`", "\\u0060")
 
 
 def join_within_limit(lines: Sequence[str], limit: int) -> str:
-    """Join the first line and each later line that still fits into ``limit`` characters."""
+    """Join the first line with each later line that fits within a total of ``limit`` characters."""
     text = lines[0]
     for line in filter(None, lines[1:]):
         if len(text) + 1 + len(line) <= limit:
@@ -307,7 +307,7 @@ def join_within_limit(lines: Sequence[str], limit: int) -> str:
 
 
 def fit_list(start: str, entries: Sequence[str], limit: int) -> str:
-    """Return ``start`` and as many entries as fit into ``limit`` characters; empty if not even the first one fits."""
+    """Return ``start`` and as many entries as fit into ``limit`` characters; "" if the first entry does not fit."""
     for count in range(len(entries), 0, -1):
         more = "." if count == len(entries) else ", …"
         line = f"{start}{', '.join(entries[:count])}{more}"

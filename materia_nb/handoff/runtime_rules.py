@@ -1,6 +1,6 @@
 """Rules of the handoff formats that the runtime applies to outputs.
 
-They concern schedules of parallel work, approvals of commands, updates of the project's knowledge, and envelope files.
+The rules cover schedules of parallel work, approvals of commands, updates of the project's knowledge, and envelope files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from materia_nb.jsonvalue import JSON, is_text, whole_number
 
 STREAM_NAME: Final = "<name>"
 SCHEDULE_FORM: Final = f'{{"version": 1, "streams": [{{"name": "{STREAM_NAME}", "workItemIndexes": [<n>]}}]}}'
-"""The placeholder of a schedule in a form."""
+"""Placeholder for a schedule in a form."""
 SCHEDULE_ADVICE: Final = (
     f"- {SCHEDULE}: put each item, by its index from 0, into exactly one stream. Streams run in parallel and cannot see "
     "one another. Put items that depend on one another or change the same files into one stream, in order. "
@@ -119,7 +119,7 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
             yield Issue(index_path, f"Item {index} is already at {first}.", "list each item once")
 
 
-# Approvals of commands (agent contract rules, section 7): times are seconds of any one clock and always arguments
+# Approvals of commands (agent contract rules, section 7). Callers pass the time, in seconds of one consistent clock.
 
 _APPROVAL_SECONDS: Final = 60 * 60
 _PENDING_SECONDS: Final = 24 * 60 * 60
@@ -154,13 +154,13 @@ class Approval:
 
     @property
     def given_at(self) -> float:
-        """The time of the approval, in seconds since the epoch."""
+        """The time of the approval, in seconds of the caller's clock."""
         return self.expires_at - _APPROVAL_SECONDS
 
     def use(self, command: str, now: float) -> tuple[bool, Approval]:
-        """Return whether ``command`` may run now, and the approval afterwards.
+        """Return True if ``command`` may run now, and the approval after this use.
 
-        A command that differs in any character is refused and leaves the approval unchanged.
+        A command that differs in any character is refused and does not use up the approval.
         """
         approval = self.at(now)
         is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
@@ -169,19 +169,19 @@ class Approval:
         return True, replace(approval, standing="CONSUMED")
 
     def at(self, now: float) -> Approval:
-        """Return the approval at a time: expired if it was not used by then."""
+        """Return the approval as of the time ``now``; an unused approval may have expired by then."""
         is_over = self.standing == "PENDING" and now >= self.expires_at
         return replace(self, standing="EXPIRED") if is_over else self
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the approval as prompts and the journal contain it."""
+        """Return the approval as JSON, for prompts and the journal."""
         uses = 1 if self.standing == "PENDING" else 0
         return {"approval_id": self.approval_id, "exact_content": self.exact_content, "uses": uses}
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A command that waits for approval, sealed as the agent requested it."""
+    """A command that waits for approval, with a fixed copy of the agent's request."""
 
     approval_id: str
     sealed: Mapping[str, JSON]
@@ -189,7 +189,7 @@ class ApprovalRequest:
     asked_at: float
 
     def approve(self, now: float) -> Approval | None:
-        """Approve the exact command; None if the request is more than a day old."""
+        """Return an approval of the exact command, or None if the request is at least a day old."""
         if now >= self.asked_at + _PENDING_SECONDS:
             return None
         return Approval(self.approval_id, self.sealed["exact_content"], now + _APPROVAL_SECONDS)
@@ -209,13 +209,13 @@ def is_approval_id(value: JSON) -> bool:
 def can_be_approved(request: Mapping[str, JSON]) -> bool:
     """Return True if the request has an approval id and an exact command (R44).
 
-    Any other request is a plan, for which a person gives a direction.
+    Any other request is a plan, to which a person responds with a direction.
     """
     return is_approval_id(request.get("approval_id")) and is_text(request.get("exact_content"))
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
-    """Seal a request that :func:`can_be_approved`, at the time when its command was held."""
+    """Store a fixed copy of a request that :func:`can_be_approved`; ``now`` is the time at which it starts to wait."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
@@ -223,7 +223,7 @@ def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
 
 
 def answer_note(approval: Approval | None) -> str:
-    """Return the person's decision for the resumed agent: the one command that it may run now, or none."""
+    """Return the person's decision as text for the resumed agent: the approved command, or a refusal."""
     reminder = "Report IN_PROGRESS before you report COMPLETE."
     if approval is None:
         return f"The command is not approved. Do not run it. {reminder}"
@@ -237,10 +237,10 @@ def answer_note(approval: Approval | None) -> str:
 
 
 def merged_context(stored: JSON, update: JSON) -> JSON:
-    """Return ``stored`` with ``update`` merged into it; both stay unchanged, and parts are shared.
+    """Return ``stored`` merged with ``update``. The arguments are not changed, but the result shares parts with them.
 
-    Objects are merged key by key and keys are never removed. Lists are united. Anything
-    else, null included, is replaced by the update.
+    Objects are merged key by key; keys are never removed. Lists are united. Any other value,
+    including null, is replaced by the value in the update.
 
     Raises:
         MateriaError: a value is nested too deeply (``too_deep``).
@@ -295,7 +295,7 @@ def _merged_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
 
 
 def _distinct(items: list[JSON]) -> list[JSON]:
-    """Drop items that equal an earlier one as JSON: true is not 1, and the order of keys does not count."""
+    """Drop items that equal an earlier item as JSON: true differs from 1, and the order of keys is ignored."""
     item_by_identity: dict[Hashable, JSON] = {}
     for item in items:
         item_by_identity.setdefault(_identity(item), item)
@@ -311,7 +311,7 @@ def _identity(item: JSON) -> Hashable:
 
 
 class ContextUpdate(NamedTuple):
-    """One update: the name of a section of the knowledge, whatever its type, and the value to merge into it."""
+    """One update of the knowledge: the name of a section (of any JSON type), and the value to merge into the section."""
 
     contract: JSON
     payload: JSON
@@ -321,11 +321,11 @@ class MergedUpdates(NamedTuple):
     """The result of merging updates.
 
     Attributes:
-        document: the knowledge afterwards; the old object if nothing was applied.
+        document: the updated knowledge; the original object if no update was applied.
         applied: the updated sections, in order.
         rejected: names of sections without write access.
-        issues: refused payloads; their sections are unchanged.
-        warnings: refused names.
+        issues: issues about refused payloads, whose sections stay unchanged.
+        warnings: warnings about refused names.
     """
 
     document: Mapping[str, JSON]
@@ -349,8 +349,8 @@ def apply_updates(
 ) -> MergedUpdates:
     """Merge the entries of ``update_contracts`` into the project's knowledge, in order.
 
-    The old document is not changed, so a caller that stores the new one atomically has
-    all updates or none. A refused entry does not affect the others.
+    ``document`` is not changed, so a caller that stores the result atomically applies
+    all accepted updates or none. A refused entry does not affect other entries.
 
     Args:
         document: the stored sections, by name.
@@ -391,7 +391,7 @@ MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
 _SUFFIX: Final = ".json"
 _DRAFT_SUFFIX: Final = ".draft.json"
 _MAX_PART_BYTES: Final = 200
-"""Maximum size of a part of a file name, in bytes: two parts and the suffix fit into one file name."""
+"""Maximum size of one part of a file name, in bytes; a file name consists of two parts and a suffix."""
 
 
 class EnvelopeFiles(NamedTuple):
@@ -419,8 +419,8 @@ def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> En
     """Return ``<run_base>/<flow>/handoffs/<step_id>-<agent_key>.json`` and the path of its draft.
 
     Raises:
-        MateriaError: a part could lead to another folder or could not be read back (``path_unsafe``,
-            where ``PATH_UNSAFE:<field>``).
+        MateriaError: a part could point to another folder, or the name could not be parsed again (``path_unsafe``, with
+            ``PATH_UNSAFE:<field>`` as the location).
     """
     for field, part in (("flow", flow), ("step_id", step_id), ("agent_key", agent_key)):
         _require_safe(field, part)
@@ -430,10 +430,10 @@ def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> En
 
 
 def parse_envelope_name(filename: str) -> _EnvelopeName:
-    """Return the parts of a file name; the first hyphen ends the step id.
+    """Split a file name into its parts; the first hyphen ends the step id.
 
     Raises:
-        MateriaError: :func:`envelope_files` cannot have made the name (``path_unsafe``).
+        MateriaError: the name cannot come from :func:`envelope_files` (``path_unsafe``).
     """
     stem = filename.removesuffix(_DRAFT_SUFFIX)
     is_draft = stem != filename
@@ -447,7 +447,7 @@ def parse_envelope_name(filename: str) -> _EnvelopeName:
 
 
 def find_envelope(files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = "") -> Lookup:
-    """Find a step's envelope among ``files``; only a draft means that the turn is unfinished."""
+    """Find a step's envelope among ``files``; if only the draft exists, the turn is unfinished."""
     final, draft = envelope_files(run_base, flow, step_id, agent_key)
     if final in files:
         return Lookup(final)
