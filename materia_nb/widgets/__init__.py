@@ -1,4 +1,4 @@
-"""The workbench in a notebook: panels made of live widgets. Loaded on first use, for widgets are slow to import."""
+"""Panels of live widgets for the notebook. Each panel is loaded on first use because widgets are slow to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer tab of the inspector: what is asked of a person, and the form to answer, approve, correct or continue."""
+"""The answer tab of the inspector: the question to the user, and the form to answer, approve, correct or continue."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _TAIL: Final = 4_000
 _WHOLE: Final = 20_000
-"""Maximum length of an output that is sent to be corrected; a longer output is fetched when it is opened."""
+"""Maximum length of an output that is sent for correction, in characters; a longer output is fetched on opening."""
 _PREVIOUS: Final = 1_500
 _NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
 """Pattern of a possible file name, quoted or not, as in ``front/blocks.js``."""
@@ -45,7 +45,7 @@ _MOST_NAMES: Final = 200
 
 
 def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
-    """Return the tab that is about the present: failure or result first, then who asks for what, then the answer form.
+    """Return the content of the answer tab: failure or result first, then the question, then the answer form.
 
     Args:
         now: the cast at present.
@@ -88,11 +88,11 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
 def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
     """Return the existing files that blocks name: each name and the path relative to the notebook's folder.
 
-    Empty where no server says which notebook it is; the front end decides whether the server it came from has them.
+    Empty if no server reports the notebook's folder; the front end checks whether its server has the files.
 
     Args:
-        blocks: what may name them, by paths that are absolute or begin in one of the folders.
-        folders: such as the project's.
+        blocks: blocks that may name files, by absolute paths or by paths relative to one of the folders.
+        folders: folders to search, such as the project's folder.
     """
     notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
     files: dict[str, str] = {}
@@ -116,7 +116,7 @@ def _key(now: Snapshot, visit: Visit | None) -> str:
 
 
 def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
-    """Return the progress of the agent before it has answered: its text so far, its calls and its notes."""
+    """Return the progress of an agent that is still working: its text so far, its calls and its notes."""
     if visit is None:
         return {}
     saying = now.saying
@@ -129,7 +129,7 @@ def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
 
 
 def _reason(now: Snapshot) -> str:
-    """Return the text of the model before it asked for approval, which is its reason."""
+    """Return the model's text before its request for approval, as the reason for the request."""
     reasons = [call.said for call in now.approvals.asking if call.said.strip()]
     return "\n".join(dict.fromkeys(reasons)) or now.saying[-_TAIL:]
 
@@ -175,7 +175,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 
 
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
-    """Return the required form of an answer, if two buttons are enough for it, and where each answer leads."""
+    """Return the required form of an answer, whether two buttons are enough, and the target of each answer."""
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
@@ -200,7 +200,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _previous(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
-    """Return the draft to judge, else the output that the agent was given, and who wrote it."""
+    """Return the draft to judge, else the output that the agent received, with its author."""
     last, source = now.engine.last_output, now.engine.last_socket
     if drafted:
         return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_TAIL]), "cut": False}
@@ -239,13 +239,13 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
-    """Return the answer that buttons, a reason and a table of items represent, in the protocol of the waiting socket.
+    """Convert buttons, a reason and a table of items to an answer in the protocol of the waiting socket.
 
     Args:
         now: the cast at present.
-        satisfied: the verdict, None for none.
-        reason: why, "" for no reason.
-        items: the work items of a generator, each a title and a context; None where no table was filled.
+        satisfied: the verdict, or None for an answer without a verdict.
+        reason: the reason for the verdict; may be empty.
+        items: the work items of a generator, each a title and a context; None if no table was filled in.
     """
     visit = now.waiting_at
     socket_rules = None if visit is None else now.rules.sockets[visit.socket]
@@ -291,7 +291,7 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
 
     Args:
         now: the cast at present.
-        text: what was typed.
+        text: the typed text.
         what: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
     """
     record = now.latest
@@ -339,7 +339,7 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
 
 
 def _bottom(now: Snapshot) -> list[Block]:
-    """The conversation of the visit, and what else there is to say about the cast."""
+    """Return the conversation of the visit, followed by further information about the cast."""
     parts: list[Block] = []
     if now.waiting_at is not None and now.conversation:
         turns = [block for message in now.conversation for block in (Line(message.role, "quiet"), Code(message.text))]
@@ -356,7 +356,7 @@ def parse_value(text: str, *, as_text: bool) -> JSON:
     """Parse a typed value of the state.
 
     Raises:
-        MateriaError: it is not JSON (``not_json``).
+        MateriaError: the text is not JSON (``not_json``).
     """
     if as_text:
         return text

@@ -2,9 +2,9 @@
 
 Three rules keep panels right when callbacks, a running cell and timers are on different threads:
 
-- a callback changes what the panel *knows* and asks for a redraw; only :meth:`Panel.draw` writes to widgets;
-- a redraw reads the present state when it draws, so a late one can never bring back an old picture;
-- what a redraw sets in a widget does not count as something a person did.
+- a callback changes the state of the panel and asks for a redraw; only :meth:`Panel.draw` writes to widgets;
+- a redraw reads the current state when it draws, so a late redraw never shows an old state;
+- a widget value set by a redraw is not treated as an action of the user.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ CALLBACKS: Final = threading.RLock()
 
 GONE: Final = "The buttons need their kernel. Run this cell again."
 _QUIET_S: Final = 0.6
-"""So long after it was drawn the record of a panel is brought up to date."""
+"""Delay between a redraw and the update of the panel's record, in seconds."""
 _LONGEST_NOTICE: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
 
 
 class Panel(Shown):
-    """A view made of widgets that it owns, and closes.
+    """A view made of widgets, which it owns and closes.
 
     A subclass builds its widgets, calls :meth:`put`, and writes to them only in :meth:`draw`. It is the
     value of a cell, or its ``view`` goes into another panel (which then must :meth:`own` it).
 
     Args:
-        title: what a reader without widgets is told, and a screen reader says.
+        title: title for readers without widgets and for screen readers.
     """
 
     interval: float = 0.05
-    """Minimum time between two redraws that a cast asks for, in seconds; a click is drawn immediately."""
+    """Minimum time between two redraws for changes of a cast, in seconds; a click is drawn immediately."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -79,7 +79,7 @@ class Panel(Shown):
         self.view.children = (*children, self.notice)
 
     def draw(self) -> None:
-        """Bring the widgets up to date; called by :meth:`refresh` only."""
+        """Update the widgets; only :meth:`refresh` calls this method."""
 
     def fallback(self) -> tuple[str, str | None]:
         """Return text and SVG for readers without widgets: GitHub, nbconvert, a closed kernel."""
@@ -96,15 +96,15 @@ class Panel(Shown):
     def _ran(self, runs: Runs) -> None:
         if runs.error is not None:
             self.fail(runs.error)
-        self.refresh()  # whoever pressed a button looks at it
+        self.refresh()  # the user who pressed a button sees the result at once
 
     def own(self, panel: _Panel) -> _Panel:
-        """Close ``panel`` together with this one; returns it."""
+        """Close ``panel`` when this panel closes; return ``panel``."""
         self.at_close(panel.close)
         return panel
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call ``act`` once after so many seconds, unless the panel is closed by then."""
+        """Call ``act`` once after ``seconds``, unless the panel is closed before."""
 
         def due() -> None:
             with self._drawing:
@@ -117,7 +117,7 @@ class Panel(Shown):
             self.at_close(timer.cancel)
 
     def after_cells(self, act: Callable[[], object]) -> None:
-        """Call ``act`` when a cell has run, until the panel is closed."""
+        """Call ``act`` after each cell that runs, until the panel is closed."""
         from IPython import get_ipython
 
         def ran(*_: object) -> None:
@@ -132,10 +132,11 @@ class Panel(Shown):
         self._ends.append(end)
 
     def guarded(self, callback: Callable[P, object], *, by_person: bool = True) -> Callable[P, None]:
-        """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown in the panel.
+        """Wrap a callback: run one at a time, ignore changes made by a redraw, and show errors in the panel.
 
-        What a person does takes an earlier error away; what the page tells by itself (``by_person=False``) does not.
-        A redraw that the callback asks for is made once, at its end.
+        An action of the user clears an earlier error; a message that the page sends by itself (``by_person=False``)
+        does not.
+        Redraws requested by the callback are merged into one redraw at its end.
         """
 
         @functools.wraps(callback)
@@ -160,7 +161,7 @@ class Panel(Shown):
     # -- redrawing --------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Redraw now, from the present state; within a callback at its end."""
+        """Redraw now from the current state, or at the end of the running callback."""
         if self._is_deferred():
             return
         with self._drawing:
@@ -177,7 +178,7 @@ class Panel(Shown):
                 if self._drawn_wrong:
                     self._drawn_wrong = False
                     self.say("")
-            except Exception as error:  # noqa: BLE001 - a panel must not break what it looks at
+            except Exception as error:  # noqa: BLE001 - a failing panel must not break its cast
                 self._drawn_wrong = True
                 self.fail(error)
             finally:
@@ -213,7 +214,7 @@ class Panel(Shown):
     # -- what it tells ------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line in the panel; empty takes it away."""
+        """Show one line in the panel; an empty text removes the line."""
         self._notice(Html(f'<div role="status">{html_text(text, _LONGEST_NOTICE)}</div>') if text else Html())
 
     def fail(self, error: Exception) -> None:
@@ -233,13 +234,13 @@ class Panel(Shown):
         """Display the widgets as an output that is hidden when the kernel is gone; the recorded output must follow it.
 
         Args:
-            gone: what stands in its place for whoever cannot draw widgets at all.
+            gone: replacement text for readers that cannot draw widgets.
         """
         self.view.add_class("mnb-recorded")
         display({**(self.view._repr_mimebundle_() or {}), "text/plain": gone}, raw=True)
 
     def _ipython_display_(self) -> None:
-        """Show the widgets and, for a time without their kernel, text and picture as outputs of their own."""
+        """Show the widgets, and record text and picture as separate outputs for when their kernel is gone."""
         from IPython import get_ipython
 
         if getattr(get_ipython(), "kernel", None) is None or self.closed:
@@ -265,7 +266,7 @@ class Panel(Shown):
         outputs = mime_bundle(plain(text), svg=svg)
         if self.closed:
             return outputs
-        # Where there are widgets they are drawn, whatever else the bundle holds.
+        # Front ends with widgets draw the widgets and ignore the rest of the bundle.
         return {**(self.view._repr_mimebundle_() or {}), **outputs}
 
     def __repr__(self) -> str:
@@ -281,7 +282,7 @@ class Panel(Shown):
             ends, self._ends = self._ends, []
             for end in reversed(ends):
                 end()
-            # Also those that are not in the view now.
+            # Also close widgets that are currently not in the view.
             mine = [widget for widget in vars(self).values() if isinstance(widget, ui.Widget)]
             for widget in list(widgets_in(self.view, *mine)):
                 widget.close()
@@ -292,7 +293,7 @@ def error_message(error: Exception, title: str) -> str:
 
     Args:
         error: the exception.
-        title: of the panel whose callback raised it.
+        title: title of the panel whose callback raised the exception.
     """
     if isinstance(error, MateriaError):
         return str(error)
@@ -301,7 +302,7 @@ def error_message(error: Exception, title: str) -> str:
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
-    """Find ``roots`` and every widget that they hold in their traits: children, layouts, styles, elements."""
+    """Yield ``roots`` and all widgets in their traits: children, layouts, styles, elements."""
     visited: set[int] = set()
     todo: list[Any] = [*roots]
     while todo:
@@ -332,8 +333,8 @@ _showing: Final = threading.Lock()
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
     """Return a new panel, and close the panels of earlier runs of the same cell.
 
-    So a cell that is run again does not leave its old widgets behind. Where the cell is not known, the panel
-    made earlier under ``key`` is closed. When ``factory`` raises, the old panels stay as they were.
+    If the cell is unknown, the earlier panel with the same ``key`` is closed. If ``factory`` raises, the old panels
+    stay open.
     """
     panel = factory()
     cell, run = _cell() or (("key", key), object())
@@ -347,7 +348,7 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
 
 
 def _cell() -> tuple[Hashable, Hashable] | None:
-    """The cell that is running and the count of its run; None outside a notebook, or where it does not say."""
+    """Return the running cell and its execution count; None outside a notebook or if the notebook reports no cell."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -390,7 +391,7 @@ class Activity(NamedTuple):
 
     Attributes:
         busy: whether a step runs, started in a panel or in a cell.
-        aborting: whether its end is waited for.
+        aborting: True while an abort waits for the step to end.
     """
 
     busy: bool = False
@@ -404,11 +405,11 @@ class Runs:
     """The background runs of one cast or board, at most one at a time; all its panels share it (:func:`runs_of`).
 
     Attributes:
-        running: True while something that was started here runs.
-        outcome: what the latest run returned.
-        error: what the latest run raised, None when it went well.
-        started: when what runs now was started, in milliseconds since the epoch; None when nothing runs.
-        asked_to_stop: when it was asked to stop; None when it was not.
+        running: True while a run that was started here is active.
+        outcome: return value of the latest run.
+        error: exception that the latest run raised, or None.
+        started: start of the current run, in milliseconds since the epoch; None if nothing runs.
+        asked_to_stop: time of the first request to stop the current run; None if there was no request.
         rest: goes on with the latest run if it stopped for a person or at a failure, and the places that it stopped at.
     """
 
@@ -433,7 +434,7 @@ class Runs:
     def busy_for(self, panel: Panel) -> bool:
         """Return True if a step runs. The panel redraws later if no notification of the end will follow.
 
-        A cast tells of a change before it has let go of its lock, and of nothing afterwards.
+        A cast reports a change before it releases its lock, and sends no notification afterwards.
         """
         if self.running:
             return True
@@ -445,7 +446,7 @@ class Runs:
         return True
 
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
-        """Return what runs now, to be drawn."""
+        """Return the current activity, to be drawn."""
         with self._lock:
             return Activity(busy, aborting, self.outcome, self.started, self.asked_to_stop)
 
@@ -459,10 +460,10 @@ class Runs:
             )
 
     def start(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in a thread of its own; watchers are notified of its end.
+        """Run ``act`` in a new thread and notify watchers of its end.
 
         Raises:
-            MateriaError: something runs already (kind ``busy``).
+            MateriaError: another run is active (kind ``busy``).
         """
         with self._lock:
             self.refuse_while_busy()
@@ -477,7 +478,7 @@ class Runs:
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
     def pause(self) -> None:
-        """Stop the run of a cast after the current step, or within it if possible."""
+        """Stop the run of a cast within the current step if possible, else after the step."""
         owner = self._owner()
         if isinstance(owner, Cast):
             owner.stop()
@@ -485,11 +486,11 @@ class Runs:
             self._tell()
 
     def beside(self, act: Callable[[], object]) -> None:
-        """Run ``act``, which may have to wait for a running step, without making anyone wait for it."""
+        """Run ``act`` in the background, because it may have to wait for a running step."""
         self._begin(lambda: self._run_beside(act))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until everything started so far has ended; whether it did. Seconds; for code, not for callbacks."""
+        """Wait at most ``timeout`` seconds for all started runs; return True if they ended. Not for callbacks."""
         for thread in tuple(self._threads):
             thread.join(timeout)
         return not any(thread.is_alive() for thread in self._threads)
@@ -508,7 +509,7 @@ class Runs:
         outcome, error = None, None
         try:
             outcome = act()
-        except Exception as raised:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
+        except Exception as raised:  # noqa: BLE001 - only the panel can show an error of a thread
             error = raised
         finally:
             with self._lock:
@@ -529,7 +530,7 @@ class Runs:
 
 
 def runs_of(owner: Cast | Runnable) -> Runs:
-    """Return what runs of a cast or a board; the same for all its panels."""
+    """Return the runs of a cast or board; all panels of one owner share the same object."""
     with _finding:
         return _runs.setdefault(owner, Runs(owner))
 

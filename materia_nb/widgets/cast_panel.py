@@ -1,4 +1,4 @@
-"""The panel of a cast: what each message of its page does."""
+"""The panel of a cast: the handlers of its page's messages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
 _MAX_CASTS: Final = 200
-"""Maximum number of casts of the project that are offered for a comparison, latest first."""
+"""Maximum number of the project's casts that are offered for a comparison; the latest are offered first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ _starts_when_idle: Final = cast_messages.guarded(require_current, require_idle, 
 class CastPanel(CastSurface):
     """A cast with all its parts, and the commands of its page.
 
-    A method named after a message, with an underscore before it, is what the message does.
+    Each message is handled by the method of the same name with a leading underscore.
     """
 
     # -- going on ---------------------------------------------------------------------
@@ -480,7 +480,7 @@ class CastPanel(CastSurface):
         self.dock = "compare"
 
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
-        """Return a function of the present that returns the blocks of a comparison with another cast."""
+        """Return a function that compares the given snapshot with another cast and returns the blocks."""
         own, other = self._cast_words(self.casts.index(self.cast)), self._side_of(id_)
         return lambda now: [
             Line(f"A is {own}, B is {other.name}."),

@@ -1,7 +1,8 @@
-"""The parts of a cast's panel, one row each: what a part is called, where it stands and what it shows.
+"""The parts of a cast's panel, one table row each: name, position and content.
 
-What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``show`` and what the
-page is told of the parts all follow from :data:`PARTS`. A part of the dock that is only to be read is a function that
+What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``show`` and the
+page's list of parts are all derived from
+:data:`PARTS`. A part of the dock that is only to be read is a function that
 returns blocks (:mod:`materia_nb.display.blocks`) and a row here; one that is more than that has its body in
 ``front/bodies.js``, under its own name.
 
@@ -46,19 +47,19 @@ class Frame:
     """The state from which a panel draws one frame: all parts show the same moment.
 
     Attributes:
-        casts: those of the panel: the first, and those that were forked from it, each as it is now.
-        index: the one that is shown.
+        casts: current snapshots of the panel's casts: the first cast and its forks.
+        index: index of the shown cast.
         past: the moment that is looked at, None for the present.
-        rows: the steps of the line that is shown.
+        rows: the steps of the shown line, for the timeline.
         watched: the paths of the state whose values are watched.
-        lane: which lane the inspector tells about, empty for the cast itself.
-        selected: what is selected, None for wherever the cast is.
+        lane: name of the lane in the inspector; empty for the cast itself.
+        selected: the selected element; None selects the current position of the cast.
         tab: the tab of the inspector that was opened last.
-        only: the one tab that the inspector has, where only that is shown; else empty.
-        modes: those that there are, cast and design.
-        mode: the one that is on.
-        activity: what runs of the cast.
-        compares: makes what was asked to be compared, from the cast that is shown; None for the casts of the panel.
+        only: the single tab of an inspector that is shown alone; else empty.
+        modes: the available modes: cast, and design if there is a workbench.
+        mode: the active mode.
+        activity: the current activity of the cast.
+        compares: makes the requested comparison from the shown cast; None compares the casts of the panel.
     """
 
     casts: Sequence[Snapshot]
@@ -77,7 +78,7 @@ class Frame:
 
     @property
     def now(self) -> Snapshot:
-        """The cast that is shown, as it is now."""
+        """Current snapshot of the shown cast."""
         return self.casts[self.index]
 
     @property
@@ -87,7 +88,7 @@ class Frame:
 
     @property
     def shown(self) -> Snapshot:
-        """The cast at the moment that is looked at."""
+        """The cast at the viewed moment: a past moment, or the present."""
         return self.past or self.now
 
     @cached_property
@@ -108,7 +109,7 @@ _live_values: Final = attrgetter(*(name for name in Live.__slots__ if name != "s
 
 
 def lane_of(cast: Snapshot, name: str) -> Snapshot:
-    """Return a lane of a cast as it is now; the cast itself where it has no such lane."""
+    """Return the current state of a lane; the cast itself if it has no such lane."""
     return cast.lanes[name].now if name in cast.lanes else cast
 
 
@@ -117,19 +118,19 @@ class Part:
     """One part of a cast's panel.
 
     Attributes:
-        name: what it is shown alone by, and what messages call it.
-        title: the words on its tab, or what makes them from what it shows; empty where it has no tab, or none now.
-        at: where it stands. Every part of the dock is a tab of it; the other places hold one thing each.
-        blocks: makes what it shows, where that is only to be read.
-        state: makes what it shows, where the front-end has a body of its own for it.
-        while_open: whether it is made only while its tab is open, since it takes long.
+        name: name of the part in messages and for showing the part alone.
+        title: the title of its tab, or a function that makes the title from the content; empty if it has no tab.
+        at: position in the panel. The dock has one tab per part; every other position has one part.
+        blocks: makes the content of a read-only part.
+        state: makes the content of a part that has its own body in the front end.
+        while_open: True if the content is slow to make and is made only while its tab is open.
         reads: names of the fields of a frame that it is made from, apart from the moment of the cast; None if it has to be
             made in every frame.
-        opens: the tab of the inspector that it consists of.
+        opens: the inspector tab that this part consists of.
         plain: what readers without widgets are shown in its place, its blocks as text if left out, and how the cast
             stands if there are none.
         standalone: True if it can be shown alone.
-        height: in pixels, where it is.
+        height: height in pixels if shown alone.
     """
 
     name: str
@@ -161,7 +162,7 @@ class Part:
         return self.state(frame) if self.state is not None else {}
 
     def words(self, frame: Frame, drawn: _Slice) -> str:
-        """Return the title of its tab, empty if it has no tab now."""
+        """Return the title of the part's tab; empty if it currently has no tab."""
         return self.title if isinstance(self.title, str) else self.title(frame, drawn)
 
     def fallback(self, frame: Frame) -> tuple[str, str | None]:
