@@ -28,9 +28,9 @@ from materia_nb.file_io import read_plain, replace_file
 from materia_nb.store.files import DiskError, disk, locked
 
 REPOSITORY: Final = "files.git"
-"""The Git directory, in the directory of the casts."""
+"""The name of the Git directory in the directory of the casts."""
 OWN: Final = "files"
-"""The folder in its run directory that a fork works in."""
+"""The folder in the run directory of a fork in which the fork works."""
 ATTEMPTS: Final = "attempts"
 OF_LANE: Final = "-lane-"
 """The separator between a cast's name and a lane's number in the ref of the lane's latest snapshot."""
@@ -53,7 +53,7 @@ _REFUSED_PATH: Final = re.compile(rb"fatal: (?:Unable to process path (.*)|faile
 
 
 class FileSnapshot(NamedTuple):
-    """The files of one moment.
+    """A snapshot of the files at one moment.
 
     Attributes:
         commit: the commit that holds them.
@@ -234,7 +234,7 @@ class FileSnapshots:
         return frozenset(paths), frozenset(left_out)
 
     def listing(self, inner: bytes = b"") -> Iterator[bytes]:
-        """Yield the paths of the files, also in repositories inside; not of casts, of Git itself, or of ignored files."""
+        """Yield the paths of the files, also in nested repositories, without casts, Git's own files and ignored files."""
         folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
         top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
         arguments = ["ls-files", "-z", "--others"]
@@ -357,7 +357,7 @@ def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
 
 
 def difference(git_dir: Path, before: str, after: str, path: str | None = None) -> str:
-    """Return how the files of two commits differ, as Git tells it."""
+    """Return Git's diff of the files of two commits."""
     selection = (_commit_id(before), _commit_id(after), *(() if path is None else ("--", path)))
     command = ("diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv")
     return git(git_dir, "--literal-pathspecs", *command, *selection).decode("utf-8", "replace")
@@ -472,7 +472,7 @@ def git(
     """Run Git on one of our Git directories and return its stdout; ignore user and system Git settings.
 
     Raises:
-        MateriaError: it refuses (``files``), or is not installed (``no_git``).
+        MateriaError: Git fails (``files``), or is not installed (``no_git``).
     """
     program = _needs_git()
     _refuse_foreign(git_dir, arguments)

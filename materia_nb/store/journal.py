@@ -1,7 +1,7 @@
 """The journal of a cast: ``events.jsonl``, one JSON object a line, appended and flushed at every step (R29).
 
-Each line ends with a ``link``: a digest of itself and of the link before, so that a journal says up to where nothing
-in it was changed, taken out or exchanged. It is no signature: who can write the file can write its links.
+Each line ends with a ``link``: a digest of the line and of the previous link. The links show up to which line nothing
+was changed, removed or replaced. A link is not a signature: anyone who can write the file can write valid links.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from materia_nb.store.files import (
 from materia_nb.store.rundir import Mark, RunDir, artifact_content
 
 _LONGEST: Final = 2**30
-"""The longest journal that is read, in bytes."""
+"""Maximum size of a journal that is read, in bytes."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
@@ -44,13 +44,13 @@ class JournalLine(NamedTuple):
     """One event of a journal.
 
     Attributes:
-        ts: milliseconds since the epoch.
-        type: what happened.
-        data: its fields.
-        version: of its form; 0 where the line says none, as those of the reference do.
-        status: how the cast stood after it, and after those written with it; None in a line of the reference.
-        steps: how many steps the cast had then.
-        label: what people said of the cast then, as the list of casts tells it; None for nothing.
+        ts: the time in milliseconds since the epoch.
+        type: the type of the event.
+        data: the fields of the event.
+        version: the version of the event's format; 0 in a line without a version, as in journals of the reference engine.
+        status: the status of the cast after all events of the same write; None in a line of the reference engine.
+        steps: the number of steps that the cast had then.
+        label: the labels of the cast then, such as its name and tags, for the list of casts; None without labels.
     """
 
     ts: int
@@ -66,14 +66,14 @@ class Contents(NamedTuple):
     """The contents of a journal.
 
     Attributes:
-        lines: its events; there can be many, and whoever folds them last empties the list.
-        end: where the good part ends, in bytes.
-        torn: what a torn last line held.
-        unended: whether the last line is whole but for its line break.
-        link: the link that the next line goes on from.
-        reached: whether it has the line that was the last one when the manifest was written.
-        linked: whether any line carries a link; those of other engines do not.
-        broken: the index of the first line that the links do not vouch for; None where all is good.
+        lines: the events; there can be many, and the last reader that folds them empties the list.
+        end: the end of the intact part, in bytes.
+        torn: the content of a torn last line.
+        unended: True if the last line lacks only its line break.
+        link: the link of the last line, from which the next line continues.
+        reached: True if the journal has the line that was last when the manifest was written.
+        linked: True if any line has a link; journals of other engines have none.
+        broken: the index of the first line that the links do not confirm; None if all lines are intact.
     """
 
     lines: list[JournalLine]
@@ -87,7 +87,7 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """Appends events; lets go of its file and of the lock of its cast while nothing is written, see :meth:`rest`."""
+    """Appends events. Between writes it can release its file and the lock of its cast, see :meth:`rest`."""
 
     def __init__(
         self,
@@ -100,10 +100,10 @@ class Journal:
         """Open ``path`` for appending.
 
         Args:
-            path: the file; it is made.
-            lock: that of the cast, which is let go of with the journal.
-            sync: whether each append is forced to the disk.
-            contents: what was read of it; :meth:`mend` it before the first append. None for a new one.
+            path: the file, which is created if it is missing.
+            lock: the lock of the cast, which is released with the journal.
+            sync: True to force each append to the disk.
+            contents: the contents read from the file; call :meth:`mend` before the first append. None for a new journal.
         """
         self.path = path
         self.sync = sync
@@ -125,8 +125,8 @@ class Journal:
     def mend(self, contents: Contents) -> Path | None:
         """Repair the end of the journal, whose contents were just read, before the first append.
 
-        A torn last line is moved into a file of its own beside the journal, which is returned;
-        a last line that lacks only its line break gets it.
+        A torn last line is moved into a separate file next to the journal, whose path is returned.
+        A last line that lacks only its line break is completed.
         """
         if contents.unended:
             with disk(self.path, "end the last line of the journal"):
@@ -146,13 +146,13 @@ class Journal:
         return aside
 
     def append(self, lines: Sequence[JournalLine]) -> None:
-        """Append events in one write, after a look that the file is still there and nobody else wrote it.
+        """Append events in one write, after checking that the file still exists and no other process wrote to it.
 
         Raises:
-            DiskError: nothing of the events stays, unless the disk refuses even to cut the file; then
-                the next append cuts it before it writes.
-            MateriaError: this is a copy of the process that writes the cast (``locked``), or the lock, which was
-                let go of, is somebody else's by now.
+            DiskError: the write failed, and the file was truncated to its previous length; if truncating failed too,
+                the next append truncates the file before it writes.
+            MateriaError: this process is a copy of the process that writes the cast (``locked``), or another process
+                took the released lock.
         """
         block, link = encoded(lines, self._link)
         with HeldInterrupts():
@@ -178,7 +178,7 @@ class Journal:
                 raise
 
     def _check_alone(self) -> None:
-        """Refuse to write to a journal that was removed, replaced, or written by somebody else."""
+        """Refuse to write to a journal that was removed, replaced, or written by another process."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - at each step
         except FileNotFoundError:
@@ -218,7 +218,7 @@ class Journal:
 
         Raises:
             DiskError: the journal was removed, replaced or changed meanwhile, or cannot be opened.
-            MateriaError: somebody else writes the cast by now (``locked``), or the process that does was copied.
+            MateriaError: another process writes the cast now (``locked``), or this process is a copy of the writer.
         """
         if os.getpid() != self._process:
             raise MateriaError(
@@ -264,25 +264,24 @@ class Journal:
         self._let_go()
 
     def __del__(self) -> None:
-        """Close also where an interrupt came before anybody had the journal to close."""
+        """Close the journal if an interrupt came before the caller had it."""
         self.close()
 
 
 @without_collecting()
 def read_journal(path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False) -> Contents:
-    """Read every event, or those up to the first of the type ``until``.
+    """Read every event, or the events up to the first one of the type ``until``.
 
-    A last line that is not whole is returned as ``torn``; blank lines are skipped.
+    An incomplete last line is returned as ``torn``; blank lines are skipped.
 
     Args:
         path: the file.
-        until: where to stop.
-        known: how far the journal went once.
-        lenient: whether a line before the last that is not an event ends the reading, as broken, rather than
-            being an error.
+        until: the type of the event at which reading stops.
+        known: an earlier end of the journal, such as the one in the manifest.
+        lenient: True to stop at an invalid line before the last line and mark it as broken; False to raise an error.
 
     Raises:
-        MateriaError: there is no journal to read (``no_journal``), or it is damaged (``damaged_journal``).
+        MateriaError: there is no readable journal (``no_journal``), or the journal is damaged (``damaged_journal``).
     """
     try:
         content = read_plain(path, _LONGEST)
@@ -323,7 +322,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
                 hint="restore the file, or remove that line and all later lines to continue from there",
                 kind="damaged_journal",
             )
-    # A beginning of a JSON object is never one itself, so a last line that can be read is whole.
+    # A truncated JSON object is never valid JSON, so a last line that can be parsed is complete.
     return Contents(lines, position, torn, unended, link, reached, broken, linked)
 
 
@@ -371,7 +370,7 @@ def parse_line(raw: bytes) -> JournalLine | None:
 
 
 def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
-    """Return the bytes of lines that follow the line with ``link``, and the link of the last one."""
+    """Return the encoded lines, which follow the line with ``link``, and the link of the last of these lines."""
     parts = []
     for line in lines:
         form = {
@@ -406,7 +405,7 @@ _KEPT: Final = (Output, SocketRecommitted)
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
     """Return the lines of events that lead to ``session``.
 
-    A long output is written as its artifact first, and its digest stands in the line (R43).
+    A long output is first written as an artifact; the line then contains its digest (R43).
     """
     status, steps = session.state.status, session.state.steps
     label = label_of(session).listed() if session.labels else None

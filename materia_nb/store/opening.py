@@ -1,6 +1,6 @@
 """Opening a run directory: ours or the reference engine's (R29), as recorded (R41), or copied up to a step.
 
-Up to which step it is as it was written is told by the links of its journal and the digests of long outputs.
+The links of its journal and the digests of long outputs show up to which step the cast is unchanged.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
     socket that was started next.
 
     Args:
-        rules: those of a sketch of the loadout, with every socket that was visited.
+        rules: the rules of a sketch of the loadout, with every visited socket.
         lines: the events.
-        read: gives the text of an artifact by name; raises MateriaError when it cannot.
+        read: returns the text of an artifact by name; raises MateriaError if it cannot.
     """
     done = Recording(begin_at(begin_session(rules, start_of(lines)).state._replace(next=None)))
     for line, target in zip(lines, _recorded_targets(lines), strict=True):
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)
         except MateriaError:
-            continue  # a tool call that is none
+            continue  # an invalid tool call
         if isinstance(event, ev.SocketStart):
             _entered(done, rules, event)
         elif isinstance(event, ev.Output) and done.session.steps:
@@ -74,7 +74,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """For each event, return the socket that started next, ``end`` if the cast ended, or None if neither is recorded."""
+    """Return for each event the socket that started next, ``end`` if the cast ended, or None without a record."""
     target: str | None = None
     targets = []
     for line in reversed(lines):
@@ -98,7 +98,7 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
 
 
 def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
-    """Fold an event that led to ``state``, whatever the engine would make of it."""
+    """Fold an event that led to ``state``, even if the engine would continue differently."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.replace(transition=transition))
 
@@ -161,7 +161,7 @@ def _over(state: CastState, status: JSON) -> CastState:
 
 
 _LONGEST_CONFIG: Final = 50_000_000
-"""The longest config of a cast that is read, in bytes."""
+"""Maximum size of a cast's config that is read, in bytes."""
 
 CONFIG: Final = "config.resolved.json"
 
@@ -177,13 +177,13 @@ class Recorded:
     """The contents of a run directory.
 
     Attributes:
-        rules: what the cast ran by; those of a sketch of its loadout when there are ``problems``.
-        document: its config.
-        contents: its journal.
-        ours: whether this engine wrote it.
-        project: the directory that it worked in.
-        problems: why its loadout cannot be cast here.
-        redefined: whether definitions of materia were taken into the cast, which the file of the config may lack.
+        rules: the rules of the cast, or the rules of a sketch of its loadout if there are ``problems``.
+        document: the config of the cast.
+        contents: the contents of the journal.
+        ours: True if this engine wrote the cast.
+        project: the directory in which the cast worked.
+        problems: the reasons why its loadout cannot be cast here.
+        redefined: True if the cast took over changed definitions of materia, which the config file may lack.
     """
 
     rules: Rules
@@ -198,7 +198,7 @@ class Recorded:
 def _read_contents(files: RunDir, until: str | None = None) -> Contents:
     """Read the journal of a run directory, at most up to the first event of the type ``until``.
 
-    Raises MateriaError when there is none or it is damaged.
+    Raises MateriaError if the journal is missing or damaged.
     """
     with disk(files.path, "open the run directory"):
         exists = files.path.is_dir()
@@ -218,7 +218,7 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
 
 
 def check_resumable(files: RunDir) -> None:
-    """Refuse what can never be gone on with, before a lock file is left in its directory.
+    """Refuse a cast that can never be continued, before a lock file is created in its directory.
 
     Raises:
         MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`_read_contents`.
@@ -245,7 +245,7 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
 
     Args:
         files: the run directory.
-        to_look: whether a loadout that cannot be cast is told in ``problems`` rather than an error (R41).
+        to_look: True to list the problems of a loadout that cannot be cast in ``problems``; False to raise an error (R41).
     """
     contents = _read_contents(files)
     start = cast_start(contents) or {}
@@ -265,7 +265,7 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
         else None
     )
     problems: tuple[str, ...] = ()
-    session = start.get("session")  # the id that its agents are told
+    session = start.get("session")  # the session id that its agents receive
     try:
         rules = Rules(build_graph(document, name, owners), session if isinstance(session, str) else "")
     except MateriaError as error:
@@ -287,7 +287,7 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
 
 
 def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
-    """Return the usage report of a cast of the reference: its end has it, or else a file; None where neither can be read."""
+    """Return the usage report of a cast of the reference engine from its end event or a file, or None without a report."""
     ends = [line.data for line in contents.lines if line.type == "cast_end"]
     report = ends[-1].get("usage") if ends else None
     if report is not None:
@@ -299,15 +299,15 @@ def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
 
 
 def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
-    """Return a config in which a materia that it has is defined in another way."""
+    """Return a config with another definition of one of its materia."""
     known = as_object(as_object(document).get("materia"))
     return {**as_object(document), "materia": {**known, str(materia): definition}} if materia in known else document
 
 
 def _without_resolved_scripts(document: JSON) -> JSON:
-    """Return a config in which a utility with both a script and a command has the command alone.
+    """Return a config in which a utility with both a script and a command has only the command.
 
-    The reference engine records the command that a script was resolved to, and it is what was run (R72).
+    The reference engine records the command to which it resolved a script, and ran that command (R72).
     """
     materia = as_object(as_object(document).get("materia"))
     resolved = {
@@ -346,12 +346,12 @@ _APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
 def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
-    """Copy journal, config and artifacts to a new directory in ``root``; its first event names where it comes from.
+    """Copy journal, config and artifacts to a new directory in ``root``; the first event of the copy names its source.
 
-    The copy is the cast as it was after ``step``, without what was edited later, or as it is ``now`` (R55). Without
-    ``root`` the directory is made beside the one that is copied. What a person allowed to tools, and a
-    approval of a command that was not used yet, is left out: it was said of that cast, so a fork asks again. So are its name,
-    tags, note and verdict; those of steps are copied. The journal, which makes the directory a cast, comes last and at once.
+    The copy is the cast as it was after ``step``, without later edits, or as it is ``now`` (R55). Without
+    ``root`` the new directory is created next to the source. Tool approvals and unused command approvals are left
+    out, because they hold for the source only, so a fork asks again. The name, tags, note and verdict of the cast are left
+    out too; those of steps are copied. The journal makes the directory a cast, so it is written last and in one operation.
     """
     lines = [line for line in read_journal(files.journal).lines if not _is_about_that_cast(line)]
     path = new_run_dir(root or files.path.parent)
@@ -366,7 +366,7 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
         back += _with_files(copy, rules, [*lines, *back], None if now else step)
         copy.write("events.jsonl", encoded([*lines, *back])[0])
     except BaseException:
-        shutil.rmtree(path, ignore_errors=True)  # a half-made copy is not a cast
+        shutil.rmtree(path, ignore_errors=True)  # an incomplete copy is not a cast
         raise
     return path
 
@@ -374,9 +374,9 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
 def write_events(
     root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event], *, sync: bool = False
 ) -> Path:
-    """Write a cast that is made of events, with its config, to a new directory in ``root``; it can be resumed.
+    """Write a cast that consists of events, with its config, to a new directory in ``root``; the cast can be resumed.
 
-    The journal, which makes the directory a cast, comes last and at once.
+    The journal makes the directory a cast, so it is written last and in one operation.
     """
     path = new_run_dir(root)
     try:
@@ -396,12 +396,12 @@ def write_events(
 
 
 def _is_about_that_cast(line: JournalLine) -> bool:
-    """Return True if an event holds for that cast only: approvals of its tools, and its labels."""
+    """Return True if an event holds only for the copied cast: an approval of its tools, or one of its labels."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
 
 def _artifacts(files: RunDir) -> Iterator[str]:
-    """Yield the outputs of a run directory, and what utilities read and wrote: plain files, through no link."""
+    """Yield the outputs of a run directory, and the inputs and outputs of utilities: plain files only, without links."""
     if not files.is_inside("sockets"):
         return
     for folder, folders, names in os.walk(files.path / "sockets"):
@@ -415,14 +415,14 @@ def _artifacts(files: RunDir) -> Iterator[str]:
 def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
     data: dict[str, JSON] = dict(line.data)
     if line.type == "approval_answered":
-        data.pop("expires", None)  # no approval follows from it
+        data.pop("expires", None)  # the copy does not grant an approval
     if line.type == "cast_start":
         data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": location_of(path)}
     return line._replace(data=data, label=None)
 
 
 def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
-    """Check out the files of then in a folder of the copy's own, where they are kept; return the line that says so."""
+    """Check out the files as they were at the step, if they have a snapshot, in the copy's own folder; return its journal line."""
     if not lines[0].data.get("files"):
         return []
     session = read_session(rules, lines, files.text_of).session
@@ -438,7 +438,7 @@ def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int
 
 
 def not_kept(step: int) -> MateriaError:
-    """Return the error of wanting files that were not kept."""
+    """Return the error for a request of files that have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not kept.",
         hint="it worked in another directory, or they could not be kept then; see show files",
@@ -447,7 +447,7 @@ def not_kept(step: int) -> MateriaError:
 
 
 def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
-    """Return the line that takes the copy back to ``step``, none where that is not over yet."""
+    """Return the line that takes the copy back to ``step``, or an empty list if the step is not finished."""
     session = read_session(rules, lines, files.text_of).session
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
@@ -468,11 +468,11 @@ class Verified:
     """The result of verifying a journal. Its ``repr`` is a text for people.
 
     Attributes:
-        steps: how many steps are as they were written.
-        lines: how many lines of the journal are.
-        problems: what is not, a sentence each; empty where all is good.
-        torn: whether a last line follows that a crash cut off: nothing that was finished is lost by it.
-        linked: whether the journal carries links at all.
+        steps: the number of unchanged steps.
+        lines: the number of unchanged lines of the journal.
+        problems: the changes that were found, a sentence each; empty if nothing was changed.
+        torn: True if a crash cut off the last line; finished work is not lost by that.
+        linked: True if the journal has links.
     """
 
     steps: int
@@ -494,10 +494,10 @@ class Verified:
 
 
 def verify(files: RunDir) -> Verified:
-    """Look through a run directory; nothing is written.
+    """Verify the journal and the long outputs of a run directory; write nothing.
 
     Raises:
-        MateriaError: there is no journal to read (``no_journal``).
+        MateriaError: there is no readable journal (``no_journal``).
     """
     contents = read_journal(files.journal, known=written_mark(files.path), lenient=True)
     problems, good = damages(contents), len(contents.lines) if contents.broken is None else contents.broken
@@ -525,7 +525,7 @@ def damages(contents: Contents) -> list[str]:
 
 
 def refuse_broken(files: RunDir, contents: Contents) -> None:
-    """Raise MateriaError (``damaged_journal``) when the links do not vouch for every line."""
+    """Raise MateriaError (``damaged_journal``) if the links do not confirm every line."""
     if contents.broken is not None:
         raise MateriaError(
             damages(contents)[0],
@@ -536,7 +536,7 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
 
 
 def _good_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
-    """Return how many steps the first ``count`` lines tell to their end; with ``is_whole`` the one under way counts."""
+    """Return the number of steps that end in the first ``count`` lines; with ``is_whole``, include the unfinished step."""
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:
         return 0
