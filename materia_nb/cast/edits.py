@@ -46,7 +46,7 @@ def budget_limit(text: str) -> tuple[Bound, float]:
     """Return the limit of a budget, written as ``20000`` (tokens), ``$1`` or ``2.50 USD``, ``60 seconds``, ``10 turns``.
 
     Raises:
-        MateriaError: it is none of these (``bad_budget``).
+        MateriaError: the text is not such a limit (``bad_budget``).
     """
     amount = text.strip().lower().replace(",", "").replace("_", "")
     with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
@@ -62,10 +62,10 @@ def budget_limit(text: str) -> tuple[Bound, float]:
 
 
 class Edits:
-    """The edits of one cast; each is refused while a step runs, and changes nothing then."""
+    """The methods that edit one cast. While a step runs, an edit is refused and changes nothing."""
 
     def __init__(self, runner: Runner) -> None:
-        """Edit the cast that ``runner`` runs."""
+        """Provide the edits of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Edits:
             cast.edit.items([last, *others])        # the last item first
             cast.edit.items(all_but_this, abandon=True)  # give up the item being worked on
 
-        Returns sentences about what was moved and what is repeated. The journal has them too
+        Returns sentences about moved and repeated items. The journal has these sentences too
         (``cast.now.edits[-1].said``).
 
         Args:
@@ -110,13 +110,13 @@ class Edits:
         return self._edit(command, json_copy(list(items)), origins)
 
     def again(self, *items: int | str) -> tuple[str, ...]:
-        """Work on items again that are done or were skipped, before the other open items.
+        """Repeat items that are done or skipped, before the other open items.
 
         Args:
-            items: the number in the list, from 1, the key (``WI-2``) or the title of each.
+            items: the number in the list, from 1, the key (``WI-2``) or the title of each item.
 
         Raises:
-            MateriaError: there is no such item, or several are called so (``no_item``), or as :meth:`items`.
+            MateriaError: there is no such item, or several items have this title (``no_item``), or as :meth:`items`.
         """
         listed = self._runner.snapshot().work_items
         return self.items(listed, range(len(listed)), repeat=[_index_of(listed, item) for item in items])
@@ -166,11 +166,11 @@ class Edits:
         list_edits = within_lists(self._runner.rules, before, segments, removed=value is MISSING)
         if segments[0] == "workItems" and "workItems" in changed:
             known = list_edits.get("workItems")
-            return self.items(changed["workItems"], known and known.origins)  # each is checked (R9)
+            return self.items(changed["workItems"], known and known.origins)  # checks each item (R9)
         return self._edit(decide.edit_state, changed, list_edits)
 
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Replace the data of the state; lists of loops are ordered as in :meth:`items`, which says what is returned.
+        """Replace the data of the state. Lists of loops are ordered, and sentences returned, as in :meth:`items`.
 
         Raises:
             MateriaError: the data is not JSON, the item being worked on would be removed (``working``), or a step is
@@ -182,13 +182,13 @@ class Edits:
         return self._edit(decide.edit_state, json_copy(dict(data)), {})
 
     def prompt(self, part: str, text: str) -> Prompt:
-        """Change one part of the prompt that waits, for this turn only, and return the prompt; a socket that is next is entered.
+        """Change one part of the waiting prompt for this turn only, and return the prompt; enter the next socket if needed.
 
-        A turn that failed waits again then: the next step asks it with the new text. Other turns and visits keep the prompt
-        of the materia, and so does this turn after a later change of the state.
+        A failed turn waits again after this, and the next step asks it with the new text. Other turns and visits keep the
+        prompt of the materia. A later change of the state restores the prompt of this turn too.
 
         Args:
-            part: its name, such as ``request``, ``task``, ``item`` or ``return``.
+            part: the name of the part, such as ``request``, ``task``, ``item`` or ``return``.
             text: the new text; an empty text removes the part.
 
         Raises:
@@ -201,7 +201,7 @@ class Edits:
             if self._runner.session.state.status == "ready":
                 self._runner.enter()
             self._runner.run_command(decide.edit_prompt, part, clean(text))
-            assert self._runner.session.prompt is not None  # noqa: S101 - it was edited
+            assert self._runner.session.prompt is not None  # noqa: S101 - its prompt was edited
             return self._runner.session.prompt
 
     def redefine(self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None) -> None:
@@ -229,12 +229,12 @@ class Edits:
             before = json.loads(files.text_of(CONFIG))
             after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
             current, previous = (document["materia"][materia] for document in (after, before))
-            with HeldInterrupts():  # between any two of these the rules and the journal would not agree
+            with HeldInterrupts():  # an interrupt between these lines would leave rules that do not match the journal
                 self._runner.run_command(decide.redefine, materia, current, previous)
                 self._runner.rules = rules
                 try:
                     files.write_json(CONFIG, after)
-                except DiskError as error:  # the journal has it, so nothing is lost
+                except DiskError as error:  # the journal has the new definition, so nothing is lost
                     self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
@@ -282,7 +282,7 @@ class Edits:
         """Change one limit of the budget, written as for ``budget_limit``; ``none`` removes all limits.
 
         Raises:
-            MateriaError: it is not a budget (``bad_budget``).
+            MateriaError: the text is not a limit (``bad_budget``).
         """
         if text.strip().lower() in ("", "none"):
             self._set_budget(dict.fromkeys(bound.field for bound in BOUNDS))
@@ -294,14 +294,14 @@ class Edits:
         """Save a suggestion to the knowledge of the project, which later casts receive.
 
         Raises:
-            MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or the
-                section of the document that it goes to is not a list (``bad_context``).
+            MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or its section of the
+                document is not a list (``bad_context``).
         """
         with self._runner.lock():
             self._runner.begin()
             chosen = suggestion_at(self._runner.snapshot().suggestions, number)
             if not chosen.is_kept:
-                # The document first: saving it twice is harmless, a journal that only claims it was saved is not.
+                # The document comes first: saving a suggestion twice is harmless, but a journal entry without the saved text is not.
                 change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
                 self._runner.run_command(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(is_kept=True)
@@ -344,17 +344,17 @@ class Labels(Shown):
     ) -> Label:
         """Change the label of the cast, or of one of its steps, and return it.
 
-        ``wb.casts(tag=...)`` finds casts by it::
+        ``wb.casts(tag=...)`` finds casts by their labels::
 
             cast.labels.add(name="first-good-one", tag="rain, short", verdict="good")
             cast.labels.add(3, note="It should have asked.", verdict="bad", by="Ana")
 
-        A cast's name can be used wherever its id can. Fields that are left out stay; ``""`` removes a name, a note or a
-        verdict.
+        A cast's name can be used wherever its id can. Fields that are left out do not change; ``""`` removes a name, a note
+        or a verdict.
 
         Args:
             step: the number of a step; the cast itself if left out.
-            name: its name; several may be called the same.
+            name: the name; several casts or steps may have the same name.
             tag: tags to add; a text is split at commas and spaces.
             untag: tags to remove.
             note: any text.
@@ -362,8 +362,8 @@ class Labels(Shown):
             by: the name of the person.
 
         Raises:
-            MateriaError: one of them cannot be that (``bad_label``), there is no such step (``no_step``), or the cast
-                was opened to be looked at (``read_only``).
+            MateriaError: a value is invalid (``bad_label``), there is no such step (``no_step``), or the cast was opened
+                read-only (``read_only``).
         """
         with self._runner.lock():
             self._runner.begin()
@@ -399,7 +399,7 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
 def _redefined(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
 ) -> tuple[JSON, Rules]:
-    """Return the config of a cast with another definition of a materia, and the rules that follow from it.
+    """Return the config of a cast with a replaced definition of a materia, and the rules for this config.
 
     Raises:
         MateriaError: as :meth:`Edits.redefine`.
@@ -428,7 +428,7 @@ class Approvals(ApprovalsNow):
     """The requests of agents to a person in one cast, and the commands that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Answer for the cast of ``runner`` or for a lane of it; without a name for the only lane that asks, if there is one."""
+        """Provide the requests of the cast of ``runner``, or of one lane; by default of the only lane that asks, if any."""
         asks = [] if lane is not None else runner.lanes_that_ask
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
@@ -440,10 +440,10 @@ class Approvals(ApprovalsNow):
         self._runner = runner
 
     def in_lane(self, name: str) -> Approvals:
-        """Return the same for a lane: ``cast.approvals.in_lane("ui").approve()``.
+        """Return the approvals of one lane: ``cast.approvals.in_lane("ui").approve()``.
 
         Raises:
-            MateriaError: no such lane is at work (``unknown_lane``).
+            MateriaError: no such lane is running (``unknown_lane``).
         """
         return Approvals(self._runner, name)
 
@@ -455,7 +455,7 @@ class Approvals(ApprovalsNow):
         """Allow these tools (``bash``, ``edit``, ``write``, ``server.tool``) to run without asking, in this cast only.
 
         Raises:
-            MateriaError: a name is not that of a tool which asks (``unknown_tool``).
+            MateriaError: a name is not that of a tool that needs approval (``unknown_tool``).
         """
         with self._runner.lock():
             self._runner.begin()
@@ -480,18 +480,18 @@ class Approvals(ApprovalsNow):
     def approve(
         self, *, always: bool = False, calls: Sequence[ToolCall] | None = None, lane: str | None = None
     ) -> StepRecord:
-        """Approve the tool calls, or the one exact command, that an agent asks for, and let it continue.
+        """Approve the requested tool calls, or the one exact command, and continue the agent.
 
         The approval of a command is for one use and expires.
 
         Args:
             always: whether later calls of the same tools need no approval in this cast.
-            calls: the tool calls that were looked at; if others wait by now, they are not approved.
+            calls: the tool calls that you reviewed; if other calls wait by now, nothing is approved.
             lane: the asking lane, if there are several.
 
         Raises:
-            MateriaError: nothing waits for approval, or other calls than ``calls`` (``not_asked``),
-                or the request has expired (``approval``). Several lanes ask (``which_lane``).
+            MateriaError: nothing waits for approval, or other calls than ``calls`` wait (``not_asked``), the request has
+                expired (``approval``), or several lanes ask (``which_lane``).
         """
         if lane is not None:
             return self.in_lane(lane).approve(always=always, calls=calls)
@@ -517,7 +517,7 @@ class Approvals(ApprovalsNow):
 
     def _needs_lane(self) -> None:
         if self._work is self._runner and self._runner.lanes_that_ask:
-            self._runner.lane_meant(None)  # which says that several ask
+            self._runner.lane_meant(None)  # raises an error if several lanes ask
 
     def _asked(self) -> ApprovalRequest:
         if self.cast.held is None:
@@ -538,7 +538,7 @@ class Approvals(ApprovalsNow):
 
         Args:
             satisfied: the verdict; that of the output if left out.
-            target: the socket to go on to (``end`` for the end), whatever the edges say.
+            target: the socket to continue at (``end`` for the end), regardless of the edges.
 
         Raises:
             MateriaError: the cast is not held (``not_held``), or there is no such socket.
@@ -565,7 +565,7 @@ class Chosen(NamedTuple):
 
 
 def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | None = None) -> Chosen:
-    """Return the pin to a value; to the latest output in ``cast`` if the value is None."""
+    """Return a pin to the value ``to``, or to the latest output in ``cast`` if ``to`` is None."""
     if (other := snapshot_of(to)) is not None:
         return Chosen(_outputs_in(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
@@ -587,10 +587,11 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
 def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
     """Return a pin to the outputs of a socket or materia in a cast.
 
-    Of one visit if it is given, otherwise of all visits of another cast (``origin``), or the latest of this cast.
+    With ``visit``, use the output of that visit. Otherwise use all visits if the cast is another one (``origin``), or the
+    latest output of this cast.
     """
     steps: list[StepRecord] = []
-    for line in (cast.steps, *reversed(cast.abandoned)):  # outputs that going back left behind count too
+    for line in (cast.steps, *reversed(cast.abandoned)):  # outputs on abandoned branches count too
         steps = steps or [
             step
             for step in line
@@ -612,7 +613,7 @@ def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") 
 
 
 def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, str]]:
-    """Return outputs by socket and number of the visit."""
+    """Return outputs by socket and visit number."""
     by_socket: dict[str, dict[str, str]] = {}
     for socket, visit, text in outputs:
         by_socket.setdefault(socket, {})[str(visit)] = text
@@ -633,7 +634,7 @@ def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
 
 
 def _is(graph: Graph, socket: str, name: str) -> bool:
-    """Return True if ``name`` is the socket, or its materia."""
+    """Return True if ``name`` is the id of the socket or of its materia."""
     placed = graph.sockets.get(socket)
     return name == socket or (placed is not None and placed.materia.id == name)
 
@@ -643,7 +644,7 @@ def _was_accepted(step: StepRecord) -> bool:
 
 
 def needs_pinned(name: str, pinned: Iterable[str]) -> None:
-    """Raise MateriaError (``not_pinned``) unless a name is pinned."""
+    """Raise MateriaError (``not_pinned``) unless ``name`` is pinned."""
     if name not in (known := list(pinned)):
         raise MateriaError(
             f"{name} is not pinned.",
@@ -656,7 +657,7 @@ class Pins(Mapping[str, Pin]):
     """The pins of one cast, by socket or materia: a mapping, with methods to change it."""
 
     def __init__(self, runner: Runner) -> None:
-        """Hold the pins of the cast that ``runner`` runs."""
+        """Provide the pins of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __getitem__(self, name: str) -> Pin:
@@ -674,21 +675,21 @@ class Pins(Mapping[str, Pin]):
     def add(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Pin a socket, or a materia in every socket, to an answer, from the next step on.
 
-        A pinned utility starts no process: the text is read as its stdout. A pin stays when the cast is resumed or forked.
-        A function is lost with its kernel; the cast then stops before its socket::
+        A pinned utility starts no process; the pinned text is read as its stdout. A pin is kept when the cast is resumed or
+        forked. A pinned function is lost when its kernel ends; the cast then stops before the socket::
 
             cast.pins.add("Detect-VCS", {"state": {"vcs": "git"}})
             cast.pins.add("Socket-3")  # its latest output
 
         Args:
-            name: a socket, or a materia; the socket's pin goes first.
-            to: a text, a dict (sent as JSON), a function of the turn, or an earlier cast, which answers
-                visit by visit; left out, the socket's own latest output.
-            visit: the visit whose output to use, of this cast or of the cast given.
+            name: a socket or a materia; the pin of a socket has precedence over that of its materia.
+            to: a text, a dict (sent as JSON), a function of the turn, or an earlier cast, whose output is used visit by
+                visit; the socket's own latest output if left out.
+            visit: the visit whose output to use, in this cast or in the cast ``to``.
 
         Raises:
             MateriaError: there is no such socket or materia (``unknown_materia``), it has no such output
-                (``no_output``), or ``to`` cannot be pinned to (``bad_pin``).
+                (``no_output``), or ``to`` is not a valid answer (``bad_pin``).
         """
         chosen = choose(self._runner.snapshot(), name, to, visit)
         self.put(name, chosen)
@@ -709,7 +710,7 @@ class Pins(Mapping[str, Pin]):
         """Remove the pin of a socket or materia.
 
         Raises:
-            MateriaError: it is not pinned (``not_pinned``).
+            MateriaError: the name is not pinned (``not_pinned``).
         """
         needs_pinned(name, self)
         runner = self._runner

@@ -1,6 +1,7 @@
 """The work of a cast or a lane: ask agents, run processes, apply the results, report to followers.
 
-The turns of agents and the input of processes are made here. Keys are removed from replies and from texts of people.
+This module makes the turns of agents and the input of processes. Secret keys are redacted in replies and in texts of
+people.
 """
 
 from __future__ import annotations
@@ -66,17 +67,17 @@ def clean(text: str) -> str:
 
 
 def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    """Return an answer that a person gave as it is sent on: an object as a dict of its own."""
+    """Return a person's answer; copy an object into a new dict."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
 
 def redacted(text: str) -> str:
-    """Return a text of an agent or a process without keys, encodable as UTF-8."""
+    """Return a text of an agent or a process with secret keys redacted, encodable as UTF-8."""
     return scrubbed(text if text.isascii() else clean(text))
 
 
 def without_keys(call: ToolCall) -> ToolCall:
-    """Return a tool call without keys in its arguments, its text and its result."""
+    """Return a tool call with secret keys redacted in its arguments, its text and its result."""
     return replace(
         call,
         args=scrubbed_json(dict(call.args)),
@@ -103,10 +104,10 @@ def over(session: Session) -> MateriaError:
 
 
 class Job(NamedTuple):
-    """A task for a visit: call ``run`` in any thread, then ``take`` with its result, as the holder of the cast.
+    """A task for a visit: call ``run`` in any thread, then ``take`` with its result while holding the cast's lock.
 
-    ``take`` returns True if this line of work may continue. ``drop`` discards the reports of a task that is not to be
-    taken. ``at_once`` is True if the answer is already known.
+    ``take`` returns True if the cast or lane may continue. ``drop`` discards the reports of a task whose result is not
+    used. ``at_once`` is True if the answer is already known.
     """
 
     run: Callable[[], object]
@@ -116,7 +117,7 @@ class Job(NamedTuple):
 
 
 class Work(ABC):
-    """The work of a cast itself, or of one of its lanes. Only the holder of the cast calls it, except for the ``run`` of a job.
+    """The work of a cast or of one of its lanes. Callers hold the lock of the cast, except for the ``run`` of a job.
 
     Attributes:
         main: the work of the cast itself.
@@ -124,7 +125,7 @@ class Work(ABC):
         rules: the rules of the cast.
         session: the session of the cast or the lane.
         files: the run directory.
-        agents: the agents.
+        agents: the agents, by socket or materia.
         utilities: directories with copies of shipped scripts.
         functions: the functions that sockets and materia are pinned to; the journal cannot hold them (R40).
         stop: set to stop a run after the current step, or within it if that is possible.
@@ -132,8 +133,8 @@ class Work(ABC):
         raised: the latest exception of an agent in this kernel.
         recording: the lock under which events are written to the journal.
         saying: the pieces of the answer that is arriving.
-        worked: milliseconds of work on the waiting visit that no event has yet, of an interrupted turn.
-        asked_before: returns the number of turns of a socket and its materia, where the session does not have it.
+        worked: working time of the waiting visit that no event has reported yet, in milliseconds.
+        asked_before: returns the number of turns of a socket and of its materia, if the session does not have them.
     """
 
     lane = ""
@@ -161,11 +162,11 @@ class Work(ABC):
     @property
     @abstractmethod
     def base(self) -> Path:
-        """The directory in which agents and processes work, apart from their scope."""
+        """The directory in which agents and processes without a scope work."""
 
     @abstractmethod
     def keep_files(self, by: str) -> None:
-        """Keep the files of the project as they are now, if the cast keeps files."""
+        """Save the current files of the project, if the cast keeps files."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
         """Return the snapshots of the files of a folder; ``name`` distinguishes lanes."""
@@ -173,10 +174,10 @@ class Work(ABC):
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
-        """Keep files, and record it if they changed; with a ``folder``, as those that a lane begins with.
+        """Save the files, and record an event if they changed; ``folder`` is set for the first files of a lane.
 
         Raises:
-            MateriaError: they cannot be kept at the start of the cast. Later a message reports it and the cast continues.
+            MateriaError: the files cannot be saved at the start of the cast. A later failure is only a message.
         """
         session = self.session
         step, before = len(session.steps), None if folder else session.files
@@ -201,7 +202,7 @@ class Work(ABC):
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Apply the events of ``command(rules, session, *arguments, now)``.
 
-        With ``later`` they are written with the next write, which must follow in the same call.
+        With ``later`` the events are written with the next write, which must follow in the same call.
         """
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
@@ -211,33 +212,33 @@ class Work(ABC):
     # -- steps ----------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """Enter the next socket, or come to the end."""
+        """Enter the next socket, or complete the cast."""
         self.worked = 0
         self.run_command(decide.enter)
 
     def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
         """Ask the agent, or run the process, until the visit is done or a person must answer."""
         while (job := self.job()) is not None:
-            if not job.at_once:  # it may call a model, which the journal must show even if it ends here
+            if not job.at_once:  # the job may call a model, so the journal must have its start even after a crash
                 self.write_waiting()
             goes_on = job.take(job.run())
-            if job.at_once:  # the beginning of the visit and its output are one write
+            if job.at_once:  # write the start of the visit and its output together
                 self.write_waiting()
             if not goes_on or self.session.state.status != "waiting" or breaks(""):
                 return
 
     def report_text(self) -> None:
-        """Report that more of an answer has arrived."""
+        """Notify followers that more of an answer has arrived."""
         self.main.report_text()
 
     def write_waiting(self) -> None:
-        """Write what waits for the next write of the cast, if anything does."""
+        """Write the queued events, if any."""
         self.main.write_waiting()
 
     def job(self) -> Job | None:
         """Return the next job for the waiting visit, or None if there is none or a person must answer.
 
-        Whatever an agent raises, except for an interrupt, fails the cast with the reason in the journal; retry asks again.
+        Any exception of an agent, except for an interrupt, fails the cast with the reason in the journal; ``retry`` asks again.
         """
         due = pending_here(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
@@ -253,7 +254,7 @@ class Work(ABC):
         return self._question(due.visit, pinned, folder)
 
     def pin_of(self, socket: str) -> str | None:
-        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        """Return the pinned name, socket or materia, whose pin answers a socket; None without a pin."""
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
 
@@ -261,7 +262,7 @@ class Work(ABC):
         """Return the pinned agent of a visit, or None (R40).
 
         Raises:
-            MateriaError: it is pinned to a function of an earlier kernel (``pin_gone``).
+            MateriaError: the socket is pinned to a function of an earlier kernel (``pin_gone``).
         """
         name = self.pin_of(visit.socket)
         if name is None:
@@ -280,7 +281,8 @@ class Work(ABC):
         """Return the directory that the waiting visit works in: its scope or the project (P8).
 
         Raises:
-            MateriaError: it does not exist (``no_folder``), or is outside the project and not allowed yet (``folder_asks``).
+            MateriaError: the directory does not exist (``no_folder``), or is outside the project and not allowed yet
+                (``folder_asks``).
         """
         scope, project = self.session.state.scope, self.base
         if scope == BASE:
@@ -314,7 +316,7 @@ class Work(ABC):
         )
 
         def take(result: object) -> bool:
-            assert isinstance(result, UtilityResult)  # noqa: S101 - what run returned
+            assert isinstance(result, UtilityResult)  # noqa: S101 - the result of run
             record = command_record(materia, result, names)
             self.files.write(names[0], result.process.stdout)
             self.files.write(names[1], result.process.stderr)
@@ -345,7 +347,7 @@ class Work(ABC):
         return worked
 
     def _record(self, event: ev.Event) -> None:
-        """Record an event about a process, which changes nothing else."""
+        """Record an event about a process, which only adds to the journal."""
         self.apply(lambda _rules, _session, _ts: (event,))
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
@@ -397,7 +399,7 @@ class Work(ABC):
         return Job(run, take, drop, at_once=at_once is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
-        """Handle the answer or the exception of an agent; return True if this line of work may continue."""
+        """Handle the answer or the exception of an agent; return True if the cast or lane may continue."""
         if isinstance(answer, Asking):
             self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time())
             return False
@@ -454,7 +456,7 @@ class Work(ABC):
     def handle_reply(self, reply: Answer) -> None:
         """Handle a reply for the waiting socket: redact it, add the changed files and the working time, and apply it."""
         before, visit = self.session.state, self.session.state.at
-        assert visit is not None  # noqa: S101 - what is answered was entered
+        assert visit is not None  # noqa: S101 - an answered visit was entered
         socket_rules = self.rules.sockets[visit.socket]
         files = self._snapshot_files() if socket_rules.sees_changes else None
         thought = reply.thinking if self.rules.graph.keep_thinking else ""
@@ -475,7 +477,7 @@ class Work(ABC):
             self.apply(command, answer, later=one_write)
         if socket_rules.sees_changes:
             at = self.session.state.waiting_at
-            # Only if the same agent continues are later changes its own.
+            # Later changes are only attributed to the agent if the same agent continues.
             self._files_before = files if at is not None and at.drafts == visit.drafts else None
         if has_side_files:
             self.write_side_files(visit, before)
@@ -488,11 +490,11 @@ class Work(ABC):
             self.write_waiting()
 
     def _answer_with_evidence(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
-        """Return the events of an answer, including the files that it claims to have made but that do not exist."""
+        """Return the events of an answer, including one about files that the answer names but that do not exist."""
         events = decide.answer(rules, session, answer, ts)
         at = session.state.at
         naming = rules.sockets[at.socket].naming if at is not None else None
-        assert naming is not None  # noqa: S101 - only such an answer is looked at
+        assert naming is not None  # noqa: S101 - the caller checked it
         reading = fold(rules, session, events).steps[-1].reading
         project = self.base / session.state.scope.cwd
         missing = missing_evidence(naming, reading, project, self.files.path)
