@@ -30,8 +30,9 @@ class CastContext:
     """The parts of the cast that an agent sees besides its own prompt (R50).
 
     ``place`` shows the position in the loadout and the changes made by a person. ``items`` selects the detail of the
-    list of work items. ``state`` shows the whole state or only the named paths. ``handoffs`` shows earlier handoffs, up to the
-    default limit or up to a number of characters. ``previous`` shows the preceding output and the agent's last answer.
+    list of work items. ``state`` shows the whole state or only the named paths. ``handoffs`` shows earlier handoffs, up
+    to the default limit or up to a number of characters. ``previous`` shows the preceding output and the
+    agent's own previous answer.
     """
 
     request: bool = True
@@ -275,7 +276,7 @@ class Graph:
 
     ``consumers`` maps a generator socket to the loops that consume its items. ``regions`` maps a parallel generator to
     the region of its lanes. ``document`` is the original config, reduced to this loadout and its materia, as a cast
-    stores it; it is empty if the graph is only drawn. ``keep_thinking`` is True if the thinking of agents is stored (R49).
+    stores it; it is empty if the graph is only drawn. ``keep_thinking`` is True if agents' thinking is stored (R49).
     ``prices`` are the prices in the config, by the name of an agent (:meth:`price`).
     ``mcp_servers`` are the servers in the config whose tools an agent may name.
     """

@@ -1,4 +1,4 @@
-"""Configs in layers: bundled, profile, project, environment, given and notebook; and copies between them.
+"""Configs in layers: bundled, profile, project, environment, given and notebook; copying of definitions into a file.
 
 Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
 directory, else the reference engine's), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
@@ -36,7 +36,7 @@ BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 _PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
 _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
-"""Variable with the profile directory of the reference engine, which is read without a profile of this package."""
+"""Variable with the reference engine's profile directory, used if this package has no profile."""
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
@@ -49,14 +49,14 @@ class Layer:
     """One source of a config.
 
     Attributes:
-        name: which layer it is.
-        label: its name: a path, or the name of a cell.
+        name: the kind of layer.
+        label: its name in messages: a path, or the name of a cell.
         path: its file; None for text and documents.
         loadouts: the names of the loadouts that it defines.
         materia: the ids of the materia that it defines.
-        settings: its other top-level fields; of budget, limits and prices, each key as ``budget.maxTokens``.
+        settings: its other top-level fields; budget, limits and prices are listed by key, such as ``budget.maxTokens``.
         document: its content.
-        fault: why it could not be used, or None.
+        fault: the error because of which the layer could not be used, or None.
     """
 
     name: LayerName
@@ -74,7 +74,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class LayeredConfig:
-    """The merged config and where each part of it came from.
+    """The merged config, with the layer from which each part came.
 
     Attributes:
         document: the merged config as JSON.
@@ -102,7 +102,7 @@ class LayeredConfig:
 
     @property
     def active(self) -> str | None:
-        """The loadout that is cast if none is named."""
+        """The loadout that is cast by default, or None."""
         return active_loadout(self.document)
 
     @property
@@ -111,10 +111,10 @@ class LayeredConfig:
         return tuple(layer.fault for layer in self.layers if layer.fault is not None)
 
     def origin(self, kind: Named, name: str) -> Layer:
-        """Return the layer that a loadout, a materia or a setting came from.
+        """Return the highest layer that defines a loadout, a materia or a setting.
 
         Raises:
-            MateriaError: no layer has it.
+            MateriaError: no layer defines it.
         """
         known: list[str] = []
         for layer in reversed(self.layers):
@@ -125,7 +125,7 @@ class LayeredConfig:
         raise config_error(f"no layer has the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: Literal["loadout", "materia"], name: str) -> Mapping[str, Layer]:
-        """Return the layer that each field of a loadout or a materia came from (R33), empty if it does not exist."""
+        """Return the layer from which each field of a loadout or a materia came (R33); empty for an unknown name."""
         return self._merged(kind, name, self.layers)[1]
 
     def below(self, kind: Literal["loadout", "materia"], name: str, layer: LayerName) -> Object:
@@ -166,22 +166,22 @@ def load_layers(
 ) -> LayeredConfig:
     """Read and merge the layers of a config.
 
-    A loadout or materia of a higher layer is put field by field over the one of that name below it: a field that
-    it does not write stays, null takes a field away, and null in place of the whole removes it (R33). budget,
-    limits and prices are merged key by key; every other field is replaced.
+    A loadout or materia is merged field by field over the lower definition of the same name: missing fields keep
+    their lower value, null removes a field, and null instead of the definition removes the definition (R33).
+    budget, limits and prices are merged key by key; every other field is replaced.
 
     Args:
-        path: what is loaded on top: a path, a document, or, as text with a line break or a brace, the config
-            itself; None for nothing.
-        project: the project directory; None is the current one. Paths are relative to it.
-        env: the environment; None reads the process's now.
-        bundled: whether the bundled config is the lowest layer.
+        path: the config of the given layer: a path, a document, or the text of a config, recognized by a line
+            break or a brace; None for no such layer.
+        project: the project directory; None for the current directory. Relative paths start there.
+        env: the environment variables; None uses the current environment of the process.
+        bundled: True to use the bundled config as the lowest layer.
         label: the name of a document or text in messages.
-        notebook: the definitions of cells, which are merged last.
+        notebook: the definitions of notebook cells, which are merged last.
 
     Raises:
-        MateriaError: ``path`` or the file in ``MATERIA_CONFIG`` cannot be read, since they were asked for.
-            A faulty profile or project file is left out and reported in ``faults``.
+        MateriaError: ``path`` or the file in ``MATERIA_CONFIG``, which were named explicitly, cannot be read.
+            A faulty profile or project file is skipped and reported in ``faults``.
     """
     base = Path.cwd() if project is None else expanded(project).absolute()
     environment = os.environ if env is None else env
@@ -198,7 +198,7 @@ def load_layers(
         merge.add_file("environment", base / expanded(env_file), asked_by=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
         merge.add("given", label, None, dict(path))
-    elif isinstance(path, str) and ("{" in path or "\n" in path):  # a config rather than its path
+    elif isinstance(path, str) and ("{" in path or "\n" in path):  # the text of a config, not a path
         merge.add("given", label, None, read_text(path, where=label))
     elif path is not None:
         merge.add_file("given", base / expanded(path))
@@ -214,12 +214,12 @@ def _bundled() -> JSON:
 
 
 def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
-    """Return what a layer must contain so that a definition applies exactly, whatever the layers below contain (R33)."""
+    """Return a definition with null for each other field of ``below``, so that it applies unchanged (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
 
 def _profile_file(env: Mapping[str, str]) -> Path | None:
-    """Return the config file of the user's profile, else that of the reference engine's profile, else None."""
+    """Return the config file of the user's profile, else of the reference engine's profile, else None."""
     directories = (profile_directory(env), pi_profile_directory(env))
     candidates = (
         directory / f"config{ending}" for directory in directories if directory is not None for ending in ENDINGS
@@ -236,14 +236,14 @@ def profile_directory(env: Mapping[str, str]) -> Path | None:
 
     try:
         return user_config_path("materia-nb", appauthor=False)
-    except RuntimeError:  # neither HOME nor an entry in the user database, as in many containers
+    except RuntimeError:  # no HOME and no entry in the user database, as in many containers
         return None
 
 
 def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
     """Return the directory of the reference engine's profile.
 
-    None if only an own profile is named, or if the user has no home directory.
+    None if only the profile of this package is named, or if the user has no home directory.
     """
     named = env.get(_PI_PROFILE_VARIABLE)
     if named:
@@ -259,7 +259,7 @@ def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists() or path.is_symlink()
-    except OSError:  # a directory on the way that may not be entered: reading it says so
+    except OSError:  # a parent directory is not accessible; reading the file reports the error
         return True
 
 
@@ -272,7 +272,7 @@ class _Merge:
     owners: dict[str, Path] = field(default_factory=dict)
 
     def add_file(self, name: LayerName, path: Path, *, tolerant: bool = False, asked_by: str | None = None) -> None:
-        """Merge a file; keep the error of a ``tolerant`` layer, raise others."""
+        """Merge a file; an error is stored in the layer if ``tolerant`` is set, and raised otherwise."""
         try:
             self.add(name, str(path), path, read_config(path))
         except MateriaError as error:
@@ -312,7 +312,7 @@ class _Merge:
                 self.document[key] = value
         for id_, raw in as_object(document.get("materia")).items():
             if isinstance(raw, dict) and id_ in self.owners and "command" not in raw:
-                continue  # its command is still that of a file below, beside which its scripts are (R24)
+                continue  # its command comes from a lower file, whose directory contains the scripts (R24)
             self.owners.pop(id_, None)
             if path is not None and raw is not None:
                 self.owners[id_] = path.parent
@@ -355,10 +355,10 @@ def _names(group: JSON) -> tuple[str, ...]:
 
 
 def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[str, JSON]) -> None:
-    """Add loadouts and materia to a config file, which is made when it is missing.
+    """Add loadouts and materia to a config file, which is created if missing.
 
-    Everything else in the file stays as it is, and so does a materia that it defines already. The file is
-    written whole or not at all.
+    Everything else in the file is unchanged, including a materia that the file already defines. The file is
+    written atomically.
 
     Raises:
         MateriaError: the file cannot be read or written, is not a config, or has a loadout of one of the names.
@@ -383,7 +383,7 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
 
 
 def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
-    """Return the existing definitions of the materia that the sockets of a loadout name."""
+    """Return the definitions of the materia that the sockets of a loadout name, without missing definitions."""
     facts = loadout_facts(document, loadout)
     return {name: raw for name in facts.placed_materia if is_object(raw := facts.definitions.get(name))}
 

@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 
 
 class ChartNode(NamedTuple):
-    """A node: its label, or None if the chart gives only its id; and its shape as Mermaid names it or brackets it."""
+    """A node: its label, or None if the chart has only its id; and its shape, as a Mermaid name or bracket."""
 
     label: str | None = None
     shape: str = ""
@@ -89,7 +89,7 @@ _LABEL: Final = {
 }
 _QUOTED: Final = re.compile(r'\s*"([^"]*)"\s*')
 _PIPE_LABEL: Final = re.compile(r'\s*\|(?:\s*"([^"]*)"\s*|([^|"]*))\|')
-_SHAPES: Final = (  # openings with their closings, the longer openings first
+_SHAPES: Final = (  # opening brackets with their closing brackets, longer openings first
     ("(((", (")))",)), ("((", ("))",)), ("([", ("])",)), ("(-", ("-)",)), ("[[", ("]]",)), ("[(", (")]",)),
     ("{{", ("}}",)), ("[/", ("/]", "\\]")), ("[\\", ("/]", "\\]")), ("[", ("]",)), ("(", (")",)), ("{", ("}",)),
     (">", ("]",)),
@@ -108,7 +108,7 @@ def parse_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Chart:
     Args:
         text: the chart.
         where: the name of the file, for errors.
-        first_line: the line of the file at which the text begins, for errors.
+        first_line: the line of the file where the text begins, for errors.
 
     Raises:
         MateriaError: the text is not a flowchart, or a statement cannot be read (``bad_graph``).
@@ -160,7 +160,7 @@ class _Parser:
         self.text = "\n" * self.text.count("\n", 0, front) + body
 
     def _skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Move past a match at the current position; None if there is none."""
+        """Move past a match at the current position and return the match, or None."""
         match = pattern.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
@@ -192,7 +192,7 @@ class _Parser:
             title = self._bracket_label("[", ("]",))
             self._skip(_CLASS)
         if not id_ or re.search(r"\s", id_):
-            id_ = f" {len(self.subgraphs) + len(self.open)}"  # no link can name it
+            id_ = f" {len(self.subgraphs) + len(self.open)}"  # an id that no link can refer to
         if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open):
             raise self._error(f"Two subgraphs are called {id_!r}.", "give each an id of its own")
         if len(self.subgraphs) + len(self.open) >= _MAX_SUBGRAPHS:
@@ -200,7 +200,7 @@ class _Parser:
         self.open.append((id_, _Subgraph(title, {}), begin))
 
     def _close_subgraph(self) -> None:
-        """Close a subgraph; a node belongs to the subgraph that names it and closes first."""
+        """Close a subgraph; a node belongs to the first closed subgraph that names the node."""
         id_, subgraph, _ = self.open.pop()
         members = {member: None for member in subgraph.members if member not in self.placed and member != id_}
         self.placed.update(members)
@@ -223,7 +223,7 @@ class _Parser:
             sources = targets
 
     def _link(self) -> tuple[str, bool, int] | None:
-        """Read a link: its label, True if it is dotted, and the number of its directions (0 if it is invisible)."""
+        """Read a link: its label, True for a dotted link, and the number of directions (0 for an invisible link)."""
         begin = self.at
         named = self._skip(_LINK_ID)
         link = self._skip(_LINK)
@@ -297,7 +297,7 @@ class _Parser:
         if not quoted:
             plain = self._skip(_PLAIN_LABEL)
             text = plain[0] if plain else ""
-            if text and closings[0][0] in "/-":  # the closing begins with a sign that labels may have
+            if text and closings[0][0] in "/-":  # the closing bracket begins with a character that labels may contain
                 self.at -= 1
                 text = text[:-1]
         for closing in closings:
@@ -310,7 +310,7 @@ class _Parser:
         raise self._error(f"The label that begins with {self._rest()!r} does not end with {expected}.", hint)
 
     def _attributes(self) -> dict[str, str] | None:
-        """Read ``@{ shape: diamond, label: "x" }``; None if there is nothing of the kind."""
+        """Read attributes such as ``@{ shape: diamond, label: "x" }``; return None if there are no attributes."""
         if not self.text.startswith("@{", self.at):
             return None
         block, attributes, at = _ATTRIBUTES.match(self.text, self.at), {}, 0
@@ -327,11 +327,11 @@ class _Parser:
         return attributes
 
     def _connect_subgraphs(self) -> None:
-        """Replace the subgraphs at the ends of links by the one node at which each begins or ends."""
+        """Replace each subgraph at the end of a link by the single node at which the subgraph begins or ends."""
         for id_ in self.subgraphs:
             if self.nodes.pop(id_, ChartNode()) != ChartNode():
                 raise self._error(f"{id_!r} is both a node and a subgraph.", "give each an id of its own")
-        for id_, subgraph in self.subgraphs.items():  # an inner one closes first
+        for id_, subgraph in self.subgraphs.items():  # inner subgraphs come first
             if any(id_ in (link.source, link.target) for link in self.links):
                 self._connect(id_, subgraph)
 

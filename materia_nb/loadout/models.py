@@ -1,6 +1,6 @@
-"""The objects of a config and their fields: checking, hints, forms, documentation and the JSON Schema follow from these classes.
+"""The objects of a config and their fields, from which checks, hints, forms, docs and the JSON Schema are derived.
 
-A field is annotated with the kind of its values (``fields``) and described once, by :func:`config_field`.
+Each field is annotated with the kind of its values (``fields``) and described by :func:`config_field`.
 """
 
 from __future__ import annotations

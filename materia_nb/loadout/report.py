@@ -1,6 +1,6 @@
 """Findings on a config, with their fixes: problems, which stop a cast, and hints, which do not.
 
-A rule, which yields hints, is one row with its code, its description and its function.
+A rule that yields hints is one row of a table, with its code, description and function.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ PROBLEM_CODES: Final = {
 """The codes of problems (R26) with their descriptions; the codes of hints are in ``rules``."""
 
 MISSING_COMMAND: Final = "missing-command"
-"""The code of a hint that depends on the machine."""
+"""The code of hints on missing commands, which depend on the machine."""
 NO_EFFECT: Final = "no-effect"
 """The code of hints on known fields without effect."""
 
 UNKNOWN_FIELD: Final = "unknown-field"
-"""The code of hints on unknown fields (R28); they are problems in a strict check."""
+"""The code of hints on unknown fields (R28), which are problems in a strict check."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40
@@ -63,13 +63,13 @@ def do(operation: str, *arguments: Any, **options: Any) -> FixStep:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Operations of the designer that would fix a finding.
+    """Operations of the designer that fix a finding.
 
     Attributes:
         label: the text of its button.
         steps: the operations, in order.
-        suggestion: True if other changes would fix the finding too, so that a person decides.
-        words: what was done, for undo; empty for the words of the operations.
+        suggestion: True if other changes would fix the finding too, so that a person has to decide.
+        summary: the description of the change for undo; empty for the summary of the operations.
     """
 
     label: str
@@ -98,13 +98,13 @@ class Problem:
     """A problem or a hint, with advice.
 
     Attributes:
-        code: a stable word, one of R26 for problems.
+        code: a stable code; the codes of problems are listed in R26.
         source: the path in the loadout (``Socket-1.edges[0].to``) or config (``materia.Build.prompt``).
         message: the description of the problem.
         hint: the advice.
-        loadout: the loadout that ``source`` is in; None for the rest of the config.
-        severity: ``problem`` stops a cast, ``hint`` does not.
-        fix: its probable fix, which the designer tries out before it offers it; None if a person has to choose.
+        loadout: the loadout that contains ``source``; None if ``source`` is outside the loadouts.
+        severity: ``problem`` if the finding prevents a cast, else ``hint``.
+        fix: its probable fix, which the designer tests before offering it; None if a person has to choose.
     """
 
     code: str
@@ -140,7 +140,7 @@ class Report:
 
     @property
     def shown_hints(self) -> tuple[Problem, ...]:
-        """The hints that are shown one by one."""
+        """The hints that are shown individually."""
         folded = bool(self.no_effect)
         return tuple(hint for hint in self.hints if not (folded and hint.code == NO_EFFECT))
 
@@ -217,7 +217,7 @@ class Findings:
             self.hint(rule.code, *hint)
 
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
-        """Return the closest known name; None after the first 40 names, since comparing is slow in a large config."""
+        """Return the closest known name or None; always None after 40 calls, since many comparisons are slow."""
         self.matches += 1
         return close_match(name, known) if self.matches <= _CLOSE_MATCHES and isinstance(name, str) else None
 
@@ -239,8 +239,13 @@ def brief(value: JSON, limit: int = 60) -> str:
 
 
 _Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
-"""The subject of a rule, which decides its arguments: the loadout; the loadout and a socket; the loadout and a loop; the id
-and the definition of a materia; or the config, if all of it is checked."""
+"""The subject of a rule, which determines its arguments.
+
+- ``loadout``: the loadout.
+- ``socket``: the loadout and a socket.
+- ``loop``: the loadout and a loop.
+- ``materia``: the id and the definition of a materia.
+- ``config``: the config; the rule is skipped if only one loadout is checked."""
 
 
 class Hint(NamedTuple):
@@ -266,7 +271,9 @@ _Find = TypeVar("_Find", bound=Callable[..., Iterable[Any]])
 
 
 def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _Find]:
-    """Add a function to a table of rules. It yields hints for loadouts of any shape, and never raises.
+    """Return a decorator that adds a function to a table of rules. The function must never raise.
+
+    The function gets its subject as written, well formed or not.
 
     The first line of its docstring describes the code in the documentation; the first rule with the code counts.
     """

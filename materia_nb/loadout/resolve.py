@@ -72,8 +72,8 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
 
 @once_per_config
 def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
-    """Return the problems without the hints; arguments as in :func:`check_config`."""
-    # Imported here, since pydantic is slow to import and not every caller checks a config.
+    """Return the problems of a config, without hints; the arguments are the same as for :func:`check_config`."""
+    # imported here, since pydantic is slow to import and not every caller checks a config
     from materia_nb.loadout.check_fields import check_fields, check_materia, check_servers
     from materia_nb.loadout.check_graph import check_loops, check_sockets
     from materia_nb.loadout.models import Config, Loadout
@@ -156,7 +156,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
 
 
 def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
-    """Return the graph of the well-formed parts, with these materia by socket id."""
+    """Return the graph of the well-formed parts of a loadout; ``materia`` maps socket ids to their materia."""
     sockets = {id_: _socket(derivation, id_, materia[id_]) for id_ in derivation.ids}
     entry = derivation.facts.entry
     return Graph(
@@ -189,7 +189,7 @@ def _own_document(document: Object, name: str, used: Collection[str]) -> dict[st
 
 
 def active_loadout(document: JSON) -> str | None:
-    """Return the name of the loadout to cast: ``activeLoadout``, else the first one; None without any."""
+    """Return the name of the loadout to cast: ``activeLoadout``, else the first loadout, else None."""
     loadouts = as_object(as_object(document).get("loadouts"))
     active = as_object(document).get("activeLoadout")
     return active if isinstance(active, str) else next(iter(loadouts), None)
@@ -200,7 +200,7 @@ def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
     socket = facts.sockets.get(id_)
     raw = {} if socket is None else socket.raw
     parse = _parse(derivation, socket, id_, materia)
-    # A utility has no second turn to be asked in, and drafts end with such a turn anyway.
+    # a utility has no second turn, and drafts end with a handoff turn anyway
     finalize = raw.get("finalize") is True and parse == "json"
     contexts = [owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config)]
     return Socket(
@@ -232,7 +232,7 @@ def _edges(derivation: Derivation, socket: SocketFacts | None) -> tuple[Edge, ..
 
 
 def _layout(facts: LoadoutFacts, id_: str, raw: Object) -> Object | None:
-    """Return where a socket is drawn: as the loadout says, else the socket itself."""
+    """Return the position of a socket: from the layout of the loadout, else from the socket itself."""
     position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
     drawn = position if is_object(position) else raw.get("layout")
     return drawn if is_object(drawn) else None
@@ -251,7 +251,7 @@ def _parse(derivation: Derivation, socket: SocketFacts | None, id_: str, materia
 def _assign(
     derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia
 ) -> tuple[tuple[str, str], ...]:
-    """Return the assignments in effect: a utility's own, else the socket's; a generator hands on its items (R4)."""
+    """Return the effective assignments (R4). A generator always assigns its work items."""
     written = () if socket is None else socket.assignments
     assign = tuple([(target, source) for _, target, source in written if isinstance(source, str)])
     if not materia.generator:
@@ -288,7 +288,7 @@ def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
 
 
 def _built_in(raw: Object) -> Object | None:
-    """Return the script of a utility that is named as in the reference engine (R61)."""
+    """Return the script of a utility that is referred to by its name in the reference engine, or None (R61)."""
     name = raw.get("utility")
     if raw.get("command") is not None or not isinstance(name, str) or name not in BUILT_IN:
         return None
@@ -296,7 +296,7 @@ def _built_in(raw: Object) -> Object | None:
 
 
 def _bounds(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
-    """Return limits, a budget or a price with the converted values of the written fields; null counts as left out."""
+    """Return limits, a budget or a price with converted values; fields that are missing or null get defaults."""
     read = model.model_validate(as_object(raw)).model_dump()
     named = {field.name for field in fields(kind)}
     return kind(**{name: value for name, value in read.items() if name in named and value is not None})
@@ -309,19 +309,19 @@ def _prices(raw: JSON) -> dict[str, Price]:
     return {name: _bounds(Price, PriceFields, price) for name, price in written.items()}
 
 
-# -- what cannot be cast ------------------------------------------------------------------
+# -- sketches --------------------------------------------------------------------------
 
 
 def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | None] | None = None) -> Graph:
-    """Return a graph of the well-formed parts of a loadout, to be drawn, not cast. Never raises.
+    """Return a graph of the well-formed parts of a loadout, for drawing only. Never raises.
 
-    Edges and exits that lead nowhere and sockets that are not objects are left out; the indices of edges are those
-    of the document.
+    Edges and exits without an existing target and sockets that are not objects are skipped. Edges keep their index in
+    the document.
 
     Args:
         document: the config.
         name: the loadout; None takes the first.
-        visited: recorded sockets, which must be in the graph, each with its materia if that is known.
+        visited: recorded sockets, which are added to the graph if missing, each with its materia or None.
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded = name or next(iter(loadouts), ""), visited or {}
@@ -334,10 +334,10 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
         names = (raw.get("materia"), recorded.get(id_), raw.get("utility"), "no materia")
         materia_id = next(name for name in names if is_text(name))
         definition = socket.materia.raw if socket is not None else {}
-        # A socket can hold the definition itself.
+        # a socket can contain the definition itself
         materia[id_] = _plain_materia(parse_materia(materia_id, definition or raw))
     graph = _resolved(derive(facts, ids), materia)
-    # It cannot be cast, so no protocol is needed; a protocol that is not installed must not hide the loadout.
+    # A sketch is never cast and needs no protocol; a protocol that is not installed must not prevent drawing.
     sockets = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
     return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=sockets)
 

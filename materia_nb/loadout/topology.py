@@ -33,7 +33,7 @@ def next_socket_id(document: Object) -> str:
 
 
 def free_name(name: str, used: Collection[JSON]) -> str:
-    """Return ``name``, followed by a number if it is taken."""
+    """Return ``name``, followed by a number if the name is taken."""
     number, free = 1, name
     while free in used:
         number += 1
@@ -56,7 +56,7 @@ class EdgeFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExitFacts:
-    """An exit of a loop, or its older form; an attribute is None if it is not well formed."""
+    """An exit of a loop, or its older form; a malformed attribute is None."""
 
     index: int
     raw: Object
@@ -76,7 +76,7 @@ class LoopFacts:
         consumes: the object ``consumes``, or None.
         iterator: the object ``iterator``, or None.
         exits: its exits.
-        legacy: the older form of its exits, or None.
+        legacy: its exit in the older form, or None.
         source: the socket that ``consumes`` names, or None.
         output: the list that ``consumes`` reads (R12).
         iterates: True if its members work on items (R1).
@@ -117,15 +117,15 @@ class SocketFacts:
         raw: the socket as written.
         materia: the definition of its materia; :data:`NO_MATERIA` if there is none.
         edges: its edges.
-        targets: the sockets that its edges lead to; the end is not among them.
+        targets: the sockets that its edges lead to, without the end.
         loops: the loops that list it, in the order of the loadout.
         foreach: its own iterator as written, or None.
-        iterator: where it gets its item: its own iterator, else that of the first loop that has one (R1); or None.
+        iterator: its own iterator, else the iterator of its first loop that has one (R1), else None.
         advance: its advance as written, or None.
         advance_cursor: the cursor that its own advance moves; None without an advance (R13).
-        parse: ``parse`` as written where it takes effect (R4).
-        assignments: path, target and source of each assignment, as written where it takes effect (R4).
-        handoff: the name of the protocol of an agent here: its own, else that of the loadout, else the default.
+        parse: ``parse`` as written on the object where the field takes effect (R4).
+        assignments: path, target and source of each assignment, from the object where the field takes effect (R4).
+        handoff: the protocol of its agent: from the socket, else from the loadout, else the default.
     """
 
     id: str
@@ -146,7 +146,7 @@ class SocketFacts:
 
     @property
     def is_guarded_exit(self) -> bool:
-        """True if the older exit of a loop leaves from here by a verdict (R15)."""
+        """True if this socket is the source of a guarded exit in the older form (R15)."""
         return any(
             loop.consumes and exit_.source == self.id and exit_.condition in GUARDS
             for loop in self.loops
@@ -161,13 +161,14 @@ class LoadoutFacts:
     Attributes:
         name: its name.
         raw: the loadout as written.
-        config: the config around it, as far as it is known.
-        entry: where a cast starts: as written, else the first socket (R36).
+        config: the config that contains the loadout, as far as known.
+        entry: the socket where a cast starts: as written, else the first socket (R36).
         ids: the ids of all sockets, well formed or not.
         sockets: the sockets that are objects, by id.
         loops: the loops that are objects.
-        texts: the sockets whose output is taken as text, so that it has no ``satisfied`` (R3, R4).
-        made_json: the sockets that a guarded older exit makes json, by its materia for a utility (R15, R58).
+        texts: the sockets whose output is parsed as text and therefore has no ``satisfied`` (R3, R4).
+        made_json: the sockets that are parsed as json because of a guarded exit in the older form, or because
+            their utility is also placed at such an exit (R15, R58).
         definitions: the materia of the config, as written.
     """
 
@@ -189,12 +190,12 @@ class LoadoutFacts:
         return [id_ for id_ in named if isinstance(id_, str)]
 
     def sharing(self, socket: SocketFacts) -> list[str]:
-        """Return the ids of the sockets that place the same materia, this socket included."""
+        """Return the ids of the sockets that place the same materia, including this socket."""
         materia = socket.raw.get("materia")
         return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]
 
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the generator that a loop of ``members`` would consume: the only generator that leads into it."""
+        """Return the only generator that leads into a loop of ``members``, or None."""
         leading = [
             id_
             for id_, socket in self.sockets.items()
@@ -216,7 +217,7 @@ def _condition_or_none(value: JSON) -> Condition | None:
 
 
 def once_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _Result]:
-    """Return a function of a config and a loadout that remembers its results for the last configs that cannot change."""
+    """Return a wrapper that caches the last results of a function of a config and a loadout, for frozen configs."""
     entries: dict[tuple[int, str | None], tuple[JSON, _Result]] = {}
 
     @wraps(function)
@@ -240,13 +241,13 @@ _MAX_REMEMBERED: Final = 8
 
 @once_per_config
 def loadout_facts(config: Object, name: str) -> LoadoutFacts:
-    """Return a loadout of a config, parsed; a config that cannot change is parsed once."""
+    """Return a parsed loadout of a config; the result for a frozen config is cached."""
     raw = as_object(as_object(config.get("loadouts")).get(name))
     return parse_loadout(name, raw, as_object(config.get("materia")), config)
 
 
 def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Object]:
-    """Return the loadouts and the materia of a config; of one loadout, its name and the materia that it places."""
+    """Return the loadouts and the materia to check: of a config, or of one loadout and the materia placed there."""
     loadouts, materia = as_object(config.get("loadouts")), as_object(config.get("materia"))
     if loadout is None:
         return list(loadouts), materia
@@ -393,7 +394,7 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
-    """Return the nodes that are reachable from ``starts``, included; a node without an entry in ``targets`` leads nowhere."""
+    """Return ``starts`` and all nodes reachable from there; a node may have no entry in ``targets``."""
     reached = set(starts)
     waiting = list(reached)
     while waiting:
@@ -480,9 +481,9 @@ BUILT_IN: Final = {
     "project.ensureIgnored": "ensure-ignored.py",
     "vcs.detect": "detect-vcs.py",
 }
-"""The scripts under the names of the utilities that are built into the reference engine (R61)."""
+"""The scripts that replace the built-in utilities of the reference engine, by utility name (R61)."""
 LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
-"""Utilities of the reference engine for its streams; no shipped script does their work."""
+"""Utilities of the reference engine for its streams, which have no shipped script."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _RENAMED: Final = {
     "ensureartifactsignored": "Ignore-Artifacts",
@@ -498,12 +499,12 @@ class MateriaFacts:
     """A definition of a materia.
 
     Attributes:
-        id: its id; "" for a materia that does not exist.
-        raw: the definition as written, empty for a materia that does not exist.
-        is_utility: True if a process answers, False for an agent.
+        id: its id; "" if the materia does not exist.
+        raw: the definition as written; empty if the materia does not exist.
+        is_utility: True if a process produces the output, False for an agent.
         generator: True if it produces work items.
-        parallel: True if it is a generator whose items go to parallel streams.
-        prompt: the prompt of an agent, "" without one.
+        parallel: True for a generator whose items are processed in parallel streams.
+        prompt: the prompt of an agent, or "".
     """
 
     id: str
@@ -537,7 +538,7 @@ NO_MATERIA: Final = MateriaFacts("", {}, is_utility=False, generator=False, para
 
 
 def materia_kind(raw: Object) -> Literal["agent", "utility"]:
-    """Return the kind of a materia; without ``type``, something to run makes a utility."""
+    """Return the kind of a materia; without ``type``, a definition with a command or script is a utility."""
     kind = raw.get("type")
     if kind is None:
         return "utility" if "command" in raw or "script" in raw else "agent"
@@ -545,7 +546,7 @@ def materia_kind(raw: Object) -> Literal["agent", "utility"]:
 
 
 def materia_group(raw: Object) -> str:
-    """Return the heading under which an editor lists a materia; left out, Utility for a utility, else ""."""
+    """Return the heading under which an editor lists a materia; by default Utility for a utility, else ""."""
     group = raw.get("group")
     if is_text(group):
         return group.strip()
@@ -553,7 +554,7 @@ def materia_group(raw: Object) -> str:
 
 
 def script_file(name: JSON) -> str | None:
-    """Return the file name of a shipped script, ``.mjs`` read as ``.py``; None if it is not a name (R25)."""
+    """Return the file name of a shipped script, with ``.py`` for ``.mjs``; None for an invalid name (R25)."""
     if not isinstance(name, str) or not _SCRIPT_NAME.fullmatch(name):
         return None
     return name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
@@ -562,7 +563,7 @@ def script_file(name: JSON) -> str | None:
 def renamed_materia(name: JSON) -> str | None:
     """Return the bundled materia that replaces an id of the reference engine, or None."""
     folded = name.casefold() if isinstance(name, str) else ""
-    if folded.startswith("currentutility"):  # the reference engine generated such ids, with a suffix
+    if folded.startswith("currentutility"):  # the reference engine generated such ids with a suffix
         return next((id_ for old, id_ in _RENAMED.items() if folded.startswith(old)), None)
     return _RENAMED.get(folded)
 
@@ -570,8 +571,8 @@ def renamed_materia(name: JSON) -> str | None:
 def variables(prompt: str) -> Iterable[tuple[int, int, str]]:
     """Yield the start, the end and the name of each ``{{name}}`` of a prompt; the name may be blank (R31).
 
-    Each character is read once. The first closing brace decides: unless it is doubled, nothing that was opened before it
-    is a variable.
+    Each character is read once. If the first closing brace after ``{{`` is not doubled, the text up to that brace
+    contains no variable.
     """
     position = 0
     while (start := prompt.find("{{", position)) >= 0 and (close := prompt.find("}", start + 2)) >= 0:

@@ -1,4 +1,4 @@
-"""Words of a config: conditions, names of protocols, assignment sources (R11), colours."""
+"""Words of a config: conditions, names of protocols, assignment sources (R11) and colours."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
 
 class Result(StrEnum):
-    """The result of a visit (R60), by which the next edge or exit is chosen.
+    """The result of a visit (R60), which selects the next edge or exit.
 
-    An output that is accepted says YES, NO or NOTHING in ``satisfied``; a text says NOTHING. A visit whose agent or
-    process gave no output has FAILED, one whose output is refused for good is REFUSED, and one that a person must end is
-    STOPPED. A member has its value, what a condition that waits for it needs, what happened as a sentence, and the kinds
-    of failures that it stands for, separated by blanks: such a member is a special case of FAILED.
+    An accepted output results in YES, NO or NOTHING, depending on ``satisfied``; a text output results in NOTHING. The
+    result is FAILED if the agent or process returned no output, REFUSED if the output was finally refused, and STOPPED
+    if a person must end the visit. A member with kinds of failures is a special case of FAILED.
     """
 
     YES = "yes", "satisfied: true", "the output says satisfied: true"
@@ -43,7 +42,7 @@ class Result(StrEnum):
     words: str
     """A sentence about the result."""
     kinds: tuple[str, ...]
-    """The kinds of failures that it stands for; empty for results that are not special cases of FAILED."""
+    """The kinds of failures that have this result; empty if the result is not a special case of FAILED."""
 
     def __new__(cls, value: str, asked: str, words: str, kinds: str = "") -> Self:
         """Return a new member."""
@@ -59,7 +58,7 @@ class Result(StrEnum):
 
     @classmethod
     def of_failure(cls, kind: str) -> Result:
-        """Return what happened to a visit that failed with this kind of failure."""
+        """Return the result of a visit that failed with this kind of failure."""
         return next((result for result in cls if kind in result.kinds), cls.FAILED)
 
     @property
@@ -69,7 +68,7 @@ class Result(StrEnum):
 
     @property
     def silent(self) -> bool:
-        """True if no output came back at all; a refused output did come back."""
+        """True if the visit returned no output at all; False for a refused output."""
         return self is Result.FAILED or bool(self.kinds)
 
 
@@ -86,14 +85,15 @@ class Described:
     """A condition: when it matches, its texts, and how its edges are drawn.
 
     Attributes:
-        needs: what may have happened to a visit for it to match.
-        sign: how it is written in full.
-        short: the same on cards and lines.
-        choice: its name in legends and where one is chosen.
-        phrase: what it is in a sentence, as ``when satisfied``.
-        light: the colour of its words, and of its lines unless it matches whatever an output says; ``dark`` on a dark page.
-        dashes: the pattern of its lines, None for solid ones.
-        sends_back: whether an edge that waits for it sends work back that was not good enough.
+        needs: the results that the condition matches.
+        sign: its full label.
+        short: its short label on cards and lines.
+        choice: its name in legends and menus.
+        phrase: its wording in a sentence, such as ``when satisfied``.
+        light: the colour of its text, and of its lines unless the condition matches every output; ``dark`` is the
+            colour on a dark page.
+        dashes: the dash pattern of its lines, None for solid lines.
+        sends_back: True if an edge with this condition sends insufficient work back.
         tone: the tone of the front end in which it is listed, such as ``good`` (``mnb-t-good`` in ``front.css``); ""
             for none.
     """
@@ -110,31 +110,31 @@ class Described:
     tone: str = ""
 
     def holds(self, result: Result) -> bool:
-        """True if it matches a visit with this result; a condition on FAILED matches its special cases too."""
+        """True if the condition matches a result; a condition on FAILED also matches the special cases of FAILED."""
         return result in self.needs or (Result.FAILED in self.needs and result.silent)
 
     def meets(self, other: Described) -> bool:
-        """True if a visit can match both conditions."""
+        """True if one result can match both conditions."""
         return not set(self.needs).isdisjoint(other.needs)
 
     @property
     def whatever(self) -> bool:
-        """True if it matches every accepted output."""
+        """True if the condition matches every accepted output."""
         return set(TAKEN).issubset(self.needs)
 
     @property
     def guards(self) -> bool:
-        """True if it needs a verdict, so that an output without one, such as a text, never matches."""
+        """True if the condition needs a verdict, so that an output without a verdict, such as a text, never matches."""
         return not self.holds(Result.NOTHING) and not set(YES_OR_NO).isdisjoint(self.needs)
 
     @property
     def without_output(self) -> bool:
-        """True if it only matches visits without an accepted output, so that only an edge can have it."""
+        """True if the condition matches only visits without an accepted output. Only edges can have such conditions."""
         return set(TAKEN).isdisjoint(self.needs)
 
     @property
     def asked(self) -> str:
-        """Description of the output that it needs to match."""
+        """Description of the output that the condition needs."""
         return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
@@ -155,7 +155,7 @@ DESCRIBED: Final[Mapping[Condition, Described]] = {
 """The conditions in the order of menus; :data:`Condition` lists the same words."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
 GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, condition in DESCRIBED.items() if condition.guards)
-"""The conditions on a verdict, which never match a text."""
+"""The conditions that need a verdict, and therefore never match a text."""
 WAITING_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(word for word, condition in DESCRIBED.items() if condition.needs == (verdict,))
     for verdict in YES_OR_NO
@@ -168,7 +168,7 @@ SENDING_BACK: Final[tuple[Condition, ...]] = tuple(
 OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
     word for word, condition in DESCRIBED.items() if not condition.without_output
 )
-"""The conditions of an advance or an exit, which follow an output."""
+"""The conditions that an advance or an exit can have, since both follow an accepted output."""
 
 
 def is_condition(value: JSON) -> TypeGuard[Condition]:
@@ -180,13 +180,13 @@ CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for cond
 
 
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return the verdicts that none of ``conditions`` matches, each as the condition that waits for it alone."""
+    """Return the verdicts that none of ``conditions`` matches, each as the condition on only this verdict."""
     matched = {result for condition in conditions for result in DESCRIBED[condition].needs}
     return [word for verdict, word in WAITING_FOR.items() if verdict not in matched]
 
 
 def covered(conditions: Collection[Condition], *, text: bool) -> bool:
-    """True if the conditions match every output: of a text, which has no verdict, or of another output."""
+    """True if the conditions match every output; with ``text``, outputs are texts and have no verdict."""
     return (
         any(DESCRIBED[condition].holds(Result.NOTHING) for condition in conditions) if text else not unmet(conditions)
     )
@@ -209,12 +209,13 @@ class OwnProtocol(NamedTuple):
     """The facts about a protocol of this package that reading a config needs.
 
     Attributes:
-        place: the class in ``materia_nb.handoff`` that reads and asks for it.
-        fields: the top-level fields that an agent is asked for; None where its socket says them, and assignments add theirs.
-        tells_the_task: whether an agent is told an ``assignment``.
-        apart: whether it is better asked for in a turn of its own, when the work is done.
-        reviewer_says: the field with which a reviewer says whether another round helps, "" where there is none.
-        must_judge: whether an output without a verdict is refused where every way on asks for one (R7).
+        place: the class in ``materia_nb.handoff`` that implements the protocol.
+        fields: the top-level fields that an agent must return; None if the socket determines the fields and its
+            assignments add more.
+        tells_the_task: True if the agent gets the ``assignment`` of its socket.
+        apart: True if the handoff should be requested in a separate turn after the work.
+        reviewer_says: the field in which a reviewer reports if another round helps, or "".
+        must_judge: True if an output without a verdict is refused when every edge or exit needs a verdict (R7).
     """
 
     place: str
@@ -239,7 +240,7 @@ def must_judge(protocol: object) -> bool:
 
 
 def protocol_names() -> list[str]:
-    """Return the names of all protocols, our own first."""
+    """Return the names of all protocols, the protocols of this package first."""
     foreign = {entry.name for entry in entry_points(group=GROUP)}
     return [*OWN_PROTOCOLS, *sorted(foreign.difference(OWN_PROTOCOLS))]
 
@@ -251,7 +252,7 @@ _FIRST_FIELD: Final = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']
 
 
 def first_field(source: str) -> str | None:
-    """Return the top-level field that a ``$`` source reads, so that agents may write it (R8); None for ``$`` itself."""
+    """Return the top-level field that a ``$`` source reads and agents may write (R8); None for ``$`` itself."""
     match = _FIRST_FIELD.match(source)
     if match is None:
         return None
@@ -259,9 +260,9 @@ def first_field(source: str) -> str | None:
 
 
 def source_fault(source: str) -> tuple[str, str] | None:
-    """Return the fault of a ``$`` source that is not JSONPath, and advice; None if it is fine.
+    """Return the error of a ``$`` source that is not valid JSONPath, and advice; None for a valid source.
 
-    Other sources are state paths, and always readable.
+    Other sources are state paths, which are always valid.
     """
     if not source.startswith("$"):
         return None
@@ -276,7 +277,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
 
 
 def takes_long(source: str) -> tuple[str, str] | None:
-    """Return why an output could make an expression run without end, and advice; None if it cannot."""
+    """Return the reason why an expression could run endlessly on some output, and advice; else None."""
     if "=~" in source or "`sub(" in source:
         return (
             "holds a regular expression, which an output can keep busy for ever",
@@ -292,7 +293,7 @@ def takes_long(source: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1024)
 def jsonpath_fault(source: str) -> str | None:
-    """Return why ``source`` is not JSONPath, or None if it is."""
+    """Return the reason why ``source`` is not valid JSONPath, or None if it is valid."""
     if SIMPLE.fullmatch(source):
         return None
     from jsonpath_ng.ext import parse
@@ -308,7 +309,7 @@ def jsonpath_fault(source: str) -> str | None:
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
 NAMED: Final[Mapping[str, str]] = _TABLE["colours"]
-"""Names of colours on which text is readable; the reference's editor writes ``materia-color-`` before them."""
+"""Colours on which text is readable, by name; the editor of the reference engine prefixes ``materia-color-``."""
 
 
 class Tint(NamedTuple):

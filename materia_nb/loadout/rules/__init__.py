@@ -1,4 +1,4 @@
-"""Hints on configs that are allowed but probably not meant; they do not stop a cast. The rules are rows of tables."""
+"""Hints on configs that are valid but probably a mistake; hints do not stop a cast. The rules are rows of tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for _rule in RULES:
 
 @once_per_config
 def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
-    """Return the hints on a config, or on one loadout of it and the materia it uses; never raises."""
+    """Return the hints on a config, or on one of its loadouts and the materia used there; never raises."""
     findings = Findings()
     if not is_object(document):
         return findings.found
@@ -49,7 +49,7 @@ def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
 
 
 def _hint_loadout(findings: Findings, facts: LoadoutFacts) -> None:
-    """Apply the rules to a loadout; consecutive rules about sockets, or loops, are applied to one of these after another."""
+    """Apply the rules to a loadout. Consecutive rules with the same scope are applied subject by subject."""
     subjects: Mapping[str, list[tuple[object, ...]]] = {
         "loadout": [()],
         "socket": [(socket,) for socket in facts.sockets.values()],

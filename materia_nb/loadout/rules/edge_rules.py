@@ -1,7 +1,6 @@
 """Rules about edges, exits and loops (R3, R11, R14-R18).
 
-They find edges and exits that are never taken, rounds without an end, skipped items, retries that come too late, and states
-that grow.
+The rules find edges and exits that are never taken, endless cycles, skipped items, and retries that come too late.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ EDGE_RULES: Final[list[HintRule]] = []
 
 
 def read_as_json(socket: SocketFacts) -> Fix:
-    """Return the fix that reads the output of a socket as JSON, so that it can say satisfied."""
-    if socket.is_utility:  # its program has to write JSON, wherever it is placed
+    """Return the fix that parses the output of a socket as JSON, so that the output can contain ``satisfied``."""
+    if socket.is_utility:  # its program has to write JSON in every socket that places it
         materia = socket.materia.id
         step = do("set_materia", materia, "parse", "json")
         return suggested_fix(f"Read the output of {materia} as JSON", step)
@@ -47,7 +46,7 @@ def read_as_json(socket: SocketFacts) -> Fix:
 
 
 def advance_when(socket: SocketFacts, when: str) -> FixStep:
-    """Return the step that moves a socket on to the next item for one result; its advance keeps its other fields."""
+    """Return the step that sets the condition of a socket's advance and keeps the other fields of the advance."""
     return do("set_socket", socket.id, "advance", {**(socket.advance or {}), "when": when})
 
 
@@ -108,7 +107,7 @@ def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return the fix that moves on from the member that leads back to the first one."""
+    """Return the fix that adds an advance to the member whose edge leads back to the first member."""
     members = [facts.sockets[member] for member in loop.members if member in facts.sockets]
     if not members:
         return None
@@ -174,7 +173,7 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             advice = f"wait for {when} or always"
         else:
             continue
-        # One for always is still taken when the list is empty.
+        # an exit for always is still taken if the list is empty
         remove = safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.index)) if condition != "always" else None
         yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", why, advice, remove)
 
@@ -185,7 +184,7 @@ def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     first = next(iter(loop.members), None)
     for id_, when in _advancing(facts, loop).items():
         edges = [edge.when for edge in _edges(facts, id_)]
-        # Moving on always, any edge may lead on.
+        # an unconditional advance can be followed by any edge
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
             continue
         moves = "and has no edge" if when == "always" else f"when it is {when} and has no edge for that"
@@ -235,7 +234,7 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return the fix that takes the same exit when the list is empty, and moves on for the same result as before."""
+    """Return the fix that adds an ``always`` exit for empty lists and keeps the condition of the advance."""
     if not loop.exits or loop.legacy is not None:
         return None
     first = loop.exits[0]
@@ -299,12 +298,12 @@ def _edges(facts: LoadoutFacts, id_: str) -> tuple[EdgeFacts, ...]:
 
 
 def _meet(edge: Condition | None, advance: Condition) -> bool:
-    """True if an edge or an exit may be taken when an advance moves."""
+    """True if an edge or an exit can be taken after a result that moves the advance."""
     return edge is not None and described(edge).meets(described(advance))
 
 
 def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
-    """Return the results with which a member can end the list while no exit from it matches (R16)."""
+    """Return the results with which a member can exhaust the list although none of its exits matches (R16)."""
     loops = [loop for loop in facts.loops if id_ in loop.members]
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
@@ -345,7 +344,7 @@ def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
 def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An edge behind others that wait for the same."""
     if socket.id in facts.texts:
-        return  # its guards are reported as guards on a text
+        return  # guards are reported by the rule guard-on-text
     first_edges: dict[Condition, int] = {}
     for edge in socket.edges:
         when, index = edge.when, edge.index
@@ -367,12 +366,12 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 
 def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """True if an output without a verdict is refused (R7); other protocols have verdicts that are neither."""
+    """True if an agent's protocol refuses an output without a verdict (R7); other protocols accept such an output."""
     handoff = socket.raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF
     return not socket.is_utility and must_judge(handoff)
 
 
-# -- rounds without an end ----------------------------------------------------------------
+# -- endless cycles ----------------------------------------------------------------------
 
 
 @rule(EDGE_RULES, "loadout", "no-way-out")
@@ -393,7 +392,7 @@ def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _may_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """True if a cast can end at a socket; a list may be empty, so a member of a loop over items can end it."""
+    """True if a cast can end at a socket; a socket with an iterator always can, since its list may be empty."""
     if socket.iterator is not None:
         return True
     edges = [edge for edge in socket.edges if edge.when is not None]

@@ -221,7 +221,7 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
 
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
-"""Stands for a protocol of another package, about which nothing is known here."""
+"""Placeholder for a protocol of another package, whose properties are unknown."""
 _ONE_THAT_TELLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
 
 
@@ -336,7 +336,7 @@ def _critic_not_asked(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint
     field, prompt = OWN_PROTOCOLS.get(socket.handoff, _FOREIGN).reviewer_says, socket.materia.prompt
     if socket.is_utility or socket.id in facts.texts or not field or not is_text(prompt) or field in prompt:
         return
-    # Work that goes to the end is not sent back.
+    # an edge to the end does not send work back
     if any(edge.when in SENDING_BACK and edge.raw.get("to") != END for edge in socket.edges):
         message = f"{socket.id!r} sends work back, and its prompt does not say when another round can help"
         advice = f"say in the prompt when {field} is true and when it is false"

@@ -1,4 +1,4 @@
-"""Rules about values in the state: what is read before it is written, lists that are gone, states and prompts that grow."""
+"""Rules about values in the state: reads before writes, lists that are lost, and states and prompts that grow."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _state_path(source: str) -> StatePath:
 
 
 def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> StatePath | None:
-    """Return the alias of another socket's item through which a list is read, or None."""
+    """Return the item alias of another socket through which a list is read, or None."""
     others = [alias for other, alias in alias_of.items() if other != id_ and alias != alias_of[id_]]
     if others and path[:1] in {(name,) for name in _COMMON}:
         return path[:1]
@@ -84,7 +84,7 @@ def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> 
 
 
 def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alias: StatePath) -> set[str]:
-    """Return the sockets whose visits have the item with this alias, their own or an outer one."""
+    """Return the sockets at which the item with this alias exists, as the socket's own item or as an outer item."""
     if alias[0] in _COMMON:
         return set(alias_of)
     showing, aliases = {id_ for id_, other in alias_of.items() if other == alias}, {alias}
@@ -96,10 +96,10 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
         showing |= inside
 
 
-# -- values that nothing has written ---------------------------------------------------------
+# -- values that are never written -----------------------------------------------------------
 
 _OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
-"""Names in the state that no output writes: the current item, and the result of a linked cast before this one."""
+"""Names in the state that no output writes: the current item, and the result of the previous linked cast."""
 _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
 """Paths that the output of a json socket may write without an assignment (R10)."""
 _OTHER_HEADS: Final = frozenset({"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"})
@@ -113,7 +113,7 @@ class _Read(NamedTuple):
         where: the path of the reading part of the config.
         path: the path in the state.
         then: the effect of a missing value.
-        shared: True if other loadouts may use the same part, and may have the value.
+        shared: True if other loadouts may use the same part of the config and write the value.
     """
 
     where: str
@@ -136,7 +136,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     known = _OF_THE_ENGINE | {split_path(alias)[0] for alias in _aliases(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     before: dict[str, dict[str, str | None]] = {}
-    noted: set[tuple[str, StatePath]] = set()  # a prompt may be placed several times
+    noted: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
     for id_, socket in facts.sockets.items():
         for read in _reads(socket):
             if read.path[0] in known or (read.where, read.path) in noted:
@@ -151,13 +151,13 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
             if id_ not in before:
                 before[id_] = _without(entry, targets, {id_})
             if writers and not (writers - {id_}) & before[id_].keys():
-                continue  # all that is read is written behind the reader, who has it in the next round: a critic's words
+                continue  # written only after this socket, for its next visit, such as a critic's feedback
             noted.add((read.where, read.path))
             yield _unwritten(read, writers - {id_}, list(_line(arrived_from, id_))[::-1])
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """True if another loadout of the config places the materia of a socket too."""
+    """True if another loadout of the config also places the materia of a socket."""
     materia = socket.raw.get("materia")
     for name, raw in as_object(facts.config.get("loadouts")).items():
         sockets = as_object(as_object(raw).get("sockets")).values() if name != facts.name else ()
@@ -230,7 +230,7 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
             continue
         paths = {tuple(split_path(target)) for _, target, _ in socket.assignments}
         if socket.materia.parallel:
-            paths.add((RESULTS,))  # written by the time its lanes have joined
+            paths.add((RESULTS,))  # written when the lanes join
         for path in paths | (_CANONICAL if json else frozenset()):
             if path:
                 by_name.setdefault(path[0], []).append((id_, path))
@@ -252,7 +252,7 @@ def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
 
 
 def _without(entry: str, targets: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
-    """Return the sockets that are reachable without completing any of ``passed``, each with the socket before it."""
+    """Return the sockets that are reachable without leaving any of ``passed``, each with its predecessor."""
     arrived_from: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:
@@ -270,10 +270,10 @@ def _line(arrived_from: Mapping[str, str | None], at: str | None) -> Iterator[st
         at = arrived_from[at]
 
 
-# -- states that grow ---------------------------------------------------------------------
+# -- growing states -----------------------------------------------------------------------
 
 _MAX_COPIES: Final = 100
-"""Maximum number of copies in a round for which growth is checked, since the check takes quadratic time."""
+"""Maximum number of copies in a cycle for which growth is checked, since the check takes quadratic time."""
 
 
 @rule(STATE_RULES, "loadout", "state-doubles")
@@ -311,8 +311,8 @@ def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, 
 
 
 def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:
-    """True if some rounds later, the copied value is nested deeper inside its source than before."""
-    holders = {target}  # paths that hold what was copied, wherever that was copied on
+    """True if the copied value ends up nested inside its own source after some rounds."""
+    holders = {target}  # paths that contain the copied value, including later copies
     while True:
         more = {to for to, of in copies for held in holders if _within(held, of) and to not in holders}
         if any(_within(held, source) and held != source for held in holders):
