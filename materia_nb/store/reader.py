@@ -1,8 +1,8 @@
 """Read a session from a journal of ours or of the reference engine.
 
-The events are folded by :func:`~materia_nb.engine.evolve.evolve`, as those of a cast that runs. What does not fit, since
-the reference wrote it or the config was changed, is translated here into events that do: where the recorded route is not the one
-that the engine takes, the difference is kept, with the engine's reason in words, and the reading goes on along the recorded route.
+The events are folded by :func:`~materia_nb.engine.evolve.evolve`, like the events of a running cast. Events that don't fit,
+because the reference wrote them or the config was changed, are translated here into events that fit. If the recorded route
+differs from the engine's route, the difference is stored with the engine's reason, and reading follows the recorded route.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from materia_nb.store.rundir import is_item_key
 
 
 def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
+    """Enter ``socket`` with the recorded item and visit number, even if the engine would not enter the socket."""
     state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
     if visit is not None and visit > 0:
@@ -65,14 +65,14 @@ def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: Socke
     """Return the recorded visit, if the engine has no such item or would not enter."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
-    if item is not None:  # it was entered, so that it is not taken for one that was skipped
+    if item is not None:  # mark the item as entered, so that it does not count as skipped
         state = state._replace(items={**state.items, item.id: state.items.get(item.id, NEW_ITEM)})
     prompt = None if rules.sockets[socket].socket.is_utility else entering.prompt_for(rules, state)
     return Transition(state, (), None, prompt)
 
 
 def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
-    """Return the state in which ``socket`` is visited with the item that was recorded, whatever the engine would do."""
+    """Return the state in which ``socket`` is visited with the recorded item, even if the engine would act differently."""
     node, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
@@ -99,7 +99,7 @@ def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStar
 
 
 def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
-    """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
+    """Ask for the handoff of a socket that drafts or works first, even if its draft or work was not recorded."""
     visit = state.at
     if visit is not None and not visit.drafts:
         return Transition(state._replace(at=visit._replace(mode="final")))
@@ -109,7 +109,8 @@ def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Tran
 def _turn_failed(event: Event | None) -> bool:
     """Return True if a turn of the reference engine failed without an answer (R59).
 
-    Its provider failed, its time was over, or its context was full; what was refused says what it was held to.
+    Its provider failed, its time limit was reached, or its context was full.
+    A refused answer does not count: its event names the failed validation.
     """
     if not isinstance(event, RECOVERY):
         return False
@@ -171,11 +172,11 @@ def read_session(
     """Fold a journal.
 
     Args:
-        rules: those of the recorded loadout.
+        rules: the rules of the recorded loadout.
         lines: the events.
-        read: gives the text of an artifact by name; raises MateriaError when it cannot.
-        strict: whether an event or artifact that cannot be read is an error rather than a message.
-        empty: whether to empty the list meanwhile, so that what is made of the events takes their place in memory.
+        read: returns the text of an artifact by name; raises MateriaError if it cannot.
+        strict: True to raise an error for an unreadable event or artifact; False to add a message.
+        empty: True to remove the events from the list while they are folded, which saves memory.
 
     Raises:
         MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
@@ -203,7 +204,7 @@ def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[Jour
 
     Args:
         lines: the events as recorded.
-        report: what the end of the cast, or the file ``usage.json``, says of its usage.
+        report: the usage report in the end event of the cast or in the file ``usage.json``.
     """
     turns: dict[str, list[Usage]] = {}
     for turn in as_list(as_object(report).get("turns")):
@@ -250,9 +251,9 @@ class _Exchanged(MateriaError):
 
 
 class _Reader:
-    """Folds events, and says what an event that does not fit must have meant: events of ours that do.
+    """Folds events, and translates each event that does not fit into events of ours that fit.
 
-    Where the recording went on as the engine would not, they carry the transition that it made.
+    If the recording continued differently from the engine, the translated events carry the recorded transition.
     """
 
     def __init__(self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool) -> None:
@@ -319,7 +320,7 @@ class _Reader:
         self.done.session = evolve(self.rules, self.session, event)
 
     def _forced(self, event: ev.Event, transition: Transition) -> None:
-        """Fold an event that went as the engine would not."""
+        """Fold an event with a transition that the engine would not make."""
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
@@ -409,7 +410,7 @@ class _Reader:
             self.free = True
 
     def _unkept(self, event: ev.Output) -> None:
-        """Note a turn of the reference that left nothing: the next answer of the visit overwrote its artifact."""
+        """Note a turn of the reference without a stored answer: the visit's next answer overwrote its artifact."""
         if isinstance(event, ev.RecoveryStart):
             self._note(unkept(event))
             self.recovery = event
@@ -469,7 +470,7 @@ class _Reader:
             self._failed_between(event, state, message)
 
     def _failed_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
-        """Fail the visit that owes an output: by the output that the recording refused, if it kept that."""
+        """Fail the visit that still needs an output, with the output that the recording refused if it is stored."""
         if event.kind is None and self._refused_last(event, state):
             state = self.session.state
             if state.failure is not None:
@@ -488,7 +489,7 @@ class _Reader:
     def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
         """Read the last output of a recording that stopped. The reference keeps only the last output of a visit.
 
-        A file that another event names holds what a recast brought.
+        A file that another event names contains the output of a recast.
         """
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
@@ -544,7 +545,7 @@ class _Reader:
 
 
 def start_of(lines: Sequence[JournalLine]) -> ev.CastStart:
-    """Return how the cast began."""
+    """Return the start event of the cast."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = from_json("cast_start", data, lenient=True)
     assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type

@@ -1,6 +1,6 @@
-"""The run directory of a cast: where each thing stands in it (R29), and the files that follow from the journal (R29, R30, R43).
+"""The run directory of a cast: its layout (R29), and the files that are derived from the journal (R29, R30, R43).
 
-Beside them: evidence that outputs name, envelopes for other tools, what a project keeps across casts.
+Also: evidence that outputs name, envelopes for other tools, and the context that a project keeps across casts.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class RunDir:
         return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
     def text_of(self, name: str) -> str:
-        """Read an artifact; raises MateriaError when it is not there or leads out of the directory."""
+        """Read an artifact; raises MateriaError if it is missing or its path leads out of the directory."""
         path = self.path / name
         try:
             path = path.resolve()
@@ -159,7 +159,7 @@ def is_item_key(key: str) -> bool:
 
 
 def location_of(path: Path) -> dict[str, JSON]:
-    """Return the location of a run directory; approvals count only there."""
+    """Return the location of a run directory; approvals are valid only at that location."""
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
@@ -167,7 +167,7 @@ def location_of(path: Path) -> dict[str, JSON]:
 def new_run_dir(root: Path) -> Path:
     """Create the run directory of a new cast; its name is the cast id, a UTC time (R29).
 
-    If the name of the present millisecond is taken, the next free one is used, whatever the clock does meanwhile.
+    If the name for the current millisecond exists, the next free name is used, even if the clock changes meanwhile.
     """
     with disk(root, "make the directory of the cast"):
         root.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ _ORDER: Final = "order.txt"
 
 
 def record_latest(run_dir: Path) -> None:
-    """Record that a cast is the latest of its project, whatever the clock says (R69).
+    """Record that a cast is the latest of its project, independently of the clock (R69).
 
     Raises:
         OSError: the record cannot be written.
@@ -208,7 +208,7 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 
 
 def creation_time(cast_id: str) -> int:
-    """Return when the run directory of a cast was made, in milliseconds since the epoch; 0 where its id is not a time."""
+    """Return the creation time of a cast's run directory in milliseconds since the epoch, or 0 if its id is not a time."""
     with suppress(ValueError, OverflowError):
         then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
         return round(then.timestamp() * 1000)
@@ -230,9 +230,9 @@ _ENTRIES_AT_ONCE: Final = 500
 
 
 class ArtifactWriter:
-    """Writes the artifacts of one cast: those of finished steps soon, all when the cast pauses.
+    """Writes the artifacts of one cast: those of finished steps within a second, the others when the cast pauses.
 
-    A session is a frozen value, so a thread of its own can write what follows from it while the cast goes on.
+    A session is a frozen value, so a separate thread can write its files while the cast continues.
     """
 
     def __init__(self, files: RunDir, rules: Rules) -> None:
@@ -258,14 +258,14 @@ class ArtifactWriter:
         self._since, self._written = _reached(session), session
 
     def now(self, session: Session, mark: Mark) -> None:
-        """Write everything that follows from ``session``, whose journal is as ``mark`` says, manifest and usage too."""
+        """Write all files of ``session``, including manifest and usage; ``mark`` is the end of its journal."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
         with self._lock:
             self._since = write_steps(self._files, self._rules, session, self._since)
             self._files.write_json("usage.json", usage_report(self._rules, session))
-            # Last, since it says that all of them are there.
+            # Last, since the manifest confirms that all files exist.
             self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, mark))
             self._written = session
 
@@ -273,12 +273,12 @@ class ArtifactWriter:
     def _write_steps(self) -> None:
         self._timer, session = None, self._session
         if session is not None:
-            # A disk that refuses is told when the cast pauses, and everything is written then.
+            # A disk error is reported when the cast pauses, because all files are written then.
             with self._lock, suppress(DiskError):
                 self._since = write_steps(self._files, self._rules, session, self._since)
 
     def stop(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -317,7 +317,7 @@ def _writes_prompts(rules: Rules) -> bool:
 def manifest_head(path: Path) -> dict[str, str]:
     """Return ``status``, ``steps``, ``journalBytes``, ``journalLink``, ``cost`` and ``unpriced`` of our manifest, as text.
 
-    What it does not say is left out; where it cannot be read, all is.
+    Missing fields are left out; the result is empty if the manifest cannot be read.
     """
     try:
         with open_for_reading(path / "manifest.json") as handle:
@@ -328,7 +328,7 @@ def manifest_head(path: Path) -> dict[str, str]:
 
 
 def written_mark(path: Path) -> Mark | None:
-    """Return how far the journal of a run directory went when our manifest was written; None where none says so."""
+    """Return the end of the journal when our manifest was written, or None if the manifest does not contain it."""
     head = manifest_head(path)
     if "journalLink" not in head or not head.get("journalBytes", "").isdecimal():
         return None
@@ -343,7 +343,7 @@ def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
 
 
 def artifact_content(text: str) -> bytes | None:
-    """Return the bytes of an output that is too long for its event (R43); None for any other."""
+    """Return the bytes of an output that is too long for its event (R43), or None for a shorter output."""
     if len(text) * 3 <= OUTPUT_INLINE_BYTES:
         return None
     content = to_bytes(text)
@@ -351,7 +351,7 @@ def artifact_content(text: str) -> bytes | None:
 
 
 def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = "") -> None:
-    """Write the prompt of a step, part by part, in the folder of its lane; nothing for a utility."""
+    """Write the parts of a step's prompt to the folder of its lane; a utility has no prompt."""
     if step.prompt is None:
         return
     head = [
@@ -370,7 +370,7 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
 
 def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:
     for turn in step.turns:
-        # A long one was written before its event, whose digest vouches for it: it is the only copy.
+        # A long output was written before its event, which has its digest: the file is the only copy.
         if turn.artifact is not None and artifact_content(turn.text) is None:
             files.write(turn.artifact, to_bytes(turn.text))
     reading = step.reading
@@ -433,7 +433,10 @@ def _kind(socket_rules: SocketRules, mode: str) -> str:
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
-    """Add up tokens and cost: in all, by socket, by materia and by item. None is unknown, ``uncounted`` turns are apart (R56)."""
+    """Add up tokens and cost: total, by socket, by materia and by item; None is unknown.
+
+    Turns with unknown tokens or price are counted as ``uncounted`` or ``unpriced`` (R56).
+    """
     groups: dict[str, dict[str, list[Usage]]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in (step for part in parts_of(session) for step in part.steps):
         keys = {
@@ -475,10 +478,10 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
 
     Args:
         text: a path, relative to one of the folders or absolute.
-        folders: where to look.
+        folders: the folders to search.
 
     Returns:
-        The resolved path, links followed; None when there is nothing, or it lies outside of its folder.
+        The path with links resolved, or None if it does not exist or lies outside the folder.
     """
     if not text.strip() or len(text) > _LONGEST:
         return None
@@ -489,15 +492,15 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
             if path.is_relative_to(root) and path.exists():
                 return path
         except (OSError, ValueError, RuntimeError):
-            continue  # no path at all: a null character, a name too long, links in a circle
+            continue  # an invalid path: a null character, a name too long, a loop of links
     return None
 
 
 def missing_evidence(naming: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
-    """Return the files that an accepted output says were made and that are not there (envelope rules, section 3).
+    """Return the files that an accepted output lists as created but that do not exist (envelope rules, section 3).
 
-    What lies outside of the project and the run directory is not looked at, unless it is named by an
-    absolute path; addresses are not files.
+    Files outside the project and the run directory are checked only if the output names an absolute path.
+    URLs are not files.
     """
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
@@ -517,7 +520,7 @@ def _is_there(text: str, project: Path, run_dir: Path) -> bool:
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
     """Return the path, relative to the project, of a file that ``text`` names in the project or the run directory.
 
-    None when it is not a file, or lies where no link from the project reaches.
+    None if it is not a file, or if it lies outside the project.
     """
     path = find_evidence(text, (project, run_dir))
     root = project.resolve()
@@ -530,14 +533,14 @@ def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit
     """Write the envelope of the latest output, and the project knowledge that it contains.
 
     Args:
-        run_dir: the cast's directory.
-        rules: what the cast runs by.
-        session: the cast with that output.
-        visit: the visit that gave it.
-        before: the state that it came in.
+        run_dir: the run directory of the cast.
+        rules: the rules of the cast.
+        session: the session with the output.
+        visit: the visit with the output.
+        before: the state before the output.
 
     Raises:
-        MateriaError: a file cannot be written, or what is kept about the project is damaged.
+        MateriaError: a file cannot be written, or the context document of the project is damaged.
     """
     write_envelope(run_dir, rules, session, visit, before)
     reading = _reading_of(session, before)
@@ -556,8 +559,8 @@ def _reading_of(session: Session, before: CastState) -> Reading | None:
 def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
     """Write the envelope of the latest output: as a draft until its socket is completed, then under its final name.
 
-    Nothing is written where the protocol files none, or where there is no object in the output. The arguments are
-    those of :func:`write_side_files`.
+    Nothing is written if the protocol does not use envelopes, or if the output contains no object. The arguments are
+    the same as for :func:`write_side_files`.
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
@@ -580,10 +583,10 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
 
 @lru_cache(maxsize=8)
 def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
-    """Return what each socket is called in a file name, where a hyphen would end it: no two the same.
+    """Return a unique name of each socket for file names, in which a hyphen would end the name.
 
-    An id that can stand as it is stands so; in another one every such sign is written ``_``, and what
-    would be another socket's name gets a number.
+    A valid id is used unchanged; in any other id each invalid character becomes ``_``, and a name that is
+    already used gets a number.
     """
     step_of: dict[str, str] = {}
     used_names: set[str] = set()
@@ -614,10 +617,10 @@ def read_context(root: Path) -> dict[str, JSON]:
     """Return the context document of a project by section; empty if the project has none.
 
     Args:
-        root: the directory that run directories are made in.
+        root: the directory of the run directories.
 
     Raises:
-        MateriaError: it is not a JSON object (``bad_context``), or cannot be read.
+        MateriaError: the document is not a JSON object (``bad_context``), or cannot be read.
     """
     path = root / _CONTEXT_FILE
     with disk(path, "read the project context"):
@@ -640,10 +643,10 @@ def read_context(root: Path) -> dict[str, JSON]:
 
 
 def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]) -> None:
-    """Read the document, change it and write it, as one transaction among all processes.
+    """Read, change and write the context document, as one transaction among all processes.
 
     Raises:
-        MateriaError: as :func:`read_context`, or it cannot be written; then it is as it was.
+        MateriaError: as for :func:`read_context`, or the document cannot be written and stays unchanged.
     """
     path = root / _CONTEXT_FILE
     with locked(path.with_suffix(".lock"), "lock the project context"):
