@@ -1,1 +1,1 @@
-"""Run processes with enforced limits, and utilities with JSON on stdin (R23-R25)."""
+"""Run processes with enforced limits, and run utilities, which read JSON from stdin (R23-R25)."""

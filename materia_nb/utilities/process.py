@@ -1,8 +1,8 @@
-"""Run a command so that it can neither block its caller nor leave processes behind (R23).
+"""Run a command so that it cannot block its caller or leave processes behind (R23).
 
-On a platform without processes, a Python script runs inside this one. It reads stdin and writes stdout and stderr as in a
-process of its own. It cannot be stopped, so it has no time limit; and it can read the memory of this process, so only
-scripts that a person has chosen run this way.
+On a platform without processes, a Python script runs inside the current process. It reads stdin and writes stdout and
+stderr as in a separate process. The script cannot be stopped, so there is no time limit. It can read the memory of the
+current process, so only scripts that a person has chosen run like this.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _in_place_lock: Final = threading.RLock()
 
 
 class CapturedOutput(io.RawIOBase):
-    """The first ``keep`` bytes of an output of a script or process, and the last ``keep_end`` of those that follow."""
+    """A stream that stores the first ``keep`` bytes of an output, and the last ``keep_end`` bytes of the rest."""
 
     def __init__(self, keep: int, keep_end: int) -> None:
         self.size = 0
@@ -47,11 +47,11 @@ class CapturedOutput(io.RawIOBase):
         self._room, self._keep_end = keep, keep_end
 
     def writable(self) -> bool:
-        """Return True: every write is accepted."""
+        """Return True, because every write is accepted."""
         return True
 
     def write(self, data: Any) -> int:
-        """Capture the part of ``data`` that fits, and return the length of all of it."""
+        """Capture the part of ``data`` that fits; return the whole length of ``data``."""
         chunk = bytes(data)
         self.size += len(chunk)
         if self._room:
@@ -63,7 +63,7 @@ class CapturedOutput(io.RawIOBase):
 
     @property
     def start(self) -> bytes:
-        """The first bytes."""
+        """The captured first bytes of the output."""
         return bytes(self._start)
 
     @property
@@ -73,7 +73,7 @@ class CapturedOutput(io.RawIOBase):
 
 
 def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
-    """Return the code of ``-c`` (None for a file) and the script's arguments; None if the command is not a Python script."""
+    """Return the code of ``-c`` (None for a file) and the arguments; None if the command is not a Python script."""
     if not argv or not (argv[0] == sys.executable or _PYTHON.fullmatch(PurePath(argv[0]).name)):
         return None
     arguments = list(dropwhile(_PLAIN_OPTIONS.__contains__, argv[1:]))
@@ -94,7 +94,7 @@ def _run_script(code: str | None, file: str) -> int:
             return (exit_.code or 0) & 0xFF
         sys.stderr.write(f"{exit_.code}\n")
         return 1
-    except Exception:  # noqa: BLE001 - any error of the script, reported as Python does
+    except Exception:  # noqa: BLE001 - reported as Python reports it
         traceback.print_exc()
         return 1
     finally:
@@ -108,7 +108,7 @@ def _run_script(code: str | None, file: str) -> int:
 def _script_environment(
     arguments: list[str], stdin: bytes, outputs: tuple[CapturedOutput, CapturedOutput], cwd: Path
 ) -> Iterator[None]:
-    """Set up the arguments, streams and directory of a script as in its own process; restore everything afterwards."""
+    """Set the arguments, streams and directory for a script while the block runs, then restore the old state."""
     own_dir, own_env = Path.cwd(), dict(os.environ)
     own_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
     main, modules = sys.modules.get("__main__"), set(sys.modules)
@@ -131,7 +131,7 @@ def _script_environment(
         os.chdir(own_dir)
         if main is not None:
             sys.modules["__main__"] = main
-        for name in set(sys.modules) - modules:  # another script may import a module with the same name
+        for name in set(sys.modules) - modules:  # another script may have a module with the same name
             if folder and str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder + os.sep):
                 del sys.modules[name]
 
@@ -139,10 +139,10 @@ def _script_environment(
 _KILL_AFTER_S: Final = 1.0
 """Seconds from SIGTERM to SIGKILL (R23)."""
 
-_PIPE_GRACE_S: Final = 0.2  # for the rest in the pipes after the command has ended
-_CHECK_S: Final = 0.05  # interval of checks for an end, or a stop, that no pipe reports
-_SHORTEST_S: Final = 5e-5  # first pause when the end is expected at any moment
-_COLLECT_S: Final = 5.0  # maximum wait for a killed command
+_PIPE_GRACE_S: Final = 0.2  # maximum time to read the rest of the pipes after the command has ended
+_CHECK_S: Final = 0.05  # interval of checks for an end or a stop, which pipes may not report
+_SHORTEST_S: Final = 5e-5  # first pause while the command is about to end
+_COLLECT_S: Final = 5.0  # maximum time to wait for a killed command
 _CHUNK: Final = 65_536  # capacity of a pipe
 
 
@@ -184,7 +184,7 @@ class ProcessGroup:
         self._interrupts = interrupts
         self._stop = stop
         self._open_outputs = 2
-        # poll has no limit on descriptor numbers and needs none of its own.
+        # Unlike select and epoll, poll has no limit on descriptor numbers and uses no descriptor itself.
         self._selector = selectors.PollSelector()
 
     def until_end(self, timeout_s: float | None) -> None:
@@ -192,7 +192,7 @@ class ProcessGroup:
         now = time.monotonic()
         deadline = math.inf if timeout_s is None else now + timeout_s
         self._open_pipes()
-        # A command usually ends some microseconds after both of its outputs. Until then checks can be rare.
+        # A command usually ends a few microseconds after it closes both outputs. Before that, checks can be rare.
         pause, check_at, is_closing = _CHECK_S, now + _CHECK_S, False
         while True:
             if self._interrupts.count or (self._stop is not None and self._stop.is_set()):
@@ -212,12 +212,12 @@ class ProcessGroup:
             self._exchange(min(check_at, deadline) - now)
 
     def end_group(self) -> None:
-        """Kill the rest of the group, read its last output, collect the command, close the pipes."""
+        """Kill the rest of the group, read its last output, reap the command, and close the pipes."""
         try:
             self._close_stdin()
             if self._has_ended() and not self.timed_out and not self.stopped:
                 self._drain()
-                # The id of the group cannot be reused before the command is collected.
+                # The id of the group cannot be reused before the command is reaped.
                 self._signal_group(signal.SIGKILL)
             else:
                 self._terminate()
@@ -241,7 +241,7 @@ class ProcessGroup:
 
     def _exchange(self, seconds: float) -> None:
         """Wait at most ``seconds`` for a pipe, then read and write what is possible."""
-        if seconds < 0.001:  # poll knows whole milliseconds only
+        if seconds < 0.001:  # poll waits only for whole milliseconds
             time.sleep(max(seconds, 0))
             seconds = 0
         for key, _ in self._selector.select(seconds):
@@ -271,13 +271,13 @@ class ProcessGroup:
             self.stdin.close()
 
     def _drain(self) -> None:
-        """Read until both outputs end, or for a short time if other processes keep them open."""
+        """Read until both outputs end, or for a short time if other processes keep the pipes open."""
         until = time.monotonic() + _PIPE_GRACE_S
         while self._open_outputs and (left := until - time.monotonic()) > 0:
             self._exchange(left)
 
     def _terminate(self) -> None:
-        """Send SIGTERM to the group; a second later, or at a second interrupt, SIGKILL."""
+        """Send SIGTERM to the group, then SIGKILL after one second or after another interrupt."""
         interrupts = self._interrupts.count
         self._signal_group(signal.SIGTERM)
         until, pause = time.monotonic() + _KILL_AFTER_S, _SHORTEST_S
@@ -289,14 +289,14 @@ class ProcessGroup:
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
-        """Return True if the command itself has ended; it is not collected if the system allows that."""
+        """Return True if the command itself has ended. Does not reap the command if the system allows that."""
         if self.child.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self.child.poll() is not None
         try:
             return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # collected by other code
+        except ChildProcessError:  # reaped by other code
             return True
 
     def _signal_group(self, number: int) -> bool:
@@ -309,7 +309,7 @@ class ProcessGroup:
 
 
 KEEP_BYTES: Final = 1_048_576
-"""Number of captured bytes of stdout, and of stderr (R23)."""
+"""Maximum number of bytes captured of stdout, and of stderr (R23)."""
 
 STDERR_SUMMARY: Final = 800
 """Maximum length of the summary of stderr in a message, in characters (R23)."""
@@ -324,17 +324,17 @@ class ProcessResult:
 
     Attributes:
         argv: the command.
-        code: exit code; None if a signal ended the command or it never ran.
-        signal: name of the signal, such as ``SIGKILL``.
-        timed_out: True if the time limit ended it.
-        stopped: True if the caller's stop event or an interrupt ended it.
-        started: False if it never ran; then ``start_error`` is the reason.
-        stdout: the beginning of the output, as stderr is of the diagnostics.
-        stdout_truncated: True if the output is longer.
-        seconds: wall-clock time.
-        stdout_end: the last bytes of a truncated output.
-        stdout_bytes: length of the whole output.
-        in_place: True if it ran inside this process, without a time limit.
+        code: exit code; None if a signal ended the command or the command never ran.
+        signal: name of the signal, such as ``SIGKILL``; None if no signal ended the command.
+        timed_out: True if the command was ended by the time limit.
+        stopped: True if the command was ended by the caller's stop event or by an interrupt.
+        started: False if the command never ran; ``start_error`` is then the reason.
+        stdout: the captured beginning of stdout; ``stderr`` is the same for stderr.
+        stdout_truncated: True if the output is longer than ``stdout``.
+        seconds: wall-clock time, in seconds.
+        stdout_end: the last bytes of a truncated output, if requested.
+        stdout_bytes: length of the whole output, in bytes.
+        in_place: True if the command ran inside the current process, without a time limit.
     """
 
     argv: tuple[str, ...]
@@ -367,12 +367,12 @@ class ProcessResult:
 
     @property
     def command(self) -> str:
-        """The command as typed in a shell, on one line, shortened."""
+        """The command as one shortened line in shell syntax."""
         return summarize(shlex.join(self.argv), _COMMAND_SHOWN)
 
     @property
     def stderr_summary(self) -> str:
-        """The diagnostics on one line, shortened to :data:`STDERR_SUMMARY` characters."""
+        """The text of stderr on one line, shortened to :data:`STDERR_SUMMARY` characters."""
         return summarize(self.stderr.decode(errors="replace"), STDERR_SUMMARY)
 
     @classmethod
@@ -391,26 +391,27 @@ def run_process(
     keep_end: int = 0,
     stop: threading.Event | None = None,
 ) -> ProcessResult:
-    """Run a command without a shell, in a process group of its own, and wait for it (R23).
+    """Run a command without a shell, in its own process group, and wait for its end (R23).
 
-    This returns even if the command writes without end, reads nothing, closes its
-    pipes, ignores SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt the whole group
-    gets SIGTERM, and one second later SIGKILL. When a command ends by itself, its remaining children get SIGKILL.
-    A process that moved itself to another group is not ended. May be called from any thread.
+    This returns even if the command writes endlessly, does not read its input, closes its
+    pipes, ignores SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group
+    gets SIGTERM, and SIGKILL one second later. When a command ends by itself, its remaining children get SIGKILL.
+    A process that moved itself to another group keeps running. May be called from any thread.
 
-    On a platform without processes, Python scripts run inside this one, without a time limit, and cannot be stopped.
+    On a platform without processes, Python scripts run inside the current process, without a time limit, and cannot be
+    stopped.
 
     Args:
         argv: the program and its arguments.
-        stdin: the input; afterwards the stdin of the command is closed.
+        stdin: the input of the command, whose stdin is then closed.
         cwd: the working directory.
         timeout_s: time limit in seconds; None for no limit.
-        keep_bytes: number of bytes of stdout, and of stderr, to capture; the rest is dropped.
-        keep_end: number of the last bytes to capture of the rest.
-        stop: ends the command within a twentieth of a second once it is set.
+        keep_bytes: maximum number of bytes to capture of stdout, and of stderr; the rest is dropped.
+        keep_end: number of bytes to capture at the end of the rest.
+        stop: an event; once it is set, the command is stopped within 0.05 seconds.
 
     Raises:
-        KeyboardInterrupt: the main thread was interrupted; the group has ended by then.
+        KeyboardInterrupt: the main thread was interrupted; the group has already ended.
     """
     if not platform.PROCESSES:
         return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
@@ -439,7 +440,7 @@ def run_process(
 
 
 def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
-    """Run a command in this process if it is a Python script or ``-c`` code."""
+    """Run a Python script or ``-c`` code in the current process; any other command fails to start."""
     script = _python_script(argv)
     if script is None:
         return ProcessResult.not_started(argv, _NO_PROCESSES if argv else "the command is empty")
@@ -472,9 +473,9 @@ def _result(
 
 
 def summarize(text: str, limit: int) -> str:
-    """Return text of a process on one line of at most ``limit`` characters.
+    """Return text from a process as one line of at most ``limit`` characters.
 
-    Terminal escapes and control characters are removed, white space is collapsed, and a long text loses its middle.
+    Terminal escapes and control characters are removed and white space is collapsed. A long text is cut in the middle.
     """
     plain = _ESCAPES.sub("", text)
     line = " ".join("".join(c if c.isprintable() else " " for c in plain).split())

@@ -1,7 +1,7 @@
 """The step of a utility: its command, the JSON document on its stdin, its output, and its failure (R23-R25).
 
 The shipped scripts are copied into the user's profile, where a person can read and change them. A manifest next to the
-copies says which file is the copy of which script, with the hash of the packaged script that it was made from.
+copies lists, for each script, the file of the copy and the hash of the packaged script from which it was made.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""Name of the profile's directory for the copies."""
+"""Name of the directory in a profile that contains the copies."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
 _PI_MANIFEST: Final = ".pi-materia-shipped-utilities.json"
-"""Manifest of the reference engine, whose copies are scripts for Node."""
+"""File name of the manifest of the reference engine, whose copies are Node scripts."""
 
 _HASH_SHOWN: Final = 8
 
@@ -41,7 +41,8 @@ _HASH_SHOWN: Final = 8
 class ScriptCopy(NamedTuple):
     """The copy of a shipped script in a profile, with its path and status.
 
-    ``set aside``: a person changed the copy, and since an update the new script runs from a file next to it.
+    The status ``set aside`` means that a person changed the copy before an update. The new script is in a separate file
+    and is used instead of the copy.
     """
 
     script: str
@@ -50,10 +51,11 @@ class ScriptCopy(NamedTuple):
 
 
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
-    """Return the file to run for a shipped script, None for an unknown script.
+    """Return the file to run for a shipped script; None for an unknown script.
 
-    The first folder that has it provides it. In a folder with a manifest only a copy of this package's script counts, in
-    another one any file of that name. Otherwise the packaged script runs, so an outdated copy never does.
+    The first folder with a usable file wins. In a folder with a manifest, the copy of a packaged script is usable only if
+    it was made from the current version. In other folders, any file with this name is usable. The last resort is the
+    packaged script. So an outdated copy never runs.
     """
     for folder in folders:
         path: Path | None = folder / name
@@ -65,7 +67,7 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
 
 
 def copies(folder: Path) -> list[ScriptCopy]:
-    """Return the copies of the shipped scripts in ``folder`` with their status; change nothing."""
+    """Return the status of each shipped script's copy in ``folder``. Does not change files."""
     entries = _manifest(folder)
     return [_read_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
 
@@ -85,7 +87,7 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
 
 
 def foreign_scripts(folder: Path) -> list[str]:
-    """Return the names of the scripts of which a profile of the reference engine has copies."""
+    """Return the names of the scripts that the reference engine has copied into the profile ``folder``."""
     try:
         document = as_object(read_config(folder / SCRIPT_FOLDER / _PI_MANIFEST))
     except MateriaError:
@@ -97,10 +99,10 @@ def foreign_scripts(folder: Path) -> list[str]:
 def synchronize(folder: Path) -> bool:
     """Update the copies of the shipped scripts in ``folder``; return False if the folder cannot be written.
 
-    An unchanged copy is replaced. A copy that a person changed stays, and the new
-    script is written next to it with a part of its hash in its name. Every file is replaced atomically, so
-    kernels that do this at the same time get the same result. Without copies, :func:`find_script` returns the packaged
-    scripts.
+    An unchanged copy is replaced. A copy that a person changed stays, and the new script
+    is written next to it, with the start of its hash in the file name. Every file is replaced atomically, so kernels
+    that synchronize at the same time get the same result. If the copies cannot be written, :func:`find_script` returns
+    the packaged scripts.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +116,7 @@ def synchronize(folder: Path) -> bool:
 
 
 def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
-    """Write the copy of a packaged script if it does not exist, and return its entry in the manifest."""
+    """Write a copy of the current packaged script unless one exists; return the entry for the manifest."""
     content = _packaged(name)
     new = _hash(content)
     copy = _copy(folder, entry, new)
@@ -123,14 +125,14 @@ def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
     path = folder / name
     if path.exists() and _hash(read_plain(path, follow=True)) not in {new, as_object(entry).get("sha256")}:
         path = folder / f"{PurePath(name).stem}.{new[:_HASH_SHOWN]}.py"
-    # A file with the hash of this script in its name is a copy that a person may have changed.
+    # A file whose name contains the hash of this script is an earlier copy that a person may have changed.
     if path.name == name or not path.exists():
         replace_file(path, content)
     return {"file": path.name, "sha256": new}
 
 
 def _copy(folder: Path, entry: JSON, current: JSON) -> Path | None:
-    """Return the copy that an entry of the manifest names; None if its original does not have the hash ``current``."""
+    """Return the file of a manifest entry; None if the copied script did not have the hash ``current``."""
     fields = as_object(entry)
     name = fields.get("file")
     if not isinstance(name, str) or PurePath(name).name != name or fields.get("sha256") != current:
@@ -159,20 +161,20 @@ INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "rub
 
 _SHIPPED_KIND: Final = "shippedUtility"
 
-# After one of these the next argument is not a script file but code, a module or a mode.
+# After one of these options, the next argument is code, a module or a mode, not a script file.
 _CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
 
 
 def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list[str]:
-    """Return the command of a utility materia, or that of the shipped script that it names; ``command`` wins.
+    """Return the ``command`` of a utility materia, or else the command that runs its shipped script.
 
-    A relative program, or a relative script after an interpreter and its options, becomes absolute if it exists next to
-    the owning config file; everything else stays as written (R24).
+    A relative path of a program, or of a script after an interpreter and its options, becomes absolute if the file exists
+    next to the config file that defines the utility. All other arguments stay unchanged (R24).
 
     Args:
         materia: the utility; ``materia.owner`` is the directory of its config file.
-        utilities: directories of shipped scripts, searched before the package, see
-            :func:`~materia_nb.utilities.utility_step.find_script` (R25).
+        utilities: directories of shipped scripts, which :func:`~materia_nb.utilities.utility_step.find_script` searches
+            before the package (R25).
 
     Raises:
         MateriaError: there is neither a command nor a script, or the script does not exist (``utility_not_started``).
@@ -185,7 +187,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
-    """Return a utility's definition, moved from a config in ``owner`` to one in ``folder``, with the same command (R24)."""
+    """Return a utility's definition for a config in ``folder``; it still runs the files in the folder ``owner`` (R24)."""
     command = _argv(definition)
     if owner == folder or not command:
         return dict(definition)
@@ -195,13 +197,13 @@ def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder:
 
 
 def with_absolute_paths(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
-    """Return a utility's definition with absolute paths of the files next to its config (R24)."""
+    """Return a utility's definition in which paths of files next to its config are absolute (R24)."""
     command = _argv(definition)
     return {**definition, "command": _with_absolute_paths(command, owner)} if command else dict(definition)
 
 
 def missing_program(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
-    """Return the program or script of a utility that does not exist on this machine; None if both exist.
+    """Return the program or script of a utility that is missing on this machine; None if nothing is missing.
 
     Args:
         definition: the materia as written.
@@ -218,7 +220,7 @@ def missing_program(definition: Mapping[str, JSON], owner: Path | None, project:
         index = _script_index(argv)
         if index is not None and PurePath(argv[index]).suffix and not (project / argv[index]).exists():
             return argv[index]
-    except (OSError, ValueError):  # an impossible file name is reported when the command runs
+    except (OSError, ValueError):  # an invalid file name is reported when the command runs
         return None
     return None
 
@@ -240,7 +242,7 @@ def _with_absolute_paths(command: Sequence[str], owner: Path | None) -> list[str
 
 
 def _script_index(argv: Sequence[str]) -> int | None:
-    """Return the index of the script that an interpreter would run; None for another program or code."""
+    """Return the index of the script that an interpreter runs; None for another program or for inline code."""
     if PurePath(argv[0]).name not in INTERPRETERS:
         return None
     for index, argument in enumerate(argv[1:], start=1):
@@ -257,7 +259,7 @@ def _existing_file(owner: Path, name: str) -> Path | None:
     path = owner.absolute() / name
     try:
         return path if path.is_file() else None
-    except (OSError, ValueError):  # code in an argument is rarely a valid file name
+    except (OSError, ValueError):  # the argument may be code, which is rarely a valid file name
         return None
 
 
@@ -266,7 +268,7 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     kind, name = script.get("kind"), script.get("name")
     if kind != _SHIPPED_KIND:
         raise _not_runnable(materia, f"has a script of the unknown kind {kind!r}", f'use the kind "{_SHIPPED_KIND}"')
-    # A name, never a path: a config cannot name files outside the directories of scripts.
+    # Only a file name is allowed, so that a config cannot name files outside the script directories.
     file_name = script_file(name)
     if file_name is None:
         raise _not_runnable(materia, f"names the script {name!r}", 'use a file name such as "detect-vcs.py"')
@@ -292,7 +294,7 @@ _FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_no
 
 @dataclass(frozen=True, slots=True)
 class UtilityFailure:
-    """The reason why a utility's step failed; an ``interrupted`` step may run again."""
+    """The failure of a utility's step; a step with the kind ``interrupted`` may run again."""
 
     kind: _FailureKind
     message: str
@@ -302,7 +304,7 @@ class UtilityFailure:
 class UtilityResult:
     """The result of a utility. ``stdout`` and ``stderr`` are text, with U+FFFD for undecodable bytes.
 
-    ``summary`` says how its process ended, for the error about a refused output.
+    ``summary`` describes the end of the process, for the error about a refused output.
     """
 
     process: ProcessResult
@@ -337,9 +339,9 @@ def stdin_document(  # noqa: PLR0913 - one argument for each key
     """Return the object that a utility reads on stdin (R23).
 
     Args:
-        materia: the utility; gives materiaId, materiaLabel and params.
+        materia: the utility, which provides materiaId, materiaLabel and params.
         project: the project directory, which is the base scope.
-        scope: its working directory (P8).
+        scope: the scope with the working directory of the utility (P8).
         run_dir: directory of the cast's artifacts.
         request: the request of the cast.
         cast_id: id of the cast.
@@ -348,8 +350,8 @@ def stdin_document(  # noqa: PLR0913 - one argument for each key
         item: the current work item, None outside a loop.
         item_key: key of the item, such as ``WI-1``.
         item_label: title of the item.
-        cursor: name and index of the cursor of the items, None outside a loop.
-        cursors: all cursors.
+        cursor: name and index of the cursor of the current loop, None outside a loop.
+        cursors: index of each cursor, by name.
     """
     folder = project / scope.cwd
     return {
@@ -381,21 +383,21 @@ def run_utility(
     artifacts: tuple[str, str] = ("", ""),
     stop: threading.Event | None = None,
 ) -> UtilityResult:
-    """Run a utility on its stdin document, in the project directory or that of its scope (R23, P8).
+    """Run a utility with a document on its stdin, in the directory of its scope (R23, P8).
 
-    This returns a failure if the command cannot be found or started. The protocol reads stdout later.
+    The result has a failure if the command cannot be found or started. The protocol reads stdout later.
 
     Args:
         materia: the utility.
         document: the result of :func:`stdin_document`.
         cwd: the working directory.
         utilities: directories of shipped scripts, see :func:`resolve_command`.
-        artifacts: the files for stdout and stderr, named in a failure.
-        stop: ends the utility once it is set; the failure is then ``interrupted``.
+        artifacts: the files of stdout and stderr, for the text of a failure.
+        stop: an event; once it is set, the utility is stopped and the failure is ``interrupted``.
 
     Raises:
-        KeyboardInterrupt: the main thread was interrupted; the process group has ended by then.
-        MateriaError: the document is not JSON (``invalid_document``).
+        KeyboardInterrupt: the main thread was interrupted; the process group has already ended.
+        MateriaError: the document cannot be written as JSON (``invalid_document``).
     """
     stdin = _encode(document)
     timeout_ms = materia.timeout_ms
@@ -469,7 +471,7 @@ def _failure(socket: str, process: ProcessResult, timeout_ms: int, artifacts: tu
 
 
 def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
-    """Return the summary of stderr and the files with the output (R23)."""
+    """Return texts with the summary of stderr and the files of the output (R23)."""
     if not process.started:
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)

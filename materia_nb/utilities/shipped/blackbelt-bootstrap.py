@@ -5,13 +5,13 @@ stdout  {"state": {"blackbeltBootstrap": {"ok", "root", "available", "initialize
                                           "emptyHead", "bookmarkName"}}}
 
 If there is no jj repository, jj git init --no-colocate creates one in the project. If the working commit has
-content (emptyHead is false), jj new opens a new one, which separates the work of the cast from earlier changes.
-Otherwise nothing is changed. Blackbelt-Maintain moves the bookmark.
+content (emptyHead is false), jj new creates an empty commit, which separates the work of the cast from earlier
+changes. Otherwise nothing is changed. Blackbelt-Maintain moves the bookmark.
 
-In a Git repository without jj, nothing is run, because jj does not create a separate repository next to Git's.
-A person chooses one of the two commands in "error" (R57).
+In a Git repository without jj, no command runs, because jj cannot create a separate repository there. A person
+chooses one of the two commands in "error" (R57).
 
-If jj is missing or fails, the utility fails: "ok" is false, "error" is the reason, and the other fields tell
+If jj is missing or fails, the utility fails: "ok" is false, "error" is the reason, and the other fields show
 which changes were made.
 """
 
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def prepare(project: str, state: dict[str, Any]) -> None:
-    """Bring the repository to an empty working commit, and record each change in ``state`` at once."""
+    """Create the repository and an empty working commit if needed; record each change in ``state`` immediately."""
     if not state["available"]["jj"]:
         raise Failed("jj is not on PATH; install Jujutsu, or use a loadout that does not need it")
     folder = Path(project)
@@ -92,7 +92,7 @@ def prepare(project: str, state: dict[str, Any]) -> None:
 
 
 def init(project: str) -> None:
-    """Create a repository that is not colocated, which is the default of a jj without the option."""
+    """Create a repository that is not colocated. Older jj versions lack the option, but this is their default."""
     try:
         jj(project, "git", "init", "--no-colocate")
     except Failed as error:

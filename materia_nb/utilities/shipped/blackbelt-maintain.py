@@ -3,9 +3,9 @@
 stdin   {"cwd": ..., "item": {"title": ...}, "state": {"blackbeltBootstrap": {"bookmarkName": ...}}}
 stdout  {"satisfied": ..., "context": the result or the reason of the failure, with [bookmark: ...]}
 
-An empty working commit is left unchanged. Otherwise: jj describe with the title, then the bookmark on that commit, then
-jj new. If jj new fails, the bookmark is already in place. After a failure the same item can be maintained again.
-Git is never used.
+An empty working commit is left unchanged. Otherwise the utility runs jj describe with the title, moves the bookmark to
+that commit, and runs jj new. If jj new fails, the bookmark has already moved. After a failure, the utility can run again
+for the same item. It never runs Git.
 """
 
 from __future__ import annotations

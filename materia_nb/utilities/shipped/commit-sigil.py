@@ -1,11 +1,11 @@
 """Commit-Sigil: checks that the title of every work item can be the subject of a Conventional Commit.
 
-stdin   {"state": {"workItems": [...]}, "params": {"types": [...]}}; if the state has no workItems, those at the top level
+stdin   {"state": {"workItems": [...]}, "params": {"types": [...]}}; without workItems in the state, workItems at the top
 stdout  {"workItems": unchanged, "satisfied": true if all titles are valid, "context": the corrections}
 
 A title is "type: description" or "type(scope): description", with "!" before the colon for a breaking change. The types
-are those below, or params.types. Titles are not changed: the planner of the items learns which titles to correct. Items
-are counted from 0.
+are params.types, or else the default types below. Titles are not changed: the context tells the planner which titles to
+correct. Items are counted from 0.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def title_fault(item: Any, types: Sequence[str]) -> str | None:
-    """Return the fault in the title of an item, and how to correct it; None for a valid title."""
+    """Return a description of the fault in an item's title, with the correction; None for a valid title."""
     title = item.get("title") if isinstance(item, dict) else None
     if not isinstance(title, str) or not title.strip():
         return "has no title; add one, such as feat: add a release page."

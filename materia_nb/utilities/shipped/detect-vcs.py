@@ -1,4 +1,4 @@
-"""Detect-VCS: reports the version control of the project, and changes nothing.
+"""Detect-VCS: reports the version control of the project, without changing anything.
 
 stdin   {"cwd": ...}
 stdout  {"satisfied": true for jj,
@@ -51,11 +51,11 @@ def detect(project: Path) -> dict[str, Any]:
 
 
 def nearest(project: Path) -> tuple[str, Path | None, bool]:
-    """Return the kind and the directory of the nearest repository, and True if it is bare; run no program."""
+    """Return the kind and directory of the nearest repository, and True if it is bare. Does not run a program."""
     for folder in (project, *project.parents):
         if (folder / ".jj").is_dir():
             return "jj", folder, False
-        git = folder / ".git"  # a file in a linked worktree and in a submodule
+        git = folder / ".git"  # .git is a file in a linked worktree or a submodule
         if git.is_file() or (git / "HEAD").is_file():
             return "git", folder, False
         has_directories = (folder / "objects").is_dir() and (folder / "refs").is_dir()

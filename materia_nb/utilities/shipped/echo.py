@@ -1,7 +1,7 @@
 """echo: writes the output in its parameters, so that a loadout can be tried without an agent.
 
 stdin   {"params": {"text": "any text"}} or {"params": {"output": {"satisfied": true}}}
-stdout  ``text``, or ``output`` as JSON unless it is a text; empty without both
+stdout  ``text``, or ``output`` (as JSON if it is not a text); empty if both are missing
 """
 
 from __future__ import annotations

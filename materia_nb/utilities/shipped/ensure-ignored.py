@@ -3,9 +3,9 @@
 stdin   {"cwd": ..., "params": {"file": ".gitignore", "patterns": [".pi/pi-materia/"]}}
 stdout  {"state": {"artifactIgnore": {"ok", "file", "changed", "added", "unchanged"}}}
 
-The file is in the project, even if that is part of a larger repository, because a pattern with a slash is relative to
-its file. Existing content stays byte for byte, existing patterns are not added again, and new lines get the line end of
-the last line. The file is replaced as a whole. If it cannot be written, the utility fails with "ok": false and "error".
+The file is in the project, even if the project is part of a larger repository, because a pattern with a slash is relative
+to its file. Existing content stays unchanged, and existing patterns are not added again. New lines get the line ending of
+the last line. The file is replaced atomically. If it cannot be written, the utility fails with "ok": false and "error".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
-    """Add the missing patterns to the file, and return which were added."""
+    """Add the missing patterns to the file; return the fields of the state, such as the added patterns."""
     if not isinstance(name, str) or not name:
         raise Refused('params.file must be a path, such as ".gitignore"')
     if not isinstance(patterns, list) or not all(map(is_pattern, patterns)):
@@ -82,21 +82,21 @@ def target(project: Path, name: str) -> Path:
 
 
 def lines_of(content: bytes) -> set[bytes]:
-    """Return the lines as Git reads them: without a byte-order mark, line ends and trailing spaces."""
+    """Return the lines as Git reads them: without byte-order mark, line endings and trailing spaces."""
     return {line.rstrip(b"\r").rstrip(b" ") for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
 
 
 def addition(content: bytes, patterns: list[str]) -> bytes:
-    """Return the lines to append, with the line end of the last line of the file."""
+    """Return the lines to append, with the line ending of the last line of the file."""
     end = b"\r\n" if content[: content.rfind(b"\n") + 1].endswith(b"\r\n") else b"\n"
     before = end if content and not content.endswith(b"\n") else b""
     return before + b"".join(pattern.encode() + end for pattern in patterns)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Replace the file atomically; its permissions stay."""
+    """Replace the file atomically, with the same permissions."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    # Replacing a file needs permissions of its directory only, so those of the file are checked here.
+    # Replacing a file requires only write permission on its directory, so check the permission on the file here.
     if mode is not None and (not mode & 0o222 or not os.access(path, os.W_OK)):
         raise Refused("is read-only; make it writable, or add the patterns yourself")
     path.parent.mkdir(parents=True, exist_ok=True)

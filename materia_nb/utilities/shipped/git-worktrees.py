@@ -3,12 +3,12 @@
 stdin   {"cwd", "runDir", "castId", "lane": optional, "baseScope": {"cwd"}, "params": {"do": "spawn", "integrate" or "finalize"},
          "state": {"parallelResults": [...], "gitIntegration": ...}}
 
-spawn      creates a branch and a worktree in the directory of the cast, from the project's current commit. The sockets that
-           follow work there; the branch is exported as gitWorktree.
+spawn      creates a branch and a worktree in the directory of the cast, from the project's current commit. The next sockets
+           work in the worktree; its branch is exported as gitWorktree.
 integrate  merges the branches of state.parallelResults, in order, into the branch of the project. Uncommitted changes of a
            worktree are committed first. A conflict stays in the files of the project: satisfied is false, and the context
-           says what to do. The next run takes the resolved files and continues. The sockets that follow work in the project.
-finalize   removes the merged worktrees and branches of the cast; one with other changes stays and is reported.
+           has instructions. The next run commits the resolved files and continues. The next sockets work in the project.
+finalize   removes the merged worktrees and branches of the cast. A worktree with other changes stays and is reported.
 
 stdout  {"satisfied", "context", "state": {"gitWorktree" or "gitIntegration" or "gitFinalized": {"ok", ...}}, "scopeTransition"?}
 """
@@ -34,7 +34,7 @@ _CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
 class Failed(Exception):
-    """The task failed; the message is the reason, and ``fields`` are more fields of the state."""
+    """The task failed; the message is the reason, and ``fields`` has additional fields for the state."""
 
     def __init__(self, reason: str, **fields: Any) -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ def main() -> int:
     except Failed as error:
         state = {"ok": False, "error": str(error), **error.fields}
         output = {"satisfied": False, "context": str(error), "state": {key: state}}
-    if task is integrate:  # an agent that resolves a conflict works in the project too
+    if task is integrate:  # an agent that resolves a conflict also works in the project
         output["scopeTransition"] = {"kind": "base"}
     print(json.dumps(output))
     return 0
@@ -93,7 +93,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
 
 
 def new_folder(parent: Path, name: str) -> Path:
-    """Create a folder with an unused name, even if other lanes do the same at this moment."""
+    """Create a folder with an unused name; safe if other lanes do the same concurrently."""
     parent.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -123,7 +123,7 @@ def integrate(document: dict[str, Any]) -> TaskResult:
 
 
 def lanes(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the name and the worktree of each lane, in the order of the schedule; without lanes, the only worktree."""
+    """Yield the name and worktree of each lane, in the order of the schedule; without lanes, the single worktree."""
     results = state.get("parallelResults")
     if not isinstance(results, list):
         results = [{"name": "work", "exports": {EXPORT: {"value": state.get(EXPORT)}}}]
@@ -135,7 +135,7 @@ def lanes(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def merge(root: Path, name: str, branch: str) -> None:
-    """Merge a branch; a conflict stays in the files and is reported."""
+    """Merge a branch; raises Failed if that is not possible. A conflict stays in the files."""
     try:
         git(root, "merge", "--no-ff", "--no-edit", f"--message=Merge {name}", branch)
     except Failed as error:
@@ -152,7 +152,7 @@ def merge(root: Path, name: str, branch: str) -> None:
 
 
 def commit_resolved(root: Path, before: dict[str, Any]) -> None:
-    """Commit a merge with resolved conflicts; raises Failed if some files are unchanged or still have marks."""
+    """Commit a merge with resolved conflicts; raises Failed if files are unchanged or have conflict markers."""
     files, conflicts = before.get("files") or {}, unmerged(root)
     unresolved = [
         path
@@ -172,7 +172,7 @@ def commit_resolved(root: Path, before: dict[str, Any]) -> None:
 
 
 def finalize(document: dict[str, Any]) -> TaskResult:
-    """Remove the cast's worktrees and branches that are merged completely."""
+    """Remove the completely merged worktrees and branches of the cast."""
     root = repository(document)
     git(root, "worktree", "prune")
     removed, remaining = [], []
@@ -187,7 +187,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
             continue
         if folder:
             git(root, "worktree", "remove", folder)
-        git(root, "branch", "--quiet", "--delete", "--force", branch)  # it is merged
+        git(root, "branch", "--quiet", "--delete", "--force", branch)  # the branch is merged
         removed.append(branch)
     with contextlib.suppress(OSError):
         (Path(document["runDir"]) / "worktrees").rmdir()
@@ -214,13 +214,13 @@ def changes(root: Path, document: dict[str, Any]) -> list[str]:
 
 
 def merge_head(root: Path) -> Path | None:
-    """Return Git's file about the merge in progress, None if there is no merge."""
+    """Return Git's MERGE_HEAD file; None if no merge is in progress."""
     path = root / git(root, "rev-parse", "--git-path", "MERGE_HEAD").strip()
     return path if path.exists() else None
 
 
 def unmerged(root: Path) -> list[str]:
-    """Return the files in conflict."""
+    """Return the files with unresolved conflicts."""
     return [path for path in git(root, "diff", "--name-only", "--diff-filter=U", "-z").split("\0") if path]
 
 

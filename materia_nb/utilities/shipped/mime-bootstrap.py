@@ -4,12 +4,12 @@ stdin   {"cwd": ..., "castId": ..., "runDir": ..., "params": {"branchName": opti
 stdout  {"state": {"mimeBootstrap": {"ok", "root", "branchName", "base", "before"}}}
 
 root        the directory of the repository
-branchName  mime/ and params.branchName or, if that is missing, a name derived from the id of the cast
-base        the current commit, where the branch begins
-before      the files with uncommitted changes, each with its fingerprint: Mime-Maintain does not commit them until the
-            cast changes them
+branchName  mime/ followed by params.branchName, or by a name derived from the id of the cast
+base        the current commit, at which the branch starts
+before      the files with uncommitted changes, each with its fingerprint: Mime-Maintain does not commit these files
+            until the cast changes them
 
-No file is changed. Without Git, a repository or a commit the utility fails: "ok" is false and "error" is the reason.
+No file is changed. Without Git, a repository or a commit, the utility fails: "ok" is false and "error" is the reason.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ stdin   {"cwd": ..., "runDir": ..., "item": {"title": ...}, "state": {"mimeBoots
 stdout  {"satisfied": ..., "context": the result or the reason of the failure,
          "state": {"mimeMaintain": {"ok", "committed", "branchName", "commit" or "error"}}}
 
-Without changes there is no commit, which is a success. Files with uncommitted changes from before the cast, as recorded
-by Mime-Bootstrap, are not committed until the cast changes them. The project's own hooks run as for any commit. After a
-failure the same item can be maintained again.
+Without changes, the utility succeeds and does not commit. Files with uncommitted changes from before the cast, which
+Mime-Bootstrap has recorded, are not committed until the cast changes them. The project's Git hooks run as for any commit.
+After a failure, the utility can run again for the same item.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def maintain(document: dict[str, Any], before: dict[str, str], state: dict[str, 
         return f"Nothing has changed, so no commit was made for: {title}"
     paths, listed = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
     git(root, "--literal-pathspecs", "add", "--all", *listed, stdin=paths)
-    # Other staged changes do not belong to the item; during a merge, Git commits everything or nothing.
+    # Leave out other staged changes, which do not belong to the item. During a merge, Git allows only a full commit.
     merging = Path(root, git(root, "rev-parse", "--git-path", "MERGE_HEAD").strip()).exists()
     only = () if merging else ("--only", *listed)
     git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *only, stdin=paths)
@@ -82,7 +82,7 @@ def uncommitted(root: str, run_dir: str) -> list[str]:
 
 
 def fingerprint(path: Path) -> str:
-    """Return the same digest of a file's content as Mime-Bootstrap; empty if the file cannot be read."""
+    """Return a digest of a file's content, computed as in Mime-Bootstrap; empty if the file cannot be read."""
     try:
         content = str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
         return hashlib.sha256(content).hexdigest() + ("x" if os.access(path, os.X_OK) else "")
