@@ -89,7 +89,7 @@ def parse_yaml(text: str) -> JSON:
 
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = _constructor()
-    reader.composer.warn_double_anchors = False  # the library would print a warning for each of them
+    reader.composer.warn_double_anchors = False  # the library would print a warning for each repeated anchor
     try:
         document = reader.load(text)
     except MarkedYAMLError as error:

@@ -281,7 +281,7 @@ AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source",
 Parse: TypeAlias = Annotated[str, _one_word_of("json", "text")]
 When: TypeAlias = Annotated[str, _one_word_of(*CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[str, _one_word_of(*OF_OUTPUTS)]
-"""A condition that an output can meet."""
+"""A condition of an advance or an exit, which an output can match."""
 Artifacts: TypeAlias = Annotated[str, _one_word_of("outputs", "all")]
 Files: TypeAlias = Annotated[str, _one_word_of(*FILE_CHOICES)]
 PromptStyle: TypeAlias = Annotated[str, _one_word_of(*PROMPT_FORMS)]
@@ -393,10 +393,10 @@ def config_field(
     Args:
         description: what the field does.
         rules: the R-numbers that it implements.
-        default: its value if it is left out; it is added to the description.
+        default: the effective value of an absent field, which is added to the description.
         alias: its name in the config, if different from the Python name in camelCase.
         min_length: the least number of entries.
-        attributes: the other attributes of :class:`FieldRow`.
+        attributes: other attributes of :class:`FieldRow`.
     """
     if default is not None:
         default_text = f"`{default}`" if isinstance(default, str) else str(default)
@@ -407,7 +407,7 @@ def config_field(
 
 
 class Model(BaseModel):
-    """An object of the config. Unknown fields are accepted here and reported as hints (R28).
+    """Base class of the objects of a config. Unknown fields are accepted and reported as hints (R28).
 
     Attributes:
         noun: its name with an article.

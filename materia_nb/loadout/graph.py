@@ -264,7 +264,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived fact (R15): where it applies, and a sentence about it."""
+    """A derived fact (R15): its path in the loadout, and a sentence that describes the fact."""
 
     source: str
     text: str

@@ -133,7 +133,7 @@ def _written_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
 
 
 def _route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condition, str] | None:
-    """Return source, condition and target of an exit, or None if one of them is not well formed."""
+    """Return source, condition and target of an exit, or None if the exit is malformed."""
     if exit_ is None or exit_.source not in derivation.ids or exit_.condition is None:
         return None
     if exit_.source is None or not derivation.may_lead_to(exit_.target):

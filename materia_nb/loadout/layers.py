@@ -361,7 +361,7 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     written atomically.
 
     Raises:
-        MateriaError: the file cannot be read or written, is not a config, or has a loadout of one of the names.
+        MateriaError: the file cannot be read or written, is not a config, or already has a loadout of the same name.
     """
     document = read_config(path) if path.exists() else {}
     if not is_object(document):

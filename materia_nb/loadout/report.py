@@ -172,7 +172,7 @@ class Report:
 
 
 class LoadoutError(MateriaError):
-    """Raised for a config that cannot be cast. ``report`` holds all problems; the text shows the first few."""
+    """Raised for a config that cannot be cast. ``report`` contains all problems; the message shows the first few."""
 
     def __init__(self, report: Report, name: str | None = None) -> None:
         subject = f"the loadout {name!r}" if name is not None else "the config"

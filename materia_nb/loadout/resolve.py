@@ -59,7 +59,7 @@ _Resolved = TypeVar("_Resolved", Limits, Budget, Price)
 def check_config(document: JSON, loadout: str | None = None) -> Report:
     """Check a config, or only one loadout of it with the materia that it uses.
 
-    Never raises, whatever the document.
+    Never raises, even for a malformed document.
 
     Args:
         document: the config as JSON.
@@ -343,7 +343,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
 
 
 def _plain_materia(facts: MateriaFacts) -> Materia:
-    """Return the attributes of any definition, well formed or not."""
+    """Return a materia with the attributes that every definition has, even a malformed definition."""
     return Materia(
         id=facts.id,
         label=text_or(facts.raw.get("label"), facts.id),

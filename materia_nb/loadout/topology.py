@@ -1,4 +1,4 @@
-"""The parsed form of a loadout: its sockets, edges, exits, loops and materia, as far as they are well formed.
+"""The parsed form of a loadout: its well-formed sockets, edges, exits, loops and materia.
 
 Parsing accepts JSON of any shape and never raises. Checks, hints and the resolved graph read the attributes of the parsed
 form. The algorithms on directed graphs are here too.
@@ -256,7 +256,7 @@ def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Obje
 
 
 def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | None = None) -> LoadoutFacts:
-    """Return a loadout, parsed as far as it is well formed."""
+    """Return a parsed loadout; malformed parts are skipped."""
     written = as_object(raw.get("sockets"))
     objects = {id_: socket for id_, socket in written.items() if isinstance(socket, dict)}
     loops = tuple(_parse_loop(id_, loop) for id_, loop in as_object(raw.get("loops")).items() if isinstance(loop, dict))
@@ -521,7 +521,7 @@ class MateriaFacts:
 
 
 def parse_materia(id_: str, raw: JSON) -> MateriaFacts:
-    """Return a definition, parsed as far as it is well formed."""
+    """Return a parsed definition of a materia; malformed fields are ignored."""
     raw = as_object(raw)
     prompt, generator = raw.get("prompt"), raw.get("generator") is True
     return MateriaFacts(

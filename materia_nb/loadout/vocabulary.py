@@ -94,8 +94,8 @@ class Described:
             colour on a dark page.
         dashes: the dash pattern of its lines, None for solid lines.
         sends_back: True if an edge with this condition sends insufficient work back.
-        tone: the tone of the front end in which it is listed, such as ``good`` (``mnb-t-good`` in ``front.css``); ""
-            for none.
+        tone: the tone in which the front end lists the condition, such as ``good`` (``mnb-t-good`` in ``front.css``);
+            "" for no tone.
     """
 
     needs: tuple[Result, ...]
@@ -160,7 +160,7 @@ WAITING_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(word for word, condition in DESCRIBED.items() if condition.needs == (verdict,))
     for verdict in YES_OR_NO
 }
-"""The condition on exactly one verdict, by verdict; together they cover all verdicts."""
+"""The condition that matches only this verdict, for each verdict."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(
     word for word, condition in DESCRIBED.items() if condition.sends_back
 )
@@ -320,7 +320,7 @@ class Tint(NamedTuple):
 
 
 def tint_of(colour: JSON) -> Tint | None:
-    """Return the tint of a colour: ``#rgb``, ``#rrggbb``, or a name such as ``teal``; None for anything else."""
+    """Return the tint of a colour, given as ``#rgb``, ``#rrggbb`` or a name such as ``teal``; else None."""
     if not isinstance(colour, str):
         return None
     name = colour.strip().lower()

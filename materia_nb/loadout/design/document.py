@@ -255,7 +255,8 @@ _REFERENCES: Final = tuple(
 )
 """Paths of the references to sockets; ``*`` matches each entry.
 
-A part marked with ``!`` is removed with the part after it: an edge with its ``to``, a list with its last entry.
+The value at a part marked with ``!`` is removed when the value at the next part is removed: an edge with its ``to``,
+or a list with its last entry.
 """
 _REMOVED: Final = object()
 
@@ -299,7 +300,8 @@ def _with_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
 def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
     """Return ``value`` with the values at ``path`` changed, or the same object if no value changes.
 
-    If ``marked`` is set, ``value`` is removed with the part after it, as in :data:`_REFERENCES`.
+    If ``marked`` is set, ``value`` is removed when the value at the first part of ``path`` is removed, as described at
+    :data:`_REFERENCES`.
     """
     if not path:
         return change(value)

@@ -258,7 +258,7 @@ class Design:
     def fix_of(self, finding: Problem) -> Fix | None:
         """Return the fix of a problem or hint of the report; None if a person has to choose.
 
-        The fix is tried out: it removes the finding and causes no problem. Its ``summary`` describes the change.
+        The fix is tested first: it removes the finding and causes no new problem. Its ``summary`` describes the change.
         """
         now = next((problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None)
         change = None if now is None or now.fix is None else self._change_of(now.fix)
@@ -284,7 +284,7 @@ class Design:
         """Fix a problem or hint of the report as one step, and return its summary.
 
         Raises:
-            MateriaError: no single change fixes it.
+            MateriaError: the finding has no fix.
         """
         fix = self.fix_of(finding)
         change = None if fix is None else self._change_of(fix)
