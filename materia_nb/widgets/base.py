@@ -490,7 +490,7 @@ class Runs:
         self._begin(lambda: self._run_beside(act))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds for all started runs; return True if they ended. Not for callbacks."""
+        """Wait at most ``timeout`` seconds for each started run; return True if all have ended. Not for callbacks."""
         for thread in tuple(self._threads):
             thread.join(timeout)
         return not any(thread.is_alive() for thread in self._threads)

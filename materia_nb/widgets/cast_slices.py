@@ -38,13 +38,13 @@ _BAR_CHARS: Final = 60
 
 
 class Pill(NamedTuple):
-    """In whose hands a cast is.
+    """Label in the bar that shows whose turn it is.
 
     Attributes:
         tone: working, wants, breakpoint, paused, ready, aborting, done, failed, aborted or gone.
-        words: in a few words.
-        since: since when, in milliseconds since the epoch; None where nobody waits.
-        detail: more of it, for those who point at it.
+        words: the label in a few words.
+        since: start of the wait, in milliseconds since the epoch; None if nobody waits.
+        detail: the tooltip.
     """
 
     tone: str
@@ -138,7 +138,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     status_pill = pill(now, activity)
     status, alive, busy = now.status, now.writable, activity.busy
     going = status in ("ready", "waiting") and alive
-    # The person is the agent: a step would ask nobody.
+    # The user is the agent: a step would ask nobody.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
     answer_due = now.waiting_at is not None or (lanes and all(lane.wants_a_person for lane in lanes))
     yours = status_pill.tone == "wants" and bool(answer_due)
@@ -203,12 +203,12 @@ def _counts(now: Snapshot) -> str:
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
     """Return the identity of what a cast offers or asks: of the cast, a dot, and where it is with a digest of what is shown (R69).
 
-    It changes with every step, turn, edit and branch. It consists of no time, no place in a list and no object in memory,
-    and takes nothing on trust from an agent, whose calls may be numbered alike.
+    It changes with every step, turn, edit and branch. It does not depend on times, list positions or objects in
+    memory, nor on call numbers of an agent, which may repeat.
 
     Args:
         now: the cast.
-        lane: the lane that the inspector is about, "" for the cast itself.
+        lane: the lane in the inspector, "" for the cast itself.
         busy: whether a step runs.
     """
     changed = changed_definition(now)
@@ -250,21 +250,21 @@ Row: TypeAlias = list[Any]
 """Number, lane, the name of the socket, item, output, its verdict, next, tokens, cost, :func:`_timed`, marks."""
 
 TAIL: Final = 120
-"""Number of the latest rows that are always sent; the page asks for other rows."""
+"""Number of latest rows that are always sent; the page requests earlier rows."""
 _MOST_ASKED: Final = 400
 _OUTPUT_CHARS: Final = 160
 
 
 class StepRows:
-    """The rows of one line of steps of a cast, counted from 1; each is made once and kept while its record stays the same.
+    """The timeline rows of one line of steps, counted from 1; a row is cached while its record stays the same.
 
-    Steps of lanes come in the order in which they began, behind the step that handed the items out.
+    Steps of lanes follow the step that distributed the items, in the order in which they began.
 
     Args:
-        line: None for the present line, else which abandoned branch, without its lanes.
+        line: None for the current line, else the number of an abandoned branch, which is shown without its lanes.
 
     Attributes:
-        moved: how often steps came to stand in other rows: one that is tried again begins anew.
+        moved: number of times that steps moved to other rows, for example because a retried step began again.
     """
 
     def __init__(self, line: int | None = None) -> None:
@@ -275,7 +275,7 @@ class StepRows:
         self._merged: tuple[Session, Sequence[StepRecord]] | None = None
 
     def steps(self, now: Snapshot) -> Sequence[StepRecord]:
-        """Return the steps that the rows are about."""
+        """Return the steps that the rows show."""
         if self.line is not None or not now.session.streams:
             return now.line(self.line)
         before = self._merged
@@ -287,7 +287,7 @@ class StepRows:
         return before[1]
 
     def row_of(self, now: Snapshot, past: Snapshot) -> int | None:
-        """Return the row of the latest step of a moment: 0 at the start, None where it has none."""
+        """Return the row of the latest step at a past moment: 0 at the start, None if the step has no row."""
         last = past.latest
         if last is None or self.steps(now) is now.line(self.line):
             return len(past.steps)
@@ -300,7 +300,7 @@ class StepRows:
         return None
 
     def between(self, now: Snapshot, first: int, last: int) -> list[Row]:
-        """Return the rows ``first`` to ``last``, as far as there are any."""
+        """Return the existing rows from ``first`` to ``last``."""
         steps = self.steps(now)
         edited = {edit.step for edit in now.edits} if self.line is None else frozenset()
         first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
@@ -327,7 +327,7 @@ class StepRows:
         return ends[number - 1][1] if number else Place(0, 0)
 
     def find(self, now: Snapshot, text: str) -> list[int]:
-        """Return the rows whose words or output hold ``text``, case aside."""
+        """Return the numbers of the rows whose words or output contain ``text``, ignoring case."""
         query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
         return [row for row, step in rows if query in _words_of(step, now.names)]
@@ -374,7 +374,7 @@ class Place(NamedTuple):
 
 
 def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
-    """Everything of a step that can be searched for."""
+    """Return all searchable text of a step."""
     next_socket = way_words(step)
     named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
     return "\n".join((*named, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
@@ -406,7 +406,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
 
     Args:
         now: the cast at present.
-        rows: of the line that is shown.
+        rows: the rows of the shown line.
         past: the moment that is looked at, None for the present.
         busy: whether a step runs.
     """
@@ -443,7 +443,7 @@ def _on_axis(now: Snapshot) -> int:
 
 
 def _clock(*, busy: bool) -> int | None:
-    """Return the time up to which an axis goes while something runs; None for as far as something is known."""
+    """Return the end of a time axis: the current time while a step runs, else None for the last known time."""
     return int(now_in_seconds() * 1000) if busy else None
 
 
@@ -453,7 +453,7 @@ def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block
 
 
 def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
-    """Return the events that the latest steps reported, latest first."""
+    """Return the events reported by the latest steps, latest first."""
     steps = now.all_steps if line is None else now.line(line)
     events = [event for step in steps[-TAIL * 4 :] for event in step.events]
     lanes = any(event.lane for event in events)
@@ -477,8 +477,8 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
     """Return the differences between the first cast and the one that is shown.
 
     Args:
-        casts: those of the panel, the first being what the others were forked from.
-        index: the one that the panel shows; the latest fork is compared if that is the first.
+        casts: the casts of the panel; the others were forked from the first.
+        index: index of the shown cast; if it is the first cast, the latest fork is compared.
     """
     if len(casts) < 2:
         return [Line("Fork a step: then both casts are shown here, side by side.", "quiet")]

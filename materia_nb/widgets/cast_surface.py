@@ -1,7 +1,8 @@
 """Everything about one cast on one surface: bar, graph, inspector, timeline and items.
 
-The parts around the graph are drawn by the front-end (``front/``); this module tells it slices of state, made by
-pure functions from one snapshot. What its messages do stands in ``cast_panel.py``.
+The parts around the graph are drawn by the front-end (``front/``); this module sends slices of state, made by pure
+functions from one snapshot. The messages are
+handled in ``cast_panel.py``.
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ if TYPE_CHECKING:
 HEIGHT: Final = 600
 """Default height of the surface, in pixels."""
 _ITEM_LISTS: Final = 20
-"""Number of lists of work items, as they were shown, that edits may start from."""
+"""Number of recently shown lists of work items that an edit may be based on."""
 _MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
 
 
 class CastSurface(Panel):
-    """A cast with all its parts, and the part and moment that a person looks at.
+    """A cast with all its parts, and the part and moment that the user has selected.
 
     Args:
         cast: which.
-        forked: called with the new cast when one is forked here; it is shown in place.
-        bench: the workbench that its loadout can be designed in; without one there is no design mode.
+        forked: called with each new cast that is forked in the panel, which then shows the new cast.
+        bench: the workbench for designing the cast's loadout; None disables design mode.
         height: in pixels.
-        alone: the name of one part where only that is shown, see ``PARTS`` in ``cast_parts.py``.
+        alone: the name of the only part to show, see ``PARTS`` in ``cast_parts.py``; None shows all parts.
     """
 
     interval = 0.1
@@ -105,7 +106,7 @@ class CastSurface(Panel):
         self.height = height
         self.view.layout.height = f"{height}px"
         if height == HEIGHT:
-            self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
+            self.view.add_class("mnb-grows")  # follows the window's height until the user changes it
         self._follow_cast(cast)
         self.after_cells(self._cell_ran)
         self.at_close(lambda: self.designer.close() if self.designer is not None else None)
@@ -117,7 +118,7 @@ class CastSurface(Panel):
         self.follow_runs(runs_of(cast))
 
     def _cell_ran(self) -> None:
-        """Draw a failed cast again when a cell has run: it may have changed what failed."""
+        """Redraw a failed cast after a cell has run, because the cell may have fixed the cause of the failure."""
         if self.cast.failure is not None:
             self.later()
 
@@ -147,7 +148,7 @@ class CastSurface(Panel):
             self.select(require_element(self.cast.now, kind, key))
 
     def on_gesture(self, gesture: Gesture) -> None:
-        """Handle a gesture on the graph, unless a loadout is being designed: then the designer does."""
+        """Handle a gesture on the graph; while a loadout is designed, the designer handles it instead."""
         if self.designer is not None:
             return
         match gesture.kind, gesture.fields:
@@ -182,7 +183,7 @@ class CastSurface(Panel):
     # -- running ----------------------------------------------------------------------------
 
     def start(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in the background, and show the present."""
+        """Run ``act`` in the background, and return the view to the present."""
         self.runs.rest = None  # what starts now decides how far the cast goes
         self.look(None)
         self.runs.start(act)
@@ -260,7 +261,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def look_at_row(self, row: int) -> None:
-        """Show them as they were after the step of a row of the timeline; 0 is the start.
+        """Show graph, inspector and state as they were after the step in a timeline row; row 0 is the start.
 
         Raises:
             MateriaError: there is no such row (``no_step``).
@@ -294,7 +295,7 @@ class CastSurface(Panel):
             self.designer.cast_made = self._designed
         elif mode == "cast" and self.designer is not None:
             self.designer.close()
-            self.designer = None  # it has given the picture back
+            self.designer = None  # the designer has released the graph
 
     def _designed(self, cast: Cast) -> None:
         """Show a cast that was started from the designer."""
@@ -317,7 +318,7 @@ class CastSurface(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line over the graph; empty takes it away."""
+        """Show one line over the graph; an empty text removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
@@ -365,7 +366,7 @@ class CastSurface(Panel):
     def draw(self) -> None:
         """Send the current state to the page, in one message."""
         busy = self.runs.busy_for(self)
-        casts = [cast.now for cast in self.casts]  # the moment that this frame is about
+        casts = [cast.now for cast in self.casts]  # the moment that this frame shows
         now = casts[self.casts.index(self.cast)]
         wanting = [name for name, lane in now.lanes.items() if lane.wants_a_person]
         joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
@@ -376,10 +377,10 @@ class CastSurface(Panel):
         self._joined = joined
         asks = not busy and bool(wanting or now.approvals.asking or now.held or now.status == "failed")
         if asks and not self._asked:
-            self.tab, self.selected = "answer", None  # what waits for a person is what they see
+            self.tab, self.selected = "answer", None  # show the question that waits for the user
         self._asked = asks
         if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
-            self.past = None  # the moment went with going back
+            self.past = None  # going back removed the viewed moment
         frame = self._frame(casts, busy=busy)
         slices, self._tabs = self._memo.parts(frame, self.opened)
         base = slices["items"]["base"]
@@ -441,7 +442,7 @@ class CastSurface(Panel):
 
 cast_messages: Final = MessageRegistry("ToCast", "Messages to the panel of a cast.")
 TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
-"""Messages that apply typed text which has not been applied yet."""
+"""Messages that apply the user's typed but not yet applied text."""
 
 
 # -- guards: what a message needs before its function runs -----------------------------------
@@ -480,13 +481,13 @@ def _request_of(cast: Cast) -> str:
 
 
 def _positions(now: Snapshot) -> frozenset[object]:
-    """Return where a cast and its lanes are: lane, visit and turn of each."""
+    """Return the positions of a cast and its lanes: lane, visit and turn of each."""
     visits = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
     return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
 
 
 def _at_work(now: Snapshot) -> str:
-    """Return the first lane that is working, or "": it is shown until a person selects a lane."""
+    """Return the first working lane, or ""; the inspector shows this lane until the user selects one."""
     names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.wants_a_person)
     return next(names, "")
 

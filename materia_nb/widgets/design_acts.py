@@ -1,10 +1,10 @@
 """The messages of design mode: each is a function of a session and of the fields of the message.
 
-An act returns what it did in words, None where nothing is to be said. Its arguments are read by their types, so that a
+An act returns a description of its change, or None. Its arguments are read by their types, so that a
 message that lacks one is refused before anything is done. The operations of :mod:`materia_nb.loadout.design` are acts too.
 
-A message names the part that it is about, and brings what was typed whole, so that nothing typed for one part can
-reach another, or arrive half. What is refused stays where it was typed, with the reason beside it. No widgets here.
+A message names its part and contains the complete typed value, so that a value never reaches another part or arrives
+in pieces. A refused value stays in its field, next to the reason. This module has no widgets.
 """
 
 from __future__ import annotations
@@ -411,7 +411,7 @@ def connect(
 def _likely_condition(edges: list[JSON]) -> str:
     """Return a condition for a new edge that the other edges of its socket do not cover."""
     used = [as_object(edge).get("when") for edge in edges]
-    # Guards go before an edge that always matches, so such a one leaves all of them open.
+    # Conditional edges go before an edge that always matches, so that edge leaves every condition available.
     left = unmet([when for when in used if is_condition(when) and when != "always"]) if used else []
     return next((when for when in left if when in SENDING_BACK), left[0] if left else "always")
 
@@ -469,7 +469,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     Edges that lead on out of it skip the items that are left; exits do not. Which of the two is meant is asked.
     """
     members = _chosen(session) if ids is None else ids
-    # A round begins where a way from outside leads to.
+    # A round begins at a socket that an edge from outside leads to.
     sockets = session.facts.sockets
     led = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
     first = [id_ for id_ in members if id_ in led][:1]

@@ -38,8 +38,8 @@ class DesignPanel(Panel):
     """Edits one loadout of a workbench on its graph. Nothing is written before Save.
 
     Args:
-        bench: where the loadout comes from and is saved to.
-        design: what is edited; see ``Workbench.design``.
+        bench: the workbench that loads and saves the loadout.
+        design: the design to edit; see ``Workbench.design``.
         height: in pixels.
     """
 
@@ -78,13 +78,13 @@ class DesignPanel(Panel):
         )
 
     def draw(self) -> None:
-        """Bring picture, palette, inspector and dock up to date."""
+        """Update picture, palette, inspector and dock."""
         content = self.designer.slices()["design"]
         if self.front.design != content:
             self.front.design = content
 
     def say(self, text: str) -> None:
-        """Show one line in the bar; empty takes nothing away, since each message says something itself."""
+        """Show one line in the bar; an empty text is ignored, because each message sets its own line."""
         if text:
             self.session.note = "status", text
             self.later()
@@ -112,8 +112,8 @@ class DesignPanel(Panel):
 def show_design(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignPanel:
     """Return the panel that edits a loadout, and close the panels of earlier runs of the same cell.
 
-    Edits that were not saved are gone on with: a cell that is run again loses nothing. A draft that a kernel left which
-    is gone is offered, also of a loadout that was never saved.
+    Unsaved edits are kept when the cell runs again. The panel offers drafts of earlier kernels, including drafts of
+    loadouts that were never saved.
     """
     design = None if name is None else unsaved_design(bench, name)
     if design is None:

@@ -33,7 +33,7 @@ _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictio
 _OPEN: Final[WeakSet[Designer]] = WeakSet()
 """Open designers, in any panel."""
 _EXPLORED: Final = 8_000
-"""Number of states after which the search for what can happen is cut off: a person waits for it."""
+"""Maximum number of states to explore for the possible outcomes; the limit keeps the user's wait short."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
@@ -41,7 +41,7 @@ class DesignSession(DesignState):
     """A design with its selection and its last message, changed by the messages of a page."""
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Handle a message; an error is shown in ``note``, and nothing has changed."""
+        """Handle a message; an error is shown in ``note`` and leaves the design unchanged."""
         not_kept, summary = self.design.not_kept, None
         try:
             if kind not in ("answer", "pick", "news") and not self.reviewing:
@@ -72,12 +72,13 @@ class DesignSession(DesignState):
 class Designer:
     """A design on a surface: handles the messages of page and canvas, and keeps the canvas up to date.
 
-    All surfaces that design one loadout of a workbench share a session: what is done in one shows in the others.
+    All surfaces that design the same loadout of a workbench share a session, so that each shows the changes of the
+    others.
 
     Args:
-        bench: where it is saved, and cast.
-        design: what is edited, unless the loadout is being edited already.
-        canvas: the picture; None where it is drawn by somebody else.
+        bench: the workbench that saves and casts the design.
+        design: the design to edit; ignored if the loadout already has a session.
+        canvas: the canvas to draw on; None if the owner draws the graph.
     """
 
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
@@ -108,7 +109,7 @@ class Designer:
             designer.changed()
 
     def _in_grid(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Read pixels of the picture as column and row; who places one card keeps the others where they are seen."""
+        """Convert pixels of the picture to column and row; the other cards keep their visible positions."""
         if isinstance(then := values.get("then"), Mapping):
             return {**values, "then": self._in_grid(then)}
         x, y = values.get("x"), values.get("y")
@@ -119,12 +120,12 @@ class Designer:
         return {**values, "x": column, "y": row, "places": positions}
 
     def slices(self) -> dict[str, dict[str, Any]]:
-        """Bring the canvas up to date, and return the slice of the state that the parts of design mode draw."""
+        """Update the canvas, and return the slice of state that the parts of design mode draw."""
         self.draw()
         return {"design": design_slice(self.session)}
 
     def draw(self) -> None:
-        """Bring the canvas up to date; a graph that cannot be drawn leaves the one before it."""
+        """Update the canvas; if the graph cannot be drawn, keep the previous picture."""
         self._refresh_config()
         canvas, session = self.canvas, self.session
         if canvas is None:
@@ -137,7 +138,7 @@ class Designer:
                 self._shown = graph
             canvas.mark(drawn_selection(session))
             canvas.mark_sockets(session.marked)
-        except Exception:  # noqa: BLE001 - a design can be gone on with without its picture
+        except Exception:  # noqa: BLE001 - a design can be edited without its picture
             _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)
         finally:
             self._following = False
@@ -187,14 +188,14 @@ def _sharing(session: DesignSession) -> list[Designer]:
 
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
-    """Return the design of that name that has edits in this kernel, in an open panel or a closed one."""
+    """Return the design of this name with unsaved edits in this kernel, from an open or a closed panel, or None."""
     opened = (designer.session for designer in tuple(_OPEN))
     designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
     return next((design for design in designs if design.changed), _UNSAVED.get(bench, {}).get(name))
 
 
 def _session(bench: Workbench, design: Design) -> DesignSession:
-    """Return the session in which a loadout is edited already, with its edits, or else another one."""
+    """Return the open session of the loadout, or a new session if the loadout is not being edited."""
     for designer in tuple(_OPEN):
         session = designer.session
         if session.bench is bench and session.design.name == design.name:

@@ -1,4 +1,4 @@
-"""What the bar, the palette and the dock of design mode show, as plain JSON; the inspector is in ``design_state.py``.
+"""The content of bar, palette and dock in design mode, as plain JSON; the inspector is in ``design_state.py``.
 
 Every function is pure. Texts are those of the loadout, unescaped: the page writes them as text, never as markup.
 """
@@ -62,7 +62,7 @@ def design_slice(session: DesignState) -> DesignSlice:
 
 
 def drawn_selection(session: DesignState) -> Selection | None:
-    """Return what is selected, as the picture names it; None for nothing."""
+    """Return the selection under its name in the picture; None if nothing is selected."""
     if session.selected is None:
         return None
     drawn = drawn_parts(session.design.document, session.design.graph())
@@ -141,14 +141,14 @@ def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
 
 _MOST_FINDINGS: Final = 60
 _MOST_FIXES: Final = 20
-"""For so many findings it is looked whether a button can fix them: each takes a check of the loadout."""
+"""Maximum number of findings that are tested for an automatic fix; each test checks the whole loadout."""
 _MOST_CHANGES: Final = 60
 _NOTHING_PLACED: Final = "click a materia in the palette"
 _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
 )
-"""What has ways out, what these are, how a path to it begins, and which of its fields lists them."""
+"""For loops and sockets: kind, kind of the outgoing lines, beginning of a path to it, and field with the lines."""
 
 
 def dock_slice(session: DesignState) -> DesignSlice:
@@ -161,7 +161,7 @@ def dock_slice(session: DesignState) -> DesignSlice:
 
 
 def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
-    """Return each problem and hint with where it is, and the words of the button that fixes it, where one does."""
+    """Return each problem and hint with its location and, if a button can fix it, the label of the button."""
     listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
@@ -184,7 +184,7 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
 
 
 def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> Selection | None:
-    """Return the part of the design that a finding is about; None where it is about the whole."""
+    """Return the part of the design that a finding concerns; None if the finding concerns the whole design."""
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
         sockets = as_object(design.document.get("sockets"))
@@ -239,7 +239,7 @@ def happens(session: DesignState) -> DesignSlice | None:
 
 
 def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
-    """Return one row for each way in which a cast can end, with its chance where it is known."""
+    """Return one row for each possible end of a cast, with its probability if known."""
     rows = []
     ends = explored.ends_seen
     if "complete" not in ends:
@@ -266,13 +266,13 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
 def _row(
     sign: str, title: str, about: str, *, witness: str | None = None, pick: Selection | None = None
 ) -> DesignSlice:
-    """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
+    """Return one row: outcome, details, the end that its shortest path leads to, and the part to select."""
     picked = None if pick is None else list(pick)
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 
 
 def _never_rows(explored: Exploration) -> list[DesignSlice]:
-    """Return one row for each edge, exit and socket that no way takes."""
+    """Return one row for each edge, exit and socket that no cast can reach."""
     word = "never" if explored.certain else "not seen to be"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
     for edge_or_exit in explored.not_taken:

@@ -73,7 +73,7 @@ ITEMS: Final = tuple(
 )
 """Work items of the example prompts, before a cast."""
 LIKELY: Final = 0.5
-"""Chance of satisfied for which the chance of each end is shown."""
+"""Assumed probability of a satisfied verdict, used to compute the probability of each end."""
 _MOST_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 
@@ -83,12 +83,12 @@ design_messages: Final = MessageRegistry("ToDesign", "Messages to the designer o
 
 @dataclass(frozen=True, slots=True)
 class DesignQuestion:
-    """Something that a person has to decide before it is done.
+    """A question that the user must answer before an act continues.
 
     Attributes:
         words: the question.
-        choices: what stands on each button, and the message that it stands for.
-        number: its identity in this kernel, which an answer brings back.
+        choices: the label of each button, and the message that the button sends.
+        number: id of the question in this kernel, which an answer repeats.
     """
 
     words: str
@@ -108,8 +108,8 @@ class DesignState:
     """A design with its selection and its last message.
 
     Args:
-        bench: where it is saved, and cast.
-        design: what is edited.
+        bench: the workbench that saves and casts the design.
+        design: the design to edit.
     """
 
     def __init__(self, bench: Workbench, design: Design) -> None:
@@ -137,7 +137,7 @@ class DesignState:
 
     @property
     def parts(self) -> list[tuple[str, Selection]]:
-        """Every part of the design under a name of its own."""
+        """Every part of the design with a unique name."""
         now, config = self.design.now, self.design.config
         if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
             self._parts = now, config, parts(self.design.document, self.design.graph())
@@ -154,10 +154,10 @@ class DesignState:
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:
-        """Prompts of a cast in which every answer is satisfied, and of one in which work is sent back once.
+        """Prompts of a cast with only satisfied answers, and of a cast in which work is sent back once.
 
         Raises:
-            MateriaError: a socket takes no scripted answer (``no_answer``).
+            MateriaError: a socket does not accept a scripted answer (``no_answer``).
         """
         graph = self.design.graph()
         written = in_their_form(graph, self.bench.agents.table(graph))
@@ -171,7 +171,7 @@ class DesignState:
 
     @property
     def facts(self) -> LoadoutFacts:
-        """The design with its materia, as far as it is well formed."""
+        """The well-formed parts of the design, with its materia."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
     def part_named(self, name: object) -> Selection | None:
@@ -194,7 +194,7 @@ class DesignState:
         raise design_error(problem, "design", "it may have been removed")
 
     def require_part(self, name: object) -> Selection:
-        """Like :meth:`part_named`, but also raise MateriaError when no part is named."""
+        """Return the part like :meth:`part_named`, but raise MateriaError if no part is named."""
         selection = self.part_named(name)
         if selection is None:
             raise design_error("the message names no part", "design", "reload the page")
@@ -219,7 +219,7 @@ class DesignState:
         """Ask whether to continue an unsaved draft, if there is one.
 
         Args:
-            handed_over: only one of an agent that was not offered here before; a question that is open stays.
+            handed_over: offer only a new draft that an agent handed over, and keep an open question.
         """
         drafts = self.bench.loadouts.drafts(self.design.name)
         if handed_over:
@@ -389,9 +389,9 @@ def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
 
 
 def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
-    """Return the prompts that the agent of a socket would get: for its first, second and last item, and after its work was sent back.
+    """Return the example prompts of a socket's agent: first, second and last item, and after its work was sent back.
 
-    A socket to which no way leads yet is shown as if a cast began there.
+    For a socket that is not yet reachable, the cast is assumed to begin there.
     """
     if not session.design.report.ok:
         return [{"words": "not yet", "about": "Fix the problems first: see the tab Problems."}]
@@ -434,7 +434,7 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
 
 
 def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
-    """The edges of a socket in their order, then the exits of loops that leave from it."""
+    """Return the rows of a socket's edges in order, then of the loop exits that start at the socket."""
     rows = [_way("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
         for index, raw in enumerate(edges_of(document, "exit", loop.id)):
@@ -444,7 +444,7 @@ def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
 
 
 def _way(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
-    """One row of a list of edges or exits."""
+    """Return one row of a list of edges or exits."""
     when, to = (as_object(raw).get(name) for name in ENDS[kind])
     limit = as_object(raw).get("maxTraversals") if kind == "edge" else None
     condition = described(when) if is_condition(when) else None
@@ -463,7 +463,7 @@ def _said(value: JSON) -> str:
 
 
 def _line(session: DesignState, pick: Selection) -> DesignSlice:
-    """An edge or an exit."""
+    """Return the form of an edge or an exit."""
     kind, document, (owner, index) = pick[0], session.design.document, owner_of(pick)
     if index is None:
         return {

@@ -1,8 +1,8 @@
 """All casts of a project in a list: searched, sorted and filtered; opened below it, compared, named and deleted.
 
-Below the list stands what one wants to know of the selected cast: what it said at the end, or why it failed, and its last steps. The
-list may be long: the page is told the rows that it shows, and asks for others as one scrolls. Which casts there are is read in
-the background, the latest first.
+Below the list is a summary of the selected cast: its final output or failure, and its last steps. The list may be
+long: the page gets the first rows and requests others while the user scrolls. The list is read in the background,
+latest casts first.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class CastExplorer(Panel):
     """The casts of a project.
 
     Args:
-        casts: those of a workbench.
+        casts: the casts of a workbench.
     """
 
     interval = 0.1
@@ -144,7 +144,7 @@ class CastExplorer(Panel):
                 self.read()
 
     def _renew(self, path: object) -> None:
-        """Read one cast again: something of it was changed here."""
+        """Read one cast again after this panel has changed it."""
         self._renewing = False
         self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
         self.later()
@@ -164,7 +164,7 @@ class CastExplorer(Panel):
         """Refuse a message about a cast that has changed on disk since the list showed it (R70).
 
         Raises:
-            MateriaError: the cast is not as it was shown (``outdated``).
+            MateriaError: the cast has changed (``outdated``).
         """
         entry = self._entry(id_)
         if entry is None or identity == identity_of(cast_entry(entry.path), self._writer(entry)):
@@ -179,7 +179,7 @@ class CastExplorer(Panel):
         """Handle a message of the page.
 
         Raises:
-            MateriaError: it is unknown or malformed (``bad_message``), or what it asks for is refused.
+            MateriaError: the message is unknown or malformed (``bad_message``), or the request is refused.
         """
         if casts_messages.handle(self, content) is None:  # a question changes nothing
             self.refresh()
@@ -305,7 +305,7 @@ class CastExplorer(Panel):
     # -- drawing ------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line over the list; empty takes it away."""
+        """Show one line over the list; an empty text removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
@@ -349,7 +349,7 @@ class CastExplorer(Panel):
         }
 
     def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
-        """Return which commands a cast allows, and why it cannot be resumed."""
+        """Return the commands that a cast allows, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
         recorded = "it was recorded elsewhere: it can be opened read-only"
         return {
@@ -395,7 +395,7 @@ def _is(entry: CastEntry, only: str) -> bool:
 def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     """Return a summary of a cast: its outcome or status, and its last steps.
 
-    Only the end of its journal is read, so that a long cast is looked at as soon as a short one.
+    Only the end of the journal is read, so that a long cast takes no longer than a short one.
 
     Raises:
         OSError: the journal cannot be read.
@@ -451,7 +451,7 @@ def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
     try:
         text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
         value = agent_object(text).value if output.get("parsed") else {}
-    except (MateriaError, ValueError):  # it is not kept, or no JSON: a part of it is said
+    except (MateriaError, ValueError):  # no stored output or invalid JSON: show the recorded text
         text = str(text or "")
     if not isinstance(satisfied := value.get("satisfied"), bool):
         return plain(text)
@@ -472,7 +472,7 @@ def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[C
 
 
 def identity_of(entry: CastEntry, writer: str | None) -> str:
-    """Return the identity of a cast as the list shows it (R69); that of a cast that is being written is its directory."""
+    """Return the identity of a listed cast (R69); for a cast that is being written, this is its directory."""
     state = [entry.status, entry.steps, entry.last_event] if writer is None else []
     return json_digest([str(entry.path), state])
 

@@ -120,7 +120,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 def _under(now: Snapshot) -> list[str]:
     """Return the step of the failure, its work item, and the number of tries."""
     record = now.latest
-    if lanes_at_work(now.session) is not None:  # what its generator did is not part of it
+    if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
         return ["all steps are kept"]
     step = f"step {record.number}" if record is not None else ""
     item = part(record.item_label or record.item_key or "", 40) if record is not None else ""
@@ -128,7 +128,7 @@ def _under(now: Snapshot) -> list[str]:
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:
-    """Return how the process of the step that failed was run; None where none was, or it is not kept."""
+    """Return the recorded command of the failed step's process; None if there was no process or no record."""
     record, failure = now.latest, now.failure
     if record is None or failure is None or failure.socket != record.socket:
         return None
@@ -215,7 +215,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
 
 
 def _warning_words(now: Snapshot, warning: CastWarning) -> str:
-    """A warning with the name of its socket, and the step that it is about."""
+    """Return a warning with the name of its socket and the number of its step."""
     socket = warning.socket or ""
     about = warning.message.removeprefix(f"{socket} ") if socket else warning.message
     who = f"{now.names.get(socket, socket)} " if about != warning.message else ""
@@ -243,7 +243,7 @@ def _spent(now: Snapshot) -> list[tuple[str, str]]:
 
 
 def next_actions(now: Snapshot) -> list[dict[str, str]]:
-    """Return what can come after a complete cast, each a message of the panel."""
+    """Return the possible actions after a complete cast, each as a message of the panel."""
     if now.status != "complete" or not now.writable:
         return []
     acts = [

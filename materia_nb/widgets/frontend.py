@@ -41,7 +41,7 @@ def bundle() -> str:
 
 
 class FrontCode(ui.Widget):
-    """Holds the bundle for all widgets of the kernel, as base64 of gzip; it is not seen."""
+    """Invisible widget that holds the bundle for all widgets of the kernel, as gzip in base64."""
 
     version = Unicode().tag(sync=True)
     packed = Unicode().tag(sync=True)
@@ -56,7 +56,7 @@ def reference(widget: ui.Widget) -> str:
 
 
 def _shared_code() -> FrontCode:
-    """Return the widget with the bundle; it is made when first needed, or when somebody has closed it."""
+    """Return the widget with the bundle; create the widget on first use or after it was closed."""
     global _code  # noqa: PLW0603 - there is one a kernel
     with _making:
         if _code is None or _code.comm is None:
@@ -67,7 +67,7 @@ def _shared_code() -> FrontCode:
 
 
 class FrontWidget(anywidget.AnyWidget):
-    """A widget that a view of the bundle draws; a subclass says which in ``view``."""
+    """A widget drawn by a view of the bundle; a subclass names the view in ``view``."""
 
     _esm = _LOADER
 
@@ -88,8 +88,8 @@ class Front(FrontWidget):
     A slice is a JSON object. Only those that changed are sent, all of one update in one message.
 
     Args:
-        slices: the names of what it is told beside ``surface`` and ``design``.
-        parts: the parts of the panel, of each its name and place.
+        slices: names of the slices besides ``surface`` and ``design``.
+        parts: name and position of each part of the panel.
     """
 
     view = Unicode("shell").tag(sync=True)
@@ -104,7 +104,7 @@ class Front(FrontWidget):
         super().__init__(parts=parts)
 
     def put(self, slices: Mapping[str, Mapping[str, Any]]) -> None:
-        """Bring slices up to date; a slice that is as it was costs nothing."""
+        """Update slices; unchanged slices are not sent."""
         with self.hold_sync():
             for name, value in slices.items():
                 if getattr(self, name) != value:
@@ -131,7 +131,7 @@ class CanvasFront(FrontWidget):
     flags = Dict().tag(sync=True)
 
     def change(self, changed: Looks) -> None:
-        """Send how some elements look now. A page that comes later is sent all of it."""
+        """Send the new look of some elements; a page that connects later gets the look of all elements."""
         self.look.update(changed)  # in place, so that the whole is not sent again
         self.send({"kind": "look", "changed": changed})
 
