@@ -1,4 +1,4 @@
-"""Materia NB: loadouts of agents and utilities, cast step by step in a notebook.
+"""Materia NB: run loadouts of agents and utilities step by step in a notebook.
 
 In a notebook, ``%load_ext materia_nb`` adds ``%materia``. In any Python program, :class:`Workbench` does the same::
 
@@ -47,7 +47,7 @@ register("sweep", lambda: import_module("materia_nb.sweep"))
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that the package is imported quickly."""
+    """Load a public name on first use, so that importing the package is fast."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

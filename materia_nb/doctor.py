@@ -1,4 +1,4 @@
-"""The checkup of packages, keys, programs, folders, config and agents before a cast needs them; it uses no network."""
+"""The checkup of packages, keys, programs, folders, config and agents that a cast needs, without network access."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ __all__ = ["Checkup", "Finding", "Status", "checkup"]
 
 
 Status: TypeAlias = Literal["ok", "missing", "hint", "optional"]
-"""``missing``: something necessary is not available; ``hint``: it works, with a limitation; ``optional``: an optional
-part is not installed."""
+"""``missing``: a required part is not available; ``hint``: the part works with a limitation; ``optional``: an
+optional part is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Finding:
         area: software, keys, version control, agents' programs, folders, scripts, config or agents.
         name: name of the checked part.
         status: its status.
-        details: its version, its location or the problem, in a few words.
-        advice: how to fix it; empty if there is nothing to do.
+        details: the version, the location or a short description of the problem.
+        advice: instructions to fix the problem; empty if nothing needs fixing.
     """
 
     area: str
@@ -62,9 +62,9 @@ KEYS: Final = tuple(
     f"{provider}_API_KEY"
     for provider in ("ANTHROPIC", "DEEPSEEK", "GEMINI", "GOOGLE", "GROQ", "MISTRAL", "OPENAI", "OPENROUTER")
 )
-"""Environment variables with keys of model providers that are suggested; every variable ``*_API_KEY`` is listed."""
+"""Suggested environment variables for keys of model providers; every variable ``*_API_KEY`` is listed, too."""
 VERSION_TIMEOUT_S: Final = 10.0
-"""Maximum time in which a program must print its version, in seconds."""
+"""Time limit for a program to print its version, in seconds."""
 
 _VERSION_BYTES: Final = 10_000
 _MAX_VERSION_CHARS: Final = 60
@@ -96,7 +96,7 @@ def packages() -> Iterator[Finding]:
 
 
 def keys(environment: Mapping[str, str]) -> Finding:
-    """Return which keys of model providers are set, by name; values are only tested for being blank."""
+    """Return the names of the model providers' keys that are set; values are only tested for being blank."""
     present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if present:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
@@ -105,10 +105,10 @@ def keys(environment: Mapping[str, str]) -> Finding:
 
 
 def programs(project: Path) -> list[Finding]:
-    """Return the versions of version control and of the programs of the command presets, which are all run at once.
+    """Return the versions of version control and of the programs in the command presets; run all programs at once.
 
     Raises:
-        KeyboardInterrupt: interrupted; no program is left running.
+        KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
     """
     rows: list[tuple[str, str, Sequence[str], str]] = [
         ("version control", name, (name, "--version"), advice) for name, advice in _VERSION_CONTROL
@@ -149,7 +149,7 @@ def _program(area: str, name: str, result: ProcessResult | None, advice: str) ->
 
 
 def _version_line(result: ProcessResult) -> str:
-    """Return the first line with a version; some programs print warnings before it."""
+    """Return the first output line that contains a version, since some programs print warnings first."""
     lines = [line for line in result.stdout.decode(errors="replace").splitlines() if line.strip()]
     lines = lines or result.stderr.decode(errors="replace").splitlines() or [""]
     line = next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
@@ -157,7 +157,7 @@ def _version_line(result: ProcessResult) -> str:
 
 
 def folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
-    """Test whether folders can be written; for a missing folder the nearest existing parent is tested."""
+    """Return whether each folder can be written to; a missing folder is tested by its nearest existing parent."""
     for name, folder in folder_by_name:
         existing = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
         try:
@@ -177,7 +177,7 @@ _SCRIPT_ADVICE: Final = {
 
 
 def shipped(folders: Iterable[Path], pi_profile: Path | None) -> Iterator[Finding]:
-    """Return the state of the profile's copies of the shipped utility scripts, and the scripts of a Pi profile."""
+    """Return findings on the profile's copies of the shipped utility scripts, and on the scripts of a Pi profile."""
     for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
         advice = _SCRIPT_ADVICE.get(copy.status, "")
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)
@@ -187,7 +187,7 @@ def shipped(folders: Iterable[Path], pi_profile: Path | None) -> Iterator[Findin
 
 
 def config(wb: Workbench) -> Iterator[Finding]:
-    """Check the layers of the config, and the chosen loadout with its agents."""
+    """Yield findings on the config layers, and on the chosen loadout with its agents."""
     try:
         layers, name = wb.loadouts.config.layers, wb.loadouts.chosen
     except MateriaError as error:
@@ -215,7 +215,7 @@ def config(wb: Workbench) -> Iterator[Finding]:
 
 
 def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
-    """Return who answers at each agent socket of a loadout, and why that would fail."""
+    """Yield the agent for each agent socket of a loadout, with the reason if the agent would fail."""
     tools = MoreTools(wb.agents.tools, graph.mcp_servers)
     for socket in graph.sockets.values():
         if not socket.is_utility:
@@ -242,7 +242,7 @@ _HEADERS: Final = ("", "about", "part", "status", "what to do")
 
 
 class Checkup(Table):
-    """All findings as a table, in which the optional parts that are not installed share one row."""
+    """A table of all findings; optional parts that are not installed share one row."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
@@ -252,7 +252,7 @@ class Checkup(Table):
         super().__init__(_HEADERS, [(f.status, f.area, f.name, f.details, f.advice) for f in self._shown])
 
     def as_text(self, width: int = WIDTH) -> str:
-        """Write the table with the advice below it, since advice is long."""
+        """Return the table as text, followed by the advice, which is too long for a column."""
         rows = [row[:-1] for row in self.rows]
         advice = [f"{finding.name}: {finding.advice}" for finding in self._shown if finding.advice]
         return "\n".join([table(rows, self.headers[:-1], width=width), *(["", *advice] if advice else [])])
@@ -265,15 +265,15 @@ _OPTIONAL_ADVICE: Final = (
 
 
 def checkup(wb: Workbench) -> Checkup:
-    """Check everything that a cast from this workbench could need; nothing is changed.
+    """Check everything that a cast from this workbench could need, without changing anything.
 
     Raises:
-        KeyboardInterrupt: interrupted; no program is left running.
+        KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
     """
     named_folders = []
     if (profile := profile_directory(os.environ)) is not None:
         named_folders.append(("the user's profile", profile))
-    with contextlib.suppress(MateriaError):  # the findings of the config contain it
+    with contextlib.suppress(MateriaError):  # the findings on the config contain the error
         named_folders.append(("run directories", wb.casts.root))
     return Checkup(
         [

@@ -1,7 +1,7 @@
-"""The errors of the package, with suggestions for misspelt names; and the redaction of text that leaves the package.
+"""The errors of the package, suggestions for misspelt names, and the redaction of text that leaves the package.
 
-Text leaves in an error, a traceback, a displayed name or a log. It contains no keys then, and nothing that a terminal or a
-browser acts on.
+Text leaves the package in an error, a traceback, a displayed name or a log. Such text does not contain keys or
+characters that a terminal or a browser interprets.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class MateriaError(Exception):
-    """A problem that a person can act on.
+    """A problem that a person can fix.
 
     Args:
         message: a sentence that describes the problem, in the attribute ``what`` with the lines of ``more``.
-        where: the path in a config, an output or on disk that it concerns.
-        hint: how to fix it.
+        where: the affected path in a config, in an output or on disk.
+        hint: how to fix the problem.
         kind: a stable word for programs, such as ``utility_timeout``.
-        more: details, listed below the message, a line each.
+        more: details, listed below the message, one line each.
 
-    The text (``str``) contains no keys and nothing that a terminal acts on. Each of its lines is one of these parts: a name
-    from a loadout cannot add a line.
+    The text (``str``) does not contain keys or characters that a terminal interprets. Each of these parts stays on its
+    own line, so a name from a loadout cannot add a line.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class MateriaError(Exception):
 
 
 def named_error(error: BaseException, max_chars: int | None = None) -> str:
-    """Return the type of an error and its message, if it has one, cut at ``max_chars`` characters."""
+    """Return the type of an error and its message, if any, shortened to ``max_chars`` characters."""
     try:
         message = str(error)[:max_chars]
     except Exception:  # noqa: BLE001 - str() of a foreign error may raise
@@ -88,7 +88,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """Return the most similar known name, or None if every known name is too different.
 
-    A name with other numbers is similar only if a digit is missing or added: Socket-77 is not a misspelt Socket-5.
+    Names with different numbers are similar only if a digit is missing or added: Socket-77 is not a misspelt Socket-5.
     """
     names, name = list(known), name[:_MAX_COMPARED_CHARS]
     for candidate in difflib.get_close_matches(name, names, n=3, cutoff=0.6):
@@ -131,7 +131,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _look_alike(name: str, other: str) -> bool:
-    """Return True if two texts differ only in characters outside ASCII, such as in the composition of an umlaut."""
+    """Return True if two texts differ only in non-ASCII characters, such as a composed and a decomposed umlaut."""
     if normalize("NFC", name) == normalize("NFC", other):
         return name != other
     differing = [a + b for a, b in zip(name, other, strict=False) if a != b]
@@ -139,7 +139,7 @@ def _look_alike(name: str, other: str) -> bool:
 
 
 def one_of_words(names: Iterable[str]) -> str:
-    """Return a list of names for a sentence: ``a, b or c``."""
+    """Return the names joined for use in a sentence: ``a, b or c``."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -159,12 +159,12 @@ _SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGN
 _PROVIDER_KEY_NAME: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
 _MIN_KEY_CHARS: Final = 6  # a shorter value is not a key, and would be removed from ordinary words
 _MIN_MIXED_KEY_CHARS, _MIN_LETTER_KEY_CHARS = 12, 16
-"""Lengths from which a value looks like a key: with digits or symbols, and of letters alone."""
+"""Minimum lengths of a value that looks like a key: with digits or symbols, and with letters only."""
 _ONE_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _LONGEST_WORD: Final = 24
 _HEX_ESCAPE: Final = re.compile(r"(\\u)([0-9a-f]{4})")
 _URL_ESCAPE: Final = re.compile(r"%[0-9A-F]{2}")
-_MIN_PIECE_CHARS: Final = 8  # a shorter piece of a key that was cut in two stays
+_MIN_PIECE_CHARS: Final = 8  # a shorter piece of a key that was cut in two is not removed
 _REPLACEMENT: Final = "***"
 
 _key_variables: set[str] = set()
@@ -172,16 +172,16 @@ _cached_keys: tuple[object, set[str], Sequence[str]] | None = None
 
 
 def register_key_variable(name: str) -> None:
-    """Treat the value of an environment variable as a key, whatever its name and its value look like."""
+    """Always treat the value of an environment variable as a key, regardless of its name and value."""
     _key_variables.add(name)
 
 
 def scrubbed(text: str, *more: str) -> str:
     """Return the text with keys and the strings in ``more`` replaced by a placeholder.
 
-    Keys are the values of the variables that :func:`register_key_variable` named, and of those that model providers read.
-    Of other variables that are called a key, token, secret, password or credential, only values that look like a key count:
-    ``postgres`` is an ordinary word too.
+    Keys are the values of the environment variables that :func:`register_key_variable` named or that model providers
+    read. The value of another variable named like a key, token, secret, password or credential is a key only if it also
+    looks like a key, since a value such as ``postgres`` is an ordinary word.
     """
     for key in _keys(more) if more else _known_keys():
         text = text.replace(key, _REPLACEMENT)
@@ -189,13 +189,13 @@ def scrubbed(text: str, *more: str) -> str:
 
 
 def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False) -> str:
-    """Return :func:`scrubbed` text that is a part of a longer one, and may begin or end within a key.
+    """Return a :func:`scrubbed` part of a longer text; the part may begin or end within a key.
 
     Args:
         text: the part.
         more: further texts to remove.
-        start: True if the longer text has more before this part.
-        end: True if it has more after this part.
+        start: True if the longer text continues before this part.
+        end: True if the longer text continues after this part.
     """
     keys = _keys(more)
     text = scrubbed(text, *more)
@@ -209,7 +209,7 @@ def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False)
 
 
 def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments of a command that its options mark as keys: ``--api-key VALUE`` or ``--api-key=VALUE``."""
+    """Return the command arguments that an option marks as keys: ``--api-key VALUE`` or ``--api-key=VALUE``."""
     secrets = []
     for option, value in zip(argv, [*argv[1:], ""], strict=True):
         name, equals, joined = option.partition("=")
@@ -219,7 +219,7 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
-    """Return the :func:`scrubbed_part` of the output of a process; bytes that are not text stay as they are."""
+    """Return the output of a process after :func:`scrubbed_part`; bytes that are not text are unchanged."""
     text = data.decode(errors="surrogateescape")
     return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
 
@@ -232,7 +232,7 @@ def scrubbed_json(value: Any) -> Any:
 
 
 def _keys(more: Sequence[str]) -> list[str]:
-    """Return all texts to remove, the longest first, since one key may be the beginning of another."""
+    """Return all texts to remove, the longest first, since one key may be a prefix of another key."""
     keys = {*_known_keys(), *(text for text in more if len(text) >= _MIN_KEY_CHARS)}
     return sorted(keys, key=len, reverse=True)
 
@@ -240,8 +240,8 @@ def _keys(more: Sequence[str]) -> list[str]:
 def _known_keys() -> Sequence[str]:
     """Return the keys in the environment in all their forms, the longest first.
 
-    They are computed again only if the environment has changed. Every text of an agent or a process is searched, and to
-    compare the data of ``os.environ`` takes a hundredth of the time to read it name by name.
+    The keys are computed again only if the environment has changed, because every text of an agent or a process is
+    searched. Comparing the data of ``os.environ`` takes about 1% of the time of reading each variable.
     """
     global _cached_keys  # noqa: PLW0603 - one environment, one cache
     environment = os.environ._data  # type: ignore[attr-defined]  # noqa: SLF001
@@ -256,7 +256,7 @@ def _known_keys() -> Sequence[str]:
 
 
 def _forms(key: str) -> Iterator[str]:
-    """Yield a key as it is, in each escaped form of the standard library (JSON, URL, HTML, repr), and line by line."""
+    """Yield a key unchanged, in each escaped form of the standard library (JSON, URL, HTML, repr), and line by line."""
     yield key
     yield repr(key)[1:-1]
     for text in (json.dumps(key, ensure_ascii=False)[1:-1], json.dumps(key)[1:-1]):
@@ -324,7 +324,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def open_isolates(text: str) -> int | None:
-    """Return the number of open isolates at the end of ``text``; None if it closes an isolate that is not open."""
+    """Return the number of open isolates at the end of ``text``; None if ``text`` closes an unopened isolate."""
     depth = 0
     for mark in _ISOLATES.findall(text):
         depth += 1 if mark == FSI else -1
@@ -337,8 +337,8 @@ def plain(text: object) -> str:
     """Return ``text`` with control characters, lone surrogates and bidi controls made visible.
 
     Line feeds and tabs stay, carriage returns become line feeds, and more than four accents on one letter are dropped.
-    Text with right-to-left letters is put between isolates, so that it cannot reorder the text next to it. Isolates that
-    are closed are kept, so the result can be part of a text that goes through this function again.
+    Text with right-to-left letters is enclosed in isolates, so that it cannot reorder the text next to it. Closed
+    isolates are kept, so the result can be part of another text that passes through this function.
     """
     value = text if isinstance(text, str) else str(text)
     if value.isascii() and value.isprintable():
@@ -362,7 +362,7 @@ _DASHES: Final = re.compile(r"(?<!\S)[\u2010-\u2015\u2212](?=\w)|[\u2044\u2215\u
 
 
 def deceptive_signs(text: str) -> frozenset[str]:
-    """Return the characters of a text that are invisible, or that look like ASCII characters in their place."""
+    """Return the characters of a text that are invisible, or that look like ASCII characters but are not ASCII."""
     if text.isascii():
         return frozenset()
     signs = {*_HIDDEN.findall(text), *_DASHES.findall(text)}
@@ -378,26 +378,26 @@ def deceptive_signs(text: str) -> frozenset[str]:
 
 
 def with_visible_signs(text: str) -> str:
-    """Return text for a person to judge, with each deceptive character written as ``[U+200B]``."""
+    """Return the text with each deceptive character written like ``[U+200B]``, so that a person can see it."""
     return text.translate({ord(sign): f"[U+{ord(sign):04X}]" for sign in deceptive_signs(text)})
 
 
 def signs_warning(text: str) -> str:
-    """Return a sentence that names the deceptive characters of a text; empty if it has none."""
+    """Return a sentence that names the deceptive characters of a text; empty if there are no such characters."""
     names = [f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}" for sign in sorted(deceptive_signs(text))]
     return f"Signs shown as [U+...] are invisible or look like others: {', '.join(names)}." if names else ""
 
 
 def outgoing(text: object) -> str:
-    """Return text that may leave the package: without keys (:func:`scrubbed`), and :func:`plain`."""
+    """Return text that may leave the package: without keys (:func:`scrubbed`) and unsafe characters (:func:`plain`)."""
     return plain(scrubbed(str(text)))
 
 
 def outgoing_line(text: object) -> str:
-    """Return :func:`outgoing` text on one line, such as a name, a path or a sentence; line breaks are made visible."""
+    """Return :func:`outgoing` text, such as a name, a path or a sentence, on one line with visible line breaks."""
     return _BREAK.sub("\u240a", outgoing(text))
 
 
 def outgoing_traceback(error: BaseException) -> str:
-    """Return the traceback of an exception with its causes, as :func:`outgoing` text."""
+    """Return the traceback of an exception and its causes as :func:`outgoing` text."""
     return outgoing("".join(format_exception(error)).rstrip())

@@ -1,8 +1,8 @@
 """File access: read plain files up to a size limit, and write files atomically.
 
-No other module of the package opens files (``scripts/lint_files.py`` checks it). So for every file of a project and of a
-run directory: a pipe or device is refused instead of waited for, a reader never sees half a file, and an interrupt leaves
-no handle open.
+No other module of the package opens files (``scripts/lint_files.py`` checks this). So for every file of a project and
+of a run directory, a pipe or device is refused without waiting, a reader never sees an incomplete file, and an
+interrupt does not leave a handle open.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, Final
 from materia_nb.platform import HeldInterrupts
 
 MAX_FILE_BYTES: Final = 2**28
-"""Default size limit of a file that is read, in bytes."""
+"""Default size limit for reading a file, in bytes."""
 TEMPORARY_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
-"""Name of an incomplete file; a killed process may leave such files behind."""
+"""Name pattern of incomplete files; a killed process may leave such files behind."""
 
 _COMMON_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -33,7 +33,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 def open_plain(path: Path | str, flags: int, *, follow: bool = False, folder: int | None = None) -> int:
-    """Open a plain file and return its handle; call it with interrupts held.
+    """Open a plain file and return its handle; call this function only while interrupts are held.
 
     Args:
         path: the file.
@@ -42,7 +42,7 @@ def open_plain(path: Path | str, flags: int, *, follow: bool = False, folder: in
         folder: the handle of the folder that ``path`` is relative to.
 
     Raises:
-        OSError: it cannot be opened, or is not a plain file but a pipe, device, directory or link.
+        OSError: the file cannot be opened, or is not a plain file but a pipe, device, directory or link.
     """
     try:
         handle = os.open(path, flags | _COMMON_FLAGS | (0 if follow else os.O_NOFOLLOW), 0o666, dir_fd=folder)
@@ -62,13 +62,13 @@ def open_plain(path: Path | str, flags: int, *, follow: bool = False, folder: in
 
 
 def open_file(path: Path, flags: int) -> FileIO:
-    """Open a plain file as an object that closes it when it is garbage collected; raises OSError."""
+    """Open a plain file as a file object that closes when it is garbage collected; raises OSError."""
     with HeldInterrupts():
         return FileIO(open_plain(path, flags), "r+b")
 
 
 def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: bool = False) -> bytes:
-    """Return the content of a plain file; raises OSError for a longer file and for anything that is not a plain file."""
+    """Return the content of a plain file; raises OSError if the file is too long or is not a plain file."""
     with open_for_reading(path, follow=follow) as handle:
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
@@ -82,7 +82,7 @@ def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: boo
 
 
 def read_package_text(path: Path) -> str:
-    """Read a text file of this package; some installers make links to the files."""
+    """Read a text file of this package; follows links, since some installers link the files."""
     return read_plain(path, follow=True).decode("utf-8")
 
 
@@ -107,18 +107,18 @@ def open_for_reading(path: Path | str, *, follow: bool = False) -> Iterator[int]
 def replace_file(
     path: Path | str, content: bytes | Iterable[bytes], *, sync: bool = False, folder: int | None = None
 ) -> None:
-    """Write a file atomically: readers see the old or the new content, never a part; links are not followed.
+    """Write a file atomically, so that readers see either the old or the new content. Links are not followed.
 
     An existing file keeps its permissions.
 
     Args:
         path: the file.
-        content: the whole content, or its parts.
-        sync: True to force the file and its name to the disk.
+        content: the whole content, or an iterable of its parts.
+        sync: True to flush the file and its directory entry to the disk.
         folder: the handle of the folder that ``path`` is relative to, so that a renamed folder does not matter.
 
     Raises:
-        OSError: it cannot be written; the old file is unchanged.
+        OSError: the file cannot be written; the old file is unchanged.
     """
     parent = os.path.dirname(path)  # noqa: PTH120 - a path of a Path takes longer than the write
     with HeldInterrupts():
@@ -147,9 +147,9 @@ def replace_file(
 
 
 def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int | None) -> bool:
-    """Write a file without a name, then link it at ``path``; return False if the file exists or the system cannot do it.
+    """Write an unnamed file, then link it at ``path``; return False if ``path`` exists or the system cannot do this.
 
-    It changes the folder once instead of twice, and a killed process leaves no temporary file.
+    This changes the folder once instead of twice, and a killed process does not leave a temporary file.
     """
     if not _UNNAMED:
         return False
@@ -186,10 +186,10 @@ def write_all(handle: int, content: bytes) -> None:
 
 
 def append_line(path: Path | str, line: bytes) -> None:
-    """Append a line to a file, created if necessary; a line that a crash cut off before it is ended first.
+    """Append a line to a file; create the file if necessary. If a crash cut off the last line, end that line first.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with HeldInterrupts():
         handle = open_plain(path, _APPEND)
@@ -202,7 +202,7 @@ def append_line(path: Path | str, line: bytes) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Force the entries of a folder to the disk, so that a new file survives a power failure."""
+    """Flush the entries of a folder to the disk, so that a new file survives a power failure."""
     with HeldInterrupts():
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

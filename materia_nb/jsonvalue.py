@@ -14,8 +14,8 @@ from materia_nb.errors import MateriaError, did_you_mean, one_of_words
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict with str keys.
 
-No code of this package changes a value in place. A change makes a new value that shares
-all unchanged parts with the old one.
+The code of this package never changes a value in place. A change creates a new value that shares
+all unchanged parts with the old value.
 """
 
 
@@ -33,14 +33,14 @@ _INDEX_DIGITS: Final = 18
 """Maximum number of digits of a list index; Python refuses to parse numbers with thousands of digits."""
 
 _EXPONENT_FROM: Final = 1e21
-"""Numbers from here on are written with an exponent, so they need no decimal point."""
+"""Smallest number that is written with an exponent, and so without a decimal point."""
 
 MISSING: Final = _Missing()
 """The absence of a value, as opposed to null (None)."""
 
 
 def refuse_change(*_: object, **__: object) -> NoReturn:
-    """Raise the error for a change of a read-only value (casts and loadouts return read-only values, R47)."""
+    """Raise the error for an attempt to change a read-only value (casts and loadouts return such values, R47)."""
     raise MateriaError(
         "Values of a cast or a loadout cannot be changed in place.",
         hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy make a copy of your own",
@@ -90,7 +90,7 @@ for _kind, _names in (
 
 
 def frozen(value: JSON) -> JSON:
-    """Return a read-only version of a value; parts that are read-only already are shared, not copied.
+    """Return a read-only version of a value; parts that are already read-only are shared, not copied.
 
     Raises:
         MateriaError: the value is nested too deeply.
@@ -129,22 +129,22 @@ Object: TypeAlias = dict[str, JSON]
 
 
 def is_object(value: JSON) -> TypeGuard[Object]:
-    """True if ``value`` is a JSON object."""
+    """Return True if ``value`` is a JSON object."""
     return isinstance(value, dict)
 
 
 def as_object(value: JSON) -> Object:
-    """Return ``value`` if it is an object, else an empty one."""
+    """Return ``value`` if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: JSON) -> list[JSON]:
-    """Return ``value`` if it is an array, else an empty one."""
+    """Return ``value`` if it is an array, else an empty array."""
     return value if isinstance(value, list) else []
 
 
 def is_text(value: JSON) -> TypeGuard[str]:
-    """True if ``value`` is a string that is not blank."""
+    """Return True if ``value`` is a string that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
@@ -154,14 +154,14 @@ def text_or(value: JSON, default: str) -> str:
 
 
 def is_number(value: JSON) -> TypeGuard[int | float]:
-    """True if ``value`` is a finite number; true and false are not numbers."""
+    """Return True if ``value`` is a finite number; true and false are not numbers."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def whole_number(value: JSON) -> int | None:
-    """Return a whole number (3 and 3.0 are the same JSON number), else None."""
+    """Return ``value`` as an int if it is a whole number (3.0 counts as 3), else None."""
     return int(value) if is_number(value) and value == int(value) else None
 
 
@@ -212,7 +212,7 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
 
 
 def same(a: JSON, b: JSON) -> bool:
-    """Compare as JSON: like ``==``, except that true is not 1 and false is not 0."""
+    """Return True if two values are equal as JSON: like ``==``, except that true is not 1 and false is not 0."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):
@@ -229,7 +229,7 @@ def whole_floats_as_integers(value: JSON) -> JSON:
     if isinstance(value, float):
         if not value.is_integer() or abs(value) >= _EXPONENT_FROM:
             return value
-        return int(Decimal(repr(value)))  # int(value) alone would add digits that nobody wrote
+        return int(Decimal(repr(value)))  # int(value) alone would add digits
     if isinstance(value, list):
         return [whole_floats_as_integers(child) for child in value]
     if isinstance(value, dict):
@@ -238,12 +238,12 @@ def whole_floats_as_integers(value: JSON) -> JSON:
 
 
 def compact(value: JSON) -> str:
-    """Return JSON on one line without spaces and without escapes of non-ASCII text."""
+    """Return the value as JSON on one line, without spaces and with non-ASCII characters unescaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pretty(value: JSON) -> str:
-    """Return JSON indented by two and without escapes of non-ASCII text; a deeply nested value is on one line."""
+    """Return the value as indented JSON with non-ASCII characters unescaped; a deeply nested value is on one line."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=2)
     except RecursionError:
@@ -251,10 +251,10 @@ def pretty(value: JSON) -> str:
 
 
 def json_copy(value: JSON) -> JSON:
-    """Return a copy of a value, written as JSON and read back.
+    """Return a copy of a value, made by writing it as JSON and reading it back.
 
     Raises:
-        MateriaError: it is not JSON (``not_json``), or nested too deeply (``invalid_document``).
+        MateriaError: the value is not JSON (``not_json``), or is nested too deeply (``invalid_document``).
     """
     try:
         return json.loads(json.dumps(value, allow_nan=False))
@@ -276,10 +276,10 @@ def nested_too_deeply() -> MateriaError:
 
 
 def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool = False) -> JSON:
-    """Return ``value`` with ``new`` at a path, or without the value there if ``new`` is MISSING.
+    """Return ``value`` with ``new`` at a path; remove the value at the path if ``new`` is MISSING.
 
-    A list index replaces the element, or with ``inserts`` inserts ``new`` before it; the length of the list as an index
-    appends ``new``.
+    A list index replaces the element, or inserts ``new`` before the element if ``inserts`` is True. An index equal to
+    the length of the list appends ``new``.
 
     Raises:
         MateriaError: the path leads through a scalar or past the end of a list (``path``).
@@ -320,7 +320,7 @@ def _nothing_at(name: str, value: Iterable[str]) -> MateriaError:
 
 
 def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
-    """Return ``value`` after a JSON Patch (RFC 6902) with the operations ``add``, ``remove``, ``replace`` and ``move``.
+    """Apply a JSON Patch (RFC 6902) of ``add``, ``remove``, ``replace`` and ``move`` operations; return the new value.
 
     Raises:
         MateriaError: an operation is unknown, or its path does not exist (``path``).

@@ -1,4 +1,4 @@
-"""The redaction of what libraries log and warn: every record becomes one line without keys."""
+"""The redaction of log records and warnings of libraries: every record becomes one line without keys."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LIBRARIES: Final = frozenset(
         "xai_sdk",
     }
 )  # fmt: skip
-"""Names of the top-level loggers that are redacted, with their children."""
+"""Names of the top-level loggers whose records, including those of child loggers, are redacted."""
 
 _MAX_LINE_CHARS: Final = 600
 _ELLIPSIS: Final = re.compile(r"(\.{3}|…)")
 
 
 def redact_library_logs() -> None:
-    """Redact all later records and warnings of :data:`LIBRARIES`; a second call changes nothing."""
+    """Redact all later records and warnings of :data:`LIBRARIES`; a second call has no effect."""
     make = logging.getLogRecordFactory()
     if not hasattr(make, "redacts"):
 
@@ -66,7 +66,7 @@ def _redact(record: logging.LogRecord) -> None:
 
 
 def one_line_without_keys(text: str) -> str:
-    """Return text on one line without keys, even if a library has shortened a key with an ellipsis."""
+    """Return the text on one line without keys, including keys that a library shortened with an ellipsis."""
     parts = _ELLIPSIS.split(text)
     last = len(parts) - 1
     parts = [scrubbed_part(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]
@@ -75,7 +75,7 @@ def one_line_without_keys(text: str) -> str:
 
 
 def log_unhandled(_: object, context: Mapping[str, Any]) -> None:
-    """Log an unhandled error of our event loops on one line; an exception handler for asyncio."""
+    """Log an unhandled error of this package's event loops on one line; use as an asyncio exception handler."""
     error = context.get("exception")
     text = f"{context['message']}: {named_error(error)}" if error is not None else str(context["message"])
     logging.getLogger("materia_nb.agents").error("%s", one_line_without_keys(text))

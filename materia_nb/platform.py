@@ -1,7 +1,7 @@
-"""Threads, timers, file locks and interrupts, and what replaces them in a browser; jobs in threads and their progress.
+"""Threads, timers, file locks, interrupts and their replacements in a browser; jobs in threads and their progress.
 
-A kernel in a browser (Pyodide) has no threads, no processes and no file locks. All other modules ask this one, so that none
-of them needs to know the system.
+A kernel in a browser (Pyodide) does not have threads, processes or file locks. All other modules use this module, so
+they do not depend on the system.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _POLL_S: Final = 0.05
 class Stop(threading.Event):
     """An event without a lock, which can be set and cleared while interrupts arrive.
 
-    An interrupt in the middle of ``Event.set`` or ``Event.clear`` leaves the lock of the event taken, so that every later
-    call waits for ever.
+    With ``threading.Event``, an interrupt during ``set`` or ``clear`` leaves the lock acquired, so that every later
+    call waits forever.
 
     Attributes:
         since: the time of the first ``set``, in seconds of ``time.monotonic``; None while the event is not set.
@@ -57,7 +57,7 @@ class Stop(threading.Event):
         self.since, self.left = None, False
 
     def leave(self) -> None:
-        """Set the event, and tell waiting threads to abandon work that cannot be ended."""
+        """Set the event and ``left``, so that waiting threads abandon work that cannot be ended."""
         self.set()
         self.left = True
 
@@ -71,7 +71,7 @@ class Stop(threading.Event):
 
 @contextlib.contextmanager
 def without_collecting() -> Iterator[None]:
-    """Switch the garbage collector off while many values are made that all stay; it would visit each of them repeatedly."""
+    """Disable the garbage collector while many lasting values are created, so that it does not revisit them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -82,22 +82,23 @@ def without_collecting() -> Iterator[None]:
 
 
 class HeldInterrupts:
-    """Holds SIGINT back in its block, which must be short or check ``count``, and delivers it at the end.
+    """Context manager that delays SIGINT until the end of its block. The block must be short or check ``count``.
 
-    An exception that a signal handler raises can arrive between any two instructions, also between opening a file, or
-    starting a process, and remembering it. So the handler only counts, and wakes a thread that waits on ``wake_fd``. At
-    the end the previous handler is restored, and an interrupt is raised again for it: usually KeyboardInterrupt. A nested
-    block takes over the count of the outer one, since it may be the one that waits.
+    A signal handler can raise its exception between any two instructions, for example between opening a file or
+    starting a process and storing the handle. So this handler only counts interrupts and wakes a thread that waits on
+    ``wake_fd``. At the end, the previous handler is restored and receives the interrupt, which usually raises
+    KeyboardInterrupt. A nested block takes over the count of the outer block, since the nested block may be the one
+    that waits.
 
-    Outside the main thread, where signals do not arrive, and where SIGINT is ignored, this does nothing: ``wake_fd`` is
-    None and ``count`` stays 0.
+    Outside the main thread, and if SIGINT is ignored, the block has no effect: ``wake_fd`` is None and ``count`` stays
+    0.
 
     Args:
         wakes: True to open ``wake_fd``.
 
     Attributes:
         count: number of interrupts.
-        wake_fd: a handle that can be read after an interrupt.
+        wake_fd: a handle that becomes readable after an interrupt.
     """
 
     def __init__(self, *, wakes: bool = False) -> None:
@@ -114,7 +115,7 @@ class HeldInterrupts:
             return self
         self._previous = previous
         self._holds = True
-        _signal.signal(signal.SIGINT, self._note)  # from here on no interrupt can be lost
+        _signal.signal(signal.SIGINT, self._note)  # interrupts are counted from here on
         outer = getattr(previous, "__self__", None)
         if isinstance(outer, HeldInterrupts):
             self.count, outer.count = self.count + outer.count, 0
@@ -161,7 +162,7 @@ THREADS: bool = not _IS_BROWSER
 """True if threads can be started."""
 
 PROCESSES: bool = not _IS_BROWSER and sys.platform != "ios" and hasattr(os, "killpg")
-"""True if programs can be started, and ended with all processes that they started."""
+"""True if programs can be started and can be ended together with all their child processes."""
 
 try:
     import fcntl
@@ -176,7 +177,7 @@ class Handle(Protocol):
     """A call that was postponed."""
 
     def cancel(self) -> None:
-        """Cancel the call, unless it was made already."""
+        """Cancel the call unless it has already been made."""
 
 
 class BackgroundWork(Protocol):
@@ -190,10 +191,10 @@ class BackgroundWork(Protocol):
 
 
 def call_later(seconds: float, act: Callable[[], object]) -> Handle:
-    """Call ``act`` once after some seconds, in a thread of its own that keeps no process alive.
+    """Call ``act`` once after ``seconds`` seconds, in a separate daemon thread.
 
-    Without threads the running event loop calls it when nothing else runs. Without a loop it is never called, so only
-    optional calls may be postponed.
+    Without threads, the running event loop calls ``act`` when the loop is free. Without a loop, ``act`` is never
+    called, so only optional calls may be postponed.
     """
     timer = threading.Timer(seconds, act)
     timer.daemon = True
@@ -206,10 +207,10 @@ def call_later(seconds: float, act: Callable[[], object]) -> Handle:
 
 
 def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
-    """Run ``act`` in a thread of that name, with the context of the caller; the thread keeps no process alive.
+    """Run ``act`` in a daemon thread with the given name and the context of the caller.
 
-    Without threads the event loop runs it when the loop is free, or ``join`` runs it at once. Without a loop it has run
-    when this returns.
+    Without threads, the event loop runs ``act`` when the loop is free, or ``join`` runs ``act`` at once. Without a
+    loop, ``act`` runs before this function returns.
     """
     if THREADS:
         thread = threading.Thread(target=copy_context().run, args=(act,), name=name, daemon=True)
@@ -225,7 +226,7 @@ def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
 
 
 class _Deferred:
-    """Work without a thread: run by the event loop or by a caller that waits for it, whichever comes first."""
+    """Work without a thread, run by the event loop or by a caller that waits for the work, whichever comes first."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act: Callable[[], object] | None = act
@@ -263,10 +264,10 @@ _compute_slots: Final = threading.Semaphore(2)
 
 @contextlib.contextmanager
 def computing() -> Iterator[None]:
-    """Limit the threads that compute at once to two, besides the main thread.
+    """Allow at most two threads, besides the main thread, to compute at the same time.
 
-    The interpreter lets one thread compute at a time. If a hundred casts want to compute at once, an event loop waits until
-    each of them has had its turn. A thread that waits for more than the disk must release its slot: :func:`resting`.
+    The interpreter runs one thread at a time. If a hundred casts want to compute at once, an event loop waits until
+    each cast has had its turn. A thread that waits for more than the disk must release its slot with :func:`resting`.
     """
     if _thread_state.computes or threading.current_thread() is threading.main_thread():
         yield
@@ -295,10 +296,10 @@ def resting() -> Iterator[None]:
 
 
 def recording_folder(folder: Path) -> Path:
-    """Return where the files of ``folder`` can be written step by step: in ``folder``, or in memory in a browser.
+    """Return a folder in which the files of ``folder`` can be written step by step: ``folder``, or memory in a browser.
 
-    The drive of a kernel in a browser belongs to the page, which saves a file only when it is closed and is asked at each
-    access. Files in memory are lost with the kernel.
+    The drive of a kernel in a browser belongs to the page, which handles each access and saves a file only when the
+    file is closed. Files in memory are lost when the kernel ends.
     """
     if _IS_BROWSER and folder.is_relative_to(_DRIVE):
         return Path.home() / folder.relative_to(_DRIVE)
@@ -312,10 +313,10 @@ _own_locks_mutex: Final = threading.Lock()
 
 
 def lock_file(handle: int, path: Path, *, wait: bool = False) -> bool:
-    """Lock an open file for this handle; return False if another handle of any process has locked it.
+    """Lock an open file for this handle; return False if another handle, in any process, has locked the file.
 
-    The locks of a process end with it. Without ``flock``, as in a browser, only handles of this process exclude each
-    other.
+    The locks of a process end with the process. Without ``flock``, as in a browser, only handles of this process
+    exclude each other.
 
     Args:
         handle: the file, open for writing.
@@ -347,7 +348,7 @@ def file_is_locked(handle: int, path: Path) -> bool:
     """Return True if another handle has locked an open file, which may be open for reading only.
 
     Raises:
-        OSError: the system cannot tell.
+        OSError: the system cannot determine the state of the lock.
     """
     if _HAS_LOCKS:
         try:
@@ -361,7 +362,7 @@ def file_is_locked(handle: int, path: Path) -> bool:
 
 
 def unlock_file(handle: int) -> None:
-    """Unlock a file; closing it is not enough while a forked child has a copy of the handle.
+    """Unlock a file; closing the file is not enough while a forked child process has a copy of the handle.
 
     Raises:
         OSError: the file cannot be unlocked.
@@ -375,7 +376,7 @@ def unlock_file(handle: int) -> None:
 
 
 Progress: TypeAlias = bool | Callable[[int, int], object]
-"""True for a bar; or a function that is called with the number done and the total."""
+"""True for a progress bar, or a function that is called with the number of finished units and the total."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
@@ -387,12 +388,12 @@ def run_jobs(
     workers: int = 1,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, _Result]]:
-    """Yield the number and the result of each job when it is done, in any order if there are several workers.
+    """Yield the number and the result of each finished job, in any order if there are several workers.
 
-    Each worker is a thread and has one job at a time; no more jobs are started once ``is_enough`` returns true. Closing
-    the iterator waits for the jobs that run. An error of a job is raised.
+    Each worker is a thread and runs one job at a time. No more jobs are started after ``is_enough`` returns True.
+    Closing the iterator waits for the running jobs. An error of a job is raised.
     """
-    # The caller counts a result before it takes the next one, so jobs must not wait inside the pool.
+    # The caller counts a result before it requests the next result, so jobs must not wait inside the pool.
     next_jobs = takewhile(lambda _: not is_enough(), enumerate(jobs))
     if workers == 1 or not THREADS:
         yield from ((number, work(job)) for number, job in next_jobs)
@@ -409,12 +410,12 @@ def run_jobs(
 
 
 class ProgressBar:
-    """Reports progress: with a tqdm bar, to a function, or not at all.
+    """Progress reporter that shows a tqdm bar, calls a function, or does nothing.
 
     Args:
-        progress: the way to report.
-        total: the number of things to do, as far as is known.
-        unit: the plural noun of what is counted.
+        progress: True for a bar, a function, or False.
+        total: the known number of units to process.
+        unit: the plural noun for the counted units, such as ``states``.
     """
 
     def __init__(self, progress: Progress, total: int, unit: str) -> None:
@@ -426,7 +427,7 @@ class ProgressBar:
             self._bar = tqdm(total=total, unit=f" {unit}", leave=False, dynamic_ncols=True)
 
     def add(self, count: int = 1) -> None:
-        """Report that ``count`` more are done."""
+        """Report that ``count`` more units are done."""
         self.done += count
         if callable(self._progress):
             self._progress(self.done, self.total)

@@ -12,24 +12,24 @@ _SUFFIX = ".materia-case.json"  # not imported: every run of pytest loads this m
 
 
 class CaseFailed(Exception):
-    """A case whose expectations do not hold."""
+    """A saved test case whose expectations are not met."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect the files of cases."""
+    """Return a collector for a saved test case, None for any other file."""
     return CaseFile.from_parent(parent, path=file_path) if file_path.name.endswith(_SUFFIX) else None
 
 
 class CaseFile(pytest.File):
-    """The file of a case, which holds one test."""
+    """The file of a saved test case, which contains one test."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the test, with the name of the file."""
+        """Yield the test, named after the file."""
         yield CaseItem.from_parent(self, name=self.path.name.removesuffix(_SUFFIX))
 
 
 class CaseItem(pytest.Item):
-    """One case."""
+    """The test of one saved test case."""
 
     def runtest(self) -> None:
         """Send the answers of the case through its loadout, and compare the outcome."""

@@ -1,4 +1,4 @@
-"""Objects of higher layers that lower layers look up by name, so that imports only point downward."""
+"""Registry through which lower layers look up objects of higher layers by name, so that imports only point downward."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def lookup(name: str) -> Any:
 
 
 view_registry: Final[dict[type, Callable[[Any], Any]]] = {}
-"""Functions that make the notebook view of a value, by the type of the value; modules with views add their own."""
+"""Functions that create the notebook view of a value, by the type of the value; modules with views add entries."""
 
 
 def mimebundle_from_view(value: object, include: object = None, exclude: object = None) -> dict[str, Any] | None:
     """Return the MIME bundle of a value's registered view, or None if only its text is shown.
 
-    Types that live below the views use it as their ``_repr_mimebundle_``.
+    Types in layers below the views use this function as their ``_repr_mimebundle_``.
     """
     make_view = next((view_registry[kind] for kind in type(value).__mro__ if kind in view_registry), None)
     if make_view is None:

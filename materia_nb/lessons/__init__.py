@@ -1,8 +1,9 @@
-"""What the lessons in notebooks/ are made with: predicting the route, cells that check an answer, exercises.
+"""Tools for the lessons in notebooks/: route predictions, cells that check answers, and exercises.
 
-``predict`` says whether a guess about the next step is right, without moving the cast; ``numbers`` draws those of a
-lesson from the learner's name, and its ``check`` passes only when every question is answered, and answered rightly.
-``exercise`` draws a loadout and questions from a seed, and brings no answers; ``clinic`` admits a mistake of the gallery.
+- ``predict`` judges a guess about the next step without changing the cast.
+- ``numbers`` draws the numbers of a lesson from the learner's name; their ``check`` requires every right answer.
+- ``exercise`` draws a loadout and questions, without answers, from a seed.
+- ``clinic`` opens a faulty example of the gallery for diagnosis.
 """
 
 from materia_nb.lessons.checks import Numbers, check, numbers, progress, shortest_verdicts

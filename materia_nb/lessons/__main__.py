@@ -1,7 +1,7 @@
 """``python -m materia_nb.lessons``: mark submitted lessons, and summarize the guesses of a class.
 
-Answers are read as literals from the cells of a submission; none of its code runs. The right answers are computed by
-running the lesson as it is in the package, with the numbers of the learner who submitted the notebook.
+Answers are read as literals from the cells of a submission; the submitted code never runs. The right answers are
+computed by running the package's copy of the lesson with the numbers of the learner who submitted the notebook.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from materia_nb.lessons import checks
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MAX_NOTEBOOK_BYTES: Final = 2**26
 _NOT_A_LITERAL: Final = object()
-"""The value of an answer that is an expression, such as a sum or a call."""
+"""Marker for an answer that is not a literal but an expression, such as a sum or a call."""
 
 
 class MarkedAnswer(NamedTuple):
-    """The mark of one question: 1 or 0 points, and the reason."""
+    """The mark of one answer: 1 or 0 points, and the reason."""
 
     who: str
     lesson: str
@@ -52,7 +52,7 @@ def lessons_folder() -> Path:
 
 
 def marked_questions(lesson: str) -> tuple[str, ...]:
-    """Return the questions of a lesson that are marked: those whose right answers vary by the learner."""
+    """Return the questions of a lesson that are marked: the questions whose right answer depends on the learner."""
     return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
 
 
@@ -68,7 +68,7 @@ def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
 
 
 def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
-    """Run a lesson of the package in a temporary folder, up to the cell that checks the answers."""
+    """Run the package's copy of a lesson in a temporary folder, up to the cell that checks the answers."""
     from materia_nb.magics import run_cells
 
     notebook = json.loads(read_package_text(lessons_folder() / f"{lesson}.ipynb"))
@@ -109,9 +109,9 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def answers_in(notebook: Mapping[str, Any]) -> dict[str, object]:
-    """Return the values that a notebook assigns at the top level of its code cells, the last one of each name.
+    """Return the last value that a notebook assigns to each name at the top level of its code cells.
 
-    Values are read as literals and never run.
+    Values are read as literals; code is never run.
     """
     answers: dict[str, object] = {}
     for cell in notebook.get("cells", ()):
@@ -133,11 +133,12 @@ def _assignments(statement: ast.stmt) -> dict[str, object]:
 
 
 def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnswer]:
-    """Mark a submitted notebook: one point for each question whose right answer varies by the learner.
+    """Mark a submitted notebook, with one point for each question whose right answer depends on the learner.
 
     Args:
         lesson: the name of the lesson.
-        who: the learner who submitted the notebook; the numbers are drawn from this name, not from one in the notebook.
+        who: the learner who submitted the notebook; the numbers are drawn from this name, not from a name in the
+            notebook.
         notebook: the notebook as JSON.
 
     Raises:
@@ -171,7 +172,7 @@ def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
     """Mark the notebooks in folders: ``WHO/LESSON.ipynb`` or ``WHO/LESSON/LESSON.ipynb``.
 
     Raises:
-        MateriaError: there is no lesson in them (``not_found``), or a notebook cannot be read (``not_read``).
+        MateriaError: the folders contain no lesson (``not_found``), or a notebook cannot be read (``not_read``).
     """
     submissions = [
         (path.relative_to(folder).parts[0], path)
@@ -198,7 +199,7 @@ def _read_submission(path: Path) -> Mapping[str, Any]:
 
 
 def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
-    """Return a table with the points of each learner in each lesson, and the questions that earned none."""
+    """Return a table with the points of each learner in each lesson, and the questions without a point."""
     columns: dict[str, Callable[[list[MarkedAnswer]], str]] = {
         "points": lambda rows: f"{sum(row.points for row in rows)} of {len(rows)}",
         "not right": lambda rows: ", ".join(row.question for row in rows if not row.points),
@@ -207,7 +208,7 @@ def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit code: 0 done, 1 refused, 2 misuse."""
+    """Run a command and return the exit code: 0 for success, 1 for an error, 2 for invalid arguments."""
     parser = argparse.ArgumentParser(prog="python -m materia_nb.lessons", description="Marks and progress of a class.")
     commands = parser.add_subparsers(dest="command", required=True)
     progress = commands.add_parser("progress", help="print one table of the guesses of a class")

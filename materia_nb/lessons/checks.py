@@ -1,10 +1,11 @@
-"""Checks of a learner's answers, and the file of guesses and answers, with tables for a learner and a class.
+"""Checks of a learner's answers, the file of guesses and answers, and tables for a learner and a class.
 
-The right answer comes from a cast; a wrong one gets a hint (``questions.toml``), and the name of the misreading that
-gives it. The numbers of a lesson can be drawn from the learner's name, so that a neighbour has other answers.
+The right answer comes from a cast. A wrong answer gets a hint (``questions.toml``) and the name of the misreading that
+leads to this answer. The numbers of a lesson can be drawn from the learner's name, so that learners have different
+answers.
 
-The file is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or the one that ``MATERIA_GUESSES`` names, with
-a line for each answer. It is not sent anywhere, and contains no name except the one in ``MATERIA_LEARNER``.
+The file has one line for each answer. It is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or the file
+that ``MATERIA_GUESSES`` names. It is never sent anywhere, and its only name is the value of ``MATERIA_LEARNER``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class QuestionSpec(NamedTuple):
     """A question of a lesson.
 
     Attributes:
-        hint: where to look after a wrong answer.
+        hint: the hint that is shown after a wrong answer.
         varies: True if the right answer depends on the learner's own numbers, so that it can be marked.
     """
 
@@ -47,7 +48,7 @@ class QuestionSpec(NamedTuple):
 
 
 def _fold(value: object) -> object:
-    """Return a value as it is compared: without case, and without spaces around a word."""
+    """Return a value in normalized form for comparison: case-folded, without spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
@@ -66,7 +67,7 @@ def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
 
 
 QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
-"""By lesson and question."""
+"""The specifications of questions, by lesson and question."""
 
 
 _NAME: Final = "guesses.jsonl"
@@ -77,7 +78,7 @@ _SHOWN: Final = 200
 
 
 class Guess(NamedTuple):
-    """One line of the file: the question, the answer, and whether it was right."""
+    """One line of the file: the question, the answer, and True if the answer was right."""
 
     lesson: str
     question: str
@@ -95,9 +96,9 @@ class Score:
 
     Attributes:
         who: the learner.
-        lesson: the lesson, the topic of an exercise, or the patient of a clinic.
+        lesson: the lesson, the topic of an exercise, or the example of a clinic.
         question: the name of the question.
-        tries: the number of different answers, up to the right one.
+        tries: the number of different answers, up to and including the right answer.
         right: True if the right answer was given.
         misled: True if the learner was sure of a wrong answer.
     """
@@ -111,12 +112,12 @@ class Score:
 
     @property
     def points(self) -> float:
-        """The points: see :func:`points_for`."""
+        """The points for the question; see :func:`points_for`."""
         return points_for(self.tries) if self.right else 0
 
 
 def points_for(tries: int) -> float:
-    """Return the points for a right answer: 1 at the first try, a half at the second, 0 later."""
+    """Return the points for a right answer: 1 at the first try, 0.5 at the second try, 0 later."""
     return {1: 1, 2: 0.5}.get(tries, 0)
 
 
@@ -129,7 +130,7 @@ def guesses_file() -> Path:
 def record_guess(
     lesson: str, question: str, guess: object, *, right: bool, seed: str = "", sure: bool | None = None
 ) -> None:
-    """Add a line to the file; an error of the disk does not stop a lesson."""
+    """Add a guess to the file of guesses; a disk error does not stop a lesson."""
     line = Guess(
         lesson,
         question,
@@ -178,7 +179,7 @@ def _guess(row: dict[str, JSON], who: str) -> Guess:
 
 
 def scores(guesses: Iterable[Guess]) -> list[Score]:
-    """Return the score of each question, in the order of the first answers."""
+    """Return the score of each learner for each question, in the order of the first answers."""
     by_question: dict[tuple[str, str, str], list[Guess]] = {}
     for guess in guesses:
         lesson = f"{guess.lesson} ({guess.seed})" if guess.seed else guess.lesson
@@ -215,14 +216,14 @@ def progress(path: Path | None = None) -> Table:
 
 
 def merge_classes(paths: Sequence[Path]) -> list[Score]:
-    """Read the files of a class.
+    """Return the scores from the files of a class.
 
     Args:
         paths: files, or folders with one file or folder for each learner. A learner without a name is called by the
             name of the file, or of the folder that contains it.
 
     Raises:
-        MateriaError: there is no file (``not_found``), or one cannot be read.
+        MateriaError: there is no file (``not_found``), or a file cannot be read.
     """
     files = list(_files(paths))
     if not files:
@@ -243,13 +244,13 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
         for file in sorted(path.rglob("*.jsonl")):
             relative = file.relative_to(path)
             if file.name == _NAME or len(relative.parts) == 1:
-                # A learner's own folder holds the file behind a hidden one.
+                # In a learner's own folder, the file is inside a hidden folder.
                 folder = path.resolve().name if relative.parts[0].startswith(".") else relative.parts[0]
                 yield file, folder if len(relative.parts) > 1 else file.stem
 
 
 def scores_as_csv(class_scores: Sequence[Score]) -> str:
-    """Return scores as CSV for a spreadsheet; no cell begins like a formula."""
+    """Return scores as CSV for a spreadsheet; cells cannot be read as formulas."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     return csv_text(
         head,
@@ -269,7 +270,7 @@ def scores_as_csv(class_scores: Sequence[Score]) -> str:
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV; a text that looks like a formula gets a quote before it."""
+    """Return a table as CSV; a text that looks like a formula is prefixed with a quote."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
@@ -290,9 +291,9 @@ def table_of_learners(
 
 
 def class_table(class_scores: Sequence[Score]) -> Table:
-    """Return a table of a class: for each learner and lesson the right answers, the tries and the points.
+    """Return a table of a class with the right answers, tries and points of each learner and lesson.
 
-    The last column counts wrong answers of which the learner was sure: these are worth the teacher's time.
+    The last column counts wrong answers of which the learner was sure; a teacher should discuss these first.
     """
     columns: dict[str, Callable[[list[Score]], str]] = {
         "right": lambda group: f"{sum(score.right for score in group)} of {len(group)}",
@@ -304,23 +305,23 @@ def class_table(class_scores: Sequence[Score]) -> Table:
 
 
 QuestionRow: TypeAlias = tuple[object, JSON | RouteAnswer] | tuple[object, JSON | RouteAnswer, str]
-"""An answer, the right one, and optionally a line of code that shows the cast."""
+"""The learner's answer, the right answer, and optionally a line of code that shows the cast."""
 
 
 def check(**questions: QuestionRow) -> Text:
-    """Pass if every question has the right answer; otherwise list all that is missing or wrong.
+    """Pass if every question has the right answer; otherwise list all missing and wrong answers.
 
-    The check cell of a lesson uses ``Numbers.check``, which has hints too.
+    The check cell of a lesson uses ``Numbers.check``, which also shows hints.
 
     Args:
-        questions: by the name of the variable that holds an answer, the answer and the right one:
-            ``check(next_socket=(next_socket, cast.route[1][0]))``; optionally a third part, a line of code that shows
-            the cast. ``...`` and None are not an answer. A right answer made by
-            :func:`materia_nb.lessons.from_route` also names the misreading that gives a wrong answer.
+        questions: pairs of the learner's answer and the right answer, by the name of the variable with the answer:
+            ``check(next_socket=(next_socket, cast.route[1][0]))``. An optional third part is a line of code that shows
+            the cast. ``...`` and None count as unanswered. If the right answer comes from
+            :func:`materia_nb.lessons.from_route`, the message also names the misreading that leads to a wrong answer.
 
     Raises:
-        MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); the message explains each, without
-            the right answer.
+        MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); the message explains each
+            problem without revealing the right answer.
     """
     return judge_answers("", "", {}, questions)
 
@@ -332,13 +333,13 @@ def judge_answers(
     questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
-    """Do the same as :func:`check` with hints for wrong answers, and record the answers.
+    """Check answers like :func:`check`, add hints for wrong answers, and record the answers.
 
     Args:
-        lesson: the lesson for which they are recorded.
-        seed: recorded with them.
-        hints: where to look after a wrong answer, by question.
-        questions: as :func:`check`.
+        lesson: the lesson under which the answers are recorded.
+        seed: the seed that is recorded with the answers.
+        hints: the hints for wrong answers, by question.
+        questions: as for :func:`check`.
         graph: the loadout, whose materia may be named instead of their sockets.
     """
     right = missing = 0
@@ -370,17 +371,17 @@ def judge_answers(
 
 
 def right_answer(row: QuestionRow) -> JSON:
-    """Return the right answer of a question."""
+    """Return the right answer to a question."""
     return row[1].truth if isinstance(row[1], RouteAnswer) else row[1]
 
 
 def is_unanswered(answer: object) -> bool:
-    """Return True for ``...`` and None."""
+    """Return True if an answer is ``...`` or None."""
     return answer is None or answer is ...
 
 
 def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer as it is compared: a tuple becomes a list, ``3.0`` 3, and the name of a materia its socket.
+    """Return an answer in the form for comparison: tuples become lists, ``3.0`` becomes 3, a materia its socket.
 
     Raises:
         MateriaError: the materia is in several sockets (``ambiguous``).
@@ -398,17 +399,17 @@ def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) ->
 
 
 def is_right(answer: object, truth: JSON) -> bool:
-    """Return True if an answer is right; case and spaces around a word do not count."""
+    """Return True if an answer is right; case and spaces around a word are ignored."""
     return _alike(answer, truth) and _fold(answer) == _fold(truth)
 
 
 def _alike(answer: object, truth: JSON) -> bool:
-    """Return True if both have the same type; the frozen values of a cast (R47) count as the plain type."""
+    """Return True if both values have the same type; frozen values of a cast (R47) count as the plain type."""
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
 def explain_wrong_answer(answer: object, truth: JSON, hint: str) -> list[str]:
-    """Return what is wrong with an answer in sentences, without the right one."""
+    """Return sentences that explain why an answer is wrong, without revealing the right answer."""
     if not _alike(answer, truth):
         return [f"The answer is {answer_form(truth)}."]
     return [line for line in (_right_beginning(answer, truth), hint) if line]
@@ -423,7 +424,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
 
 
 def _right_beginning(answer: object, truth: JSON) -> str:
-    """Return how many entries of a list are right, up to the first wrong one."""
+    """Return a sentence with the number of right entries at the beginning of a list; empty if it is not a list."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""
     matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
@@ -436,7 +437,7 @@ def _right_beginning(answer: object, truth: JSON) -> str:
 
 
 def answer_form(truth: JSON) -> str:
-    """Return the form of an answer by the right one."""
+    """Return a description of the expected form of an answer, based on the right answer."""
     match truth:
         case bool():
             return "True or False"
@@ -453,12 +454,12 @@ def answer_form(truth: JSON) -> str:
 
 
 class Numbers(Shown):
-    """The numbers drawn for one learner in one lesson; each is an attribute: ``mine.beds``.
+    """The numbers drawn for one learner in one lesson, each available as an attribute: ``mine.beds``.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        learner: the name from which they are drawn, in any case.
-        choices: the possible values of each.
+        learner: the name from which the numbers are drawn, in any case.
+        choices: the possible values of each number.
     """
 
     def __init__(self, lesson: str, learner: str, choices: Mapping[str, Iterable[Any]]) -> None:
@@ -483,7 +484,7 @@ class Numbers(Shown):
 
         Args:
             graph: the loadout of the questions, whose materia may be named instead of their sockets.
-            questions: as :func:`materia_nb.lessons.check`.
+            questions: as for :func:`materia_nb.lessons.check`.
         """
         self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}
         return judge_answers(self._lesson, self._learner, self._hints, questions, graph)
@@ -498,17 +499,17 @@ class Numbers(Shown):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name they are the same for everybody.
+    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name, all learners get the same.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        choices: the possible values of each: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
+        choices: the possible values of each number: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
     """
     return Numbers(lesson, os.environ.get(LEARNER_VARIABLE, ""), choices)
 
 
 class AnswerKey(NamedTuple):
-    """The right answer to one question for one learner, with the question's hint and its loadout."""
+    """The right answer to one question for one learner, with the hint and the loadout of the question."""
 
     truth: JSON
     hint: str
@@ -516,7 +517,7 @@ class AnswerKey(NamedTuple):
 
 
 def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
-    """Return the right answers of a lesson that was checked, by question."""
+    """Return the right answers of a lesson by question, after its check has run."""
     hints, graph = mine._hints, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
     return {name: AnswerKey(truth, hints[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
@@ -529,7 +530,7 @@ def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object])
         goal: returns True if a cast that ran reached the goal; the search has no end if no cast does.
     """
     queue: list[list[bool]] = [[]]
-    for verdicts in queue:  # grows while it is gone through
+    for verdicts in queue:  # the loop appends to ``queue``
         cast = play(*verdicts)
         cast.run()
         if goal(cast):

@@ -1,8 +1,9 @@
 """Common misreadings of the routing rules, each as a rule set that differs from the rules in one point.
 
-:func:`walk` follows a loadout by a rule set. With :data:`CORRECT_RULES` it goes where a cast goes; with a misreading it goes where
-a learner who holds it expects the cast to go. So a wrong answer is named by the misreading that gives the same answer.
-The walk knows agents with verdicts and loops over the items of one generator, which is what lessons ask about.
+:func:`walk` follows a loadout by a rule set. With :data:`CORRECT_RULES` the walk takes the route of a cast. With a
+misreading it takes the route that a learner with this misreading expects. A wrong answer is explained by the misreading
+that gives the same answer. A walk supports only the subjects of the lessons: agents with verdicts, and loops over the
+items of one generator.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ _MAX_STEPS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The routing rules; each default is the rule, and a misreading replaces one of them.
+    """A set of routing rules; the defaults are the correct rules, and a misreading replaces one of them.
 
     Attributes:
-        belief: what would be so by the misreading, after "if".
-        edge_order: the order in which edges that match are tried.
-        unmatched: where a socket leads if none of its edges matches.
-        counts_per_cast: True if ``maxTraversals`` counts over the whole cast, not for each item.
-        slack: added to each ``maxTraversals``.
-        used_up: where an edge leads that matches and is used up; "next" is the next edge that matches.
-        early_exit: when an exit is taken although items are left: never, if it matches, if no edge matches, or after a
-            refusal.
+        belief: the content of the misreading, worded to follow "if".
+        edge_order: the order in which matching edges are tried.
+        unmatched: the target of a socket if no edge matches.
+        counts_per_cast: True if ``maxTraversals`` counts for the whole cast, not for each item.
+        slack: a number that is added to each ``maxTraversals``.
+        used_up: the target of an edge that matches but is used up; "next" stands for the next matching edge.
+        early_exit: the condition for taking an exit while items are left: never, if the exit matches, if no edge
+            matches, or after a refusal.
         edges_first: True if the edges are tried before the exits when the list is exhausted.
-        advance: the verdict that moves the cursor, if not the one of the socket.
-        empty: what happens at a loop without items: its exit for always, the first exit, one round, or a failure.
-        exit_by: what chooses the exit: the last verdict, nothing (the first exit), or a refusal of any item.
+        advance: the verdict that moves the cursor; empty for the verdict that the socket names.
+        empty: the effect of a loop without items: the exit for always, the first exit, one round, or a failure.
+        exit_by: the criterion that selects the exit: the last verdict, the first exit, or a refusal of any item.
     """
 
     belief: str = ""
@@ -81,14 +82,14 @@ MISREADINGS: Final[Mapping[str, RuleSet]] = {
 
 
 class ScriptedVerdicts(NamedTuple):
-    """The titles of the work items, and the verdicts of each socket, visit by visit; the last one repeats."""
+    """The titles of the work items, and the verdicts of each socket in visit order; the last verdict repeats."""
 
     items: Sequence[str]
     verdicts: Mapping[str, Sequence[bool | None]]
 
     @classmethod
     def of(cls, cast: Cast) -> ScriptedVerdicts:
-        """Return the items and the verdicts of a cast that ran."""
+        """Return the items and the verdicts of a finished cast."""
         verdicts: dict[str, list[bool | None]] = {}
         for step in cast.steps:
             verdicts.setdefault(step.socket, []).append(step.decision and step.decision.satisfied)
@@ -97,11 +98,11 @@ class ScriptedVerdicts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RouteWalk:
-    """The course of a cast by a rule set.
+    """The course of a cast according to a rule set.
 
     Attributes:
-        steps: the socket of each visit with the title of its item, None outside a loop.
-        target: where the last visit leads: ``end`` or ``stop``.
+        steps: the socket of each visit with the title of its item; None as the title outside a loop.
+        target: the target of the last visit: ``end`` or ``stop``.
     """
 
     steps: tuple[tuple[str, str | None], ...]
@@ -109,7 +110,7 @@ class RouteWalk:
 
     @property
     def route(self) -> tuple[str, ...]:
-        """The sockets visited."""
+        """The visited sockets, in order."""
         return tuple(socket for socket, _ in self.steps)
 
     @property
@@ -119,12 +120,12 @@ class RouteWalk:
 
     @property
     def ends(self) -> str:
-        """``complete`` or ``failed``."""
+        """The end of the walk: ``complete`` or ``failed``."""
         return "complete" if self.target == END else "failed"
 
 
 def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
-    """Follow a loadout by a rule set; a walk of more than 200 visits is taken as failed."""
+    """Follow a loadout by a rule set and return the walk; a walk of more than 200 visits counts as failed."""
     return _Walker(graph, script, rules).run()
 
 
@@ -169,7 +170,7 @@ class _Walker:
         return verdicts[min(self.route.count(socket.id), len(verdicts)) - 1] if verdicts else None
 
     def _advance(self, socket: Socket, verdict: bool | None) -> bool:
-        """Move the cursor if the advance of the socket holds; return True if the list is exhausted."""
+        """Move the cursor if the advance condition of the socket is met; return True if the list is exhausted."""
         if socket.advance is None or not _holds(self.rules.advance or socket.advance.when, verdict):
             return False
         self.cursor += 1
@@ -179,7 +180,7 @@ class _Walker:
         return [route for loop in socket.loops for route in self.graph.loops[loop].routes]
 
     def _exit(self, socket: Socket, verdict: bool | None, *, is_exhausted: bool) -> str:
-        """Return the target of the exit that is taken before the edges; empty if none is."""
+        """Return the target of the exit that is taken before any edge; empty if no exit is taken."""
         exits = self._exits(socket)
         if is_exhausted:
             if self.rules.exit_by == "first" and exits:
@@ -193,7 +194,7 @@ class _Walker:
         return ""
 
     def _late_exit(self, socket: Socket, verdict: bool | None) -> str:
-        """Return where a socket leads if no edge matches."""
+        """Return the target of a socket if no edge matches."""
         early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
         return early or (self.rules.unmatched if socket.edges else END)
 
@@ -209,7 +210,7 @@ class _Walker:
         )
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
-        """Return the target of the first edge that matches and may be taken; empty if there is none."""
+        """Return the target of the first matching edge that may be taken; empty if there is no such edge."""
         for edge in self._ordered([edge for edge in socket.edges if _holds(edge.when, verdict)]):
             key = socket.id, edge.place, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
@@ -232,13 +233,13 @@ def _holds(condition: str, verdict: bool | None) -> bool:
 
 
 def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:
-    """Return the target of the exit from a socket that matches, one for a verdict before one for always."""
+    """Return the target of the matching exit from a socket; an exit for a verdict precedes an exit for always."""
     matching = [route for route in exits if route.source == socket.id and _holds(route.condition, verdict)]
     return next((route.target for route in sorted(matching, key=lambda route: route.condition == "always")), "")
 
 
 class RouteAnswer(NamedTuple):
-    """A right answer that follows from a route: read from the walk by the rules, and by each misreading."""
+    """A right answer that depends on a route; it can be computed by the rules and by each misreading."""
 
     graph: Graph
     script: ScriptedVerdicts
@@ -250,22 +251,22 @@ class RouteAnswer(NamedTuple):
         return self.read(walk(self.graph, self.script))
 
     def by(self, rules: RuleSet) -> JSON:
-        """Return the answer of a learner who holds a misreading."""
+        """Return the answer according to a rule set, such as a misreading."""
         return self.read(walk(self.graph, self.script, rules))
 
     def parting_step(self, rules: RuleSet) -> int:
-        """Return the number of the last step that a misreading and the rules have in common."""
+        """Return the number of the last step that a misreading and the correct rules have in common."""
         right, wrong = walk(self.graph, self.script), walk(self.graph, self.script, rules)
         pairs = zip((*right.route, right.target), (*wrong.route, wrong.target), strict=False)
         return next((number for number, (left, other) in enumerate(pairs) if left != other), len(right.route))
 
 
 def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
-    """Return the right answer to a question about the route of a cast that ran.
+    """Return the right answer to a question about the route of a finished cast.
 
     Args:
         cast: the cast; its loadout has at most one generator.
-        read: reads the answer: ``lambda walk: walk.visits["Socket-2"]``.
+        read: reads the answer from a walk: ``lambda walk: walk.visits["Socket-2"]``.
     """
     return RouteAnswer(cast.graph, ScriptedVerdicts.of(cast), read)
 
@@ -273,11 +274,11 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
 def named_misreading(
     answers: Sequence[tuple[object, RouteAnswer]], is_same: Callable[[object, JSON], bool]
 ) -> Iterator[str]:
-    """Yield the misreading that gives most of a learner's answers, if it gives one that is wrong, in sentences.
+    """Yield a sentence about the misreading that explains most answers, if one explains a wrong answer.
 
     Args:
-        answers: the learner's answers, each with the right one.
-        is_same: compares an answer with one of a walk.
+        answers: the learner's answers, each with the right answer.
+        is_same: compares a learner's answer with the answer from a walk.
     """
 
     def fits(rules: RuleSet) -> int:

@@ -1,6 +1,6 @@
-"""Questions to a learner: where the next step of a cast leads, and what is wrong with a mistake of the gallery.
+"""Questions for a learner: predict the target of the next step of a cast, or diagnose a faulty gallery example.
 
-The first question is about a fork of the cast, so that the cast does not change.
+A prediction runs a fork of the cast, so that the cast does not change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class _Told(Shown):
-    """A title with lines."""
+    """A view of a title with lines below it."""
 
     def __init__(self, title: str, lines: list[str]) -> None:
         self.title, self.lines = title, lines
@@ -70,9 +70,9 @@ class RouteView(_Told):
 
     Attributes:
         steps: the verdicts on its guesses, up to the first wrong one.
-        left: the number of guesses after the end of the route.
+        left: the number of guesses beyond the end of the route.
         onward: the socket that runs after the last guess; empty at the end of the route.
-        lines: the first line of each verdict, and all lines of the last.
+        lines: the first line of each verdict, and all lines of the last verdict.
     """
 
     def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
@@ -88,37 +88,37 @@ class RouteView(_Told):
 
     @property
     def right(self) -> bool:
-        """True if every guess was right and none is left."""
+        """True if every guess was right and no guess is beyond the end of the route."""
         return self.left == 0 and all(one.right for one in self.steps)
 
 
 class Question:
-    """The question where the next step of a cast leads. It stays the same, whatever the cast does later.
+    """A question about the target of the next step of a cast. Later changes of the cast do not affect the question.
 
-    It is about a fork of the cast in a temporary folder (``twin``). The first guess runs one step of the fork, and every
-    guess is judged by that step, so there is no limit to guesses. :meth:`go_on` asks about the next step of the fork, so
-    that a whole route can be predicted.
+    The question uses a fork of the cast in a temporary folder (``twin``). The first guess runs one step of the fork,
+    and every guess is judged by that step, so the number of guesses is unlimited. :meth:`go_on` asks about the next
+    step of the fork, so that a whole route can be predicted.
 
     Args:
         cast: the cast; it does not change.
         tries: the number of wrong guesses after which the outcome is revealed.
-        name: the name under which guesses are recorded in the learner's file: ``LESSON/QUESTION``. Without one they are
-            not recorded.
+        name: the name under which guesses are recorded in the learner's file: ``LESSON/QUESTION``. Without a name,
+            guesses are not recorded.
 
     Attributes:
         socket: the socket that runs next.
-        text: the question in words.
+        text: the text of the question.
         standing: the state of the cast: the item, the cursors, the uses of edges.
-        number: the number of the step that is asked about, from 1.
-        places: what can be guessed: every socket, ``end`` and ``stop``.
+        number: the number of the step in question, from 1.
+        places: the possible guesses: every socket, ``end`` and ``stop``.
         before: the marks on the picture of the graph while the question is open.
-        told: True if the outcome is revealed: it was guessed, or the tries are used up.
-        points: the points of each step so far: 1 if the first guess was right, a half if the second was.
+        told: True if the outcome is revealed, because the guess was right or the tries are used up.
+        points: the points of each step so far: 1 if the first guess was right, 0.5 if the second guess was right.
         twin: the fork.
 
     Raises:
-        MateriaError: no socket runs next (``nothing_to_predict``), a step is running (``busy``), or the cast can only
-            be looked at (``read_only``).
+        MateriaError: no socket runs next (``nothing_to_predict``), a step is running (``busy``), or the cast is
+            read-only (``read_only``).
     """
 
     def __init__(self, cast: Cast, tries: int = 1, name: str = "") -> None:
@@ -136,7 +136,7 @@ class Question:
         folder = tempfile.mkdtemp(prefix="materia-twin-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.twin = cast.fork(root=Path(folder))
-        self.twin.runner.agents = cast.agents.frozen()  # another cell may let somebody else answer
+        self.twin.runner.agents = cast.agents.frozen()  # another cell may set other agents
 
     def _ask(self, cast: Cast) -> None:
         self.socket = _asked(cast)
@@ -153,16 +153,16 @@ class Question:
 
     @property
     def after(self) -> Marks:
-        """The marks on the picture of the graph once the outcome is revealed: the route that was taken."""
+        """The marks on the picture of the graph after the outcome is revealed: the route taken."""
         return marks_of(self.twin.now)
 
     @property
     def leads_on(self) -> bool:
-        """True if the outcome is revealed and another socket runs after it, so that :meth:`go_on` is possible."""
+        """True if the outcome is revealed and another socket runs next, so that :meth:`go_on` is possible."""
         return self.told and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
     def go_on(self) -> None:
-        """Ask about the step after the one that was guessed.
+        """Ask about the step after the guessed step.
 
         Raises:
             MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
@@ -172,16 +172,16 @@ class Question:
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
-        """Judge a guess with reasons; a question with a name records it in the learner's file of guesses.
+        """Judge a guess and give reasons; record the guess in the learner's file if the question has a name.
 
         Args:
-            guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
-            sure: True if the learner is sure, False if it is a guess; None if that was not said.
-            number: the :attr:`number` of the step for which the guess was made; the current one if left out.
+            guess: a socket or its materia, ``end``, or ``stop`` (the cast fails, or needs a person).
+            sure: True if the learner is sure, False if not; None if unknown.
+            number: the :attr:`number` of the step for which the guess was made; the current step by default.
 
         Raises:
-            MateriaError: the guess is not one of these (``unknown_socket``), a person must answer (``not_decided``), or
-                the question is about another step by now (``outdated``).
+            MateriaError: the guess is not a valid target (``unknown_socket``), a person must answer (``not_decided``),
+                or the question is now about another step (``outdated``).
         """
         if number not in (None, self.number):
             raise MateriaError(
@@ -194,7 +194,7 @@ class Question:
             self._judged = self._run()
         title, decision, entry = self._judged
         prediction = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
-        if self.told:  # so this is not a guess any more
+        if self.told:  # the outcome is known, so this is not a guess
             return PredictionView(prediction)
         if self._name:
             lesson, _, question = self._name.rpartition("/")
@@ -204,14 +204,14 @@ class Question:
         return PredictionView(prediction, is_revealed=self.told, sure=sure)
 
     def walk(self, route: Sequence[object], *, sure: bool | None = None) -> RouteView:
-        """Judge a route, step by step up to the first wrong guess.
+        """Judge a predicted route step by step, up to the first wrong guess.
 
         Args:
-            route: the target of each step, from this one on.
-            sure: as :meth:`guess`.
+            route: the predicted target of each step, beginning with the current step.
+            sure: as for :meth:`guess`.
 
         Raises:
-            MateriaError: as :meth:`guess`, or the route is empty (``no_guess``).
+            MateriaError: as for :meth:`guess`, or the route is empty (``no_guess``).
         """
         if not route:
             raise MateriaError("No route was given.", hint="name the target of each step", kind="no_guess")
@@ -249,19 +249,21 @@ class Question:
 
 
 def question(cast: Cast, tries: int = 1, name: str = "") -> Question:
-    """Ask where the next step of a cast leads; see :class:`Question`."""
+    """Ask for the target of the next step of a cast; see :class:`Question`."""
     return Question(cast, tries, name)
 
 
 def predict(cast: Cast, guess: object) -> PredictionView:
-    """Judge whether the next step leads where the guess says, with reasons. The cast does not change; nothing is recorded.
+    """Judge a guess about the target of the next step and give reasons. The cast does not change.
+
+    The guess is not recorded.
 
     Args:
         cast: the cast; a function, a script or a process must answer its next socket.
-        guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
+        guess: a socket or its materia, ``end``, or ``stop`` (the cast fails, or needs a person).
 
     Raises:
-        MateriaError: as :class:`Question` and :meth:`Question.guess`.
+        MateriaError: as for :class:`Question` and :meth:`Question.guess`.
     """
     with closing(Question(cast)) as asked:
         return asked.guess(guess)
@@ -272,7 +274,7 @@ def _outputs(cast: Cast) -> int:
 
 
 def _asked(cast: Cast) -> str:
-    """Return the socket whose target is to be predicted."""
+    """Return the next socket of a cast, whose target the learner predicts."""
     if cast.status in ("ready", "waiting"):
         target = next_target(cast.now.rules, cast.now.engine)
         if target in cast.graph.sockets:
@@ -292,7 +294,7 @@ def _asked(cast: Cast) -> str:
 
 
 def _standing(cast: Cast) -> tuple[str, ...]:
-    """Return what decides about the next step besides its output: item, cursors, counted edges."""
+    """Return descriptions of the state that affects the next target: the item, cursors and counted edges."""
     state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at
     if visit is None:
@@ -317,13 +319,13 @@ _HINTS: Final = {
 
 
 class Patient(Shown):
-    """One mistake of the gallery. It shows itself with what is complained of, and tells nothing more.
+    """A faulty example of the gallery for diagnosis. Its display shows the symptoms but not the cause.
 
     Args:
-        name: its name in the gallery, such as ``raw-bread``.
+        name: the name of the example in the gallery, such as ``raw-bread``.
 
     Raises:
-        MateriaError: there is no such card (``unknown_card``), or it is a pattern (``healthy``).
+        MateriaError: the card does not exist (``unknown_card``), or is a correct pattern (``healthy``).
     """
 
     def __init__(self, name: str) -> None:
@@ -344,12 +346,12 @@ class Patient(Shown):
         return [self.card]
 
     def diagnose(self, **found: object) -> Text:
-        """Pass for the right diagnosis: the ``socket`` that must be changed, and the ``step`` that shows it.
+        """Pass for the right diagnosis: the ``socket`` that must be changed, and the ``step`` that shows the mistake.
 
-        Where no step shows it only the socket is asked for.
+        If no step shows the mistake, only the socket is required.
 
         Raises:
-            MateriaError: as :func:`materia_nb.lessons.check`.
+            MateriaError: as for :func:`materia_nb.lessons.check`.
         """
         truth: dict[str, JSON] = {"socket": self._sick.socket}
         if self._sick.step is not None:
@@ -363,14 +365,14 @@ class Patient(Shown):
         return Text(f"{verdict}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
     def mend(self, loadout: str | Mapping[str, JSON]) -> Text:
-        """Pass when a changed loadout does with the same answers what was meant.
+        """Pass if a changed loadout has the intended behavior with the same answers.
 
         Args:
-            loadout: a loadout as it stands in a cell (JSON or YAML, or a mapping), with or without ``materia``.
-                The one that was admitted, unchanged, is not a try, and is not kept.
+            loadout: a loadout in the form used in a cell (JSON or YAML text, or a mapping), with or without
+                ``materia``. The unchanged original loadout does not count as a try and is not recorded.
 
         Raises:
-            MateriaError: it has problems, it goes wrong still (``not_mended``), or it cannot be read.
+            MateriaError: the loadout has problems or still behaves wrongly (``not_mended``), or cannot be read.
         """
         wanted = _cast(self.card, self.card.mended)
         given = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
@@ -403,7 +405,7 @@ class Patient(Shown):
 
 
 class _Course(NamedTuple):
-    """What came of a cast."""
+    """The result of a cast: its end, failure message, visits and warnings."""
 
     ends: str
     said: str
@@ -419,9 +421,9 @@ def _cast(card: Card, document: dict[str, JSON]) -> _Course:
 
 
 def clinic(name: str) -> Patient:
-    """Admit a patient: a mistake of the gallery, by its name.
+    """Return a faulty example of the gallery for diagnosis, by its name.
 
     Raises:
-        MateriaError: as :class:`Patient`.
+        MateriaError: as for :class:`Patient`.
     """
     return Patient(name)

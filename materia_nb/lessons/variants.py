@@ -1,7 +1,7 @@
 """Exercises that differ for each learner: a small random loadout with questions about its cast, and a night shift.
 
-The graph and the numbers of an exercise are drawn from a seed. On the night shift six agents ask a person to approve a
-command, or to answer a question.
+The graph and the numbers of an exercise are drawn from a seed. On the night shift, six agents ask a person to approve a
+command or to answer a question.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _CHECKS_BEFORE_STEPS: Final = 2
 """Number of wrong checks after which the steps of the cast are shown."""
 _TITLES: Final = ("Ants", "Bees", "Cats", "Dogs", "Eels")
 _EMPTY_SHARE: Final = 0.03
-"""Share of empty lists among the draws; most draws with items are not taken, so that it is larger among exercises."""
+"""Share of empty lists among the draws; it is larger among exercises, since most draws with items are rejected."""
 _MAX_DRAWS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A variant of an exercise: a config, the items, and the verdicts of each materia, visit by visit."""
+    """A variant of an exercise: a config, the items, and the verdicts of each materia in visit order."""
 
     document: _Document
     items: tuple[str, ...] | None
@@ -51,7 +51,7 @@ class Drawn:
 
 
 class TopicQuestion(NamedTuple):
-    """A question of an exercise, with a function that reads the right answer, and a hint for a wrong one."""
+    """A question of an exercise, with a function that reads the right answer, and a hint for a wrong answer."""
 
     text: str
     read: Callable[[RouteWalk], JSON]
@@ -63,10 +63,10 @@ class Topic:
     """A kind of exercise.
 
     Attributes:
-        title: its subject.
-        draw: draws a variant.
-        questions: its questions by name.
-        misreadings: the misreadings that each variant tells from the rules.
+        title: the subject of the exercise.
+        draw: function that draws a variant.
+        questions: the questions by name.
+        misreadings: the misreadings that lead to a wrong answer in each variant.
     """
 
     title: str
@@ -76,7 +76,7 @@ class Topic:
 
 
 class Exercise(Shown):
-    """A loadout, the verdicts of its agents, and questions; the notebook does not contain the answers.
+    """An exercise with a loadout, the verdicts of its agents, and questions; the notebook does not contain the answers.
 
     Args:
         topic: one of :data:`TOPICS`.
@@ -120,8 +120,8 @@ class Exercise(Shown):
         """Pass if every question has the right answer; see :func:`materia_nb.lessons.check`.
 
         Raises:
-            MateriaError: an answer is wrong (``wrong_answer``), missing (``no_answer``), or to no question
-                (``unknown_question``).
+            MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``), or does not belong to a
+                question (``unknown_question``).
         """
         for name in answers:
             message = f"{name} is not a question of this exercise."
@@ -139,10 +139,10 @@ class Exercise(Shown):
             raise
 
     def steps(self) -> Table:
-        """Cast the loadout and show its steps, after two wrong checks.
+        """Cast the loadout and return its steps as a table; available after two wrong checks.
 
         Raises:
-            MateriaError: there were not enough checks yet (``not_yet``).
+            MateriaError: there were fewer than two wrong checks (``not_yet``).
         """
         if self._wrong_checks < _CHECKS_BEFORE_STEPS:
             raise MateriaError(
@@ -155,7 +155,7 @@ class Exercise(Shown):
 
     @property
     def script_lines(self) -> tuple[str, ...]:
-        """The items and the verdicts, in sentences."""
+        """Sentences that describe the items and the verdicts."""
         items = self.drawn.items
         listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
         return (
@@ -165,7 +165,7 @@ class Exercise(Shown):
 
     @property
     def title(self) -> str:
-        """The subject and the learner."""
+        """The title of the exercise: its subject and its seed."""
         return f"{self._topic.title}, for {self.seed or 'everybody'}"
 
     @property
@@ -179,7 +179,7 @@ class Exercise(Shown):
 
 
 def exercise(topic: str, seed: str = "") -> Exercise:
-    """Draw an exercise: ``edges``, ``rework``, ``loops`` or ``exits``; the same seed gives the same one.
+    """Draw an exercise on ``edges``, ``rework``, ``loops`` or ``exits``; the same seed gives the same exercise.
 
     Raises:
         MateriaError: there is no such topic (``unknown_topic``).
@@ -200,7 +200,7 @@ def _route_answers(drawn: Drawn, topic: Topic) -> dict[str, RouteAnswer]:
 
 
 def _separates(drawn: Drawn, topic: Topic) -> bool:
-    """True if each misreading of the topic gives a wrong answer to at least one question."""
+    """Return True if each misreading of the topic gives a wrong answer to at least one question."""
     answers = _route_answers(drawn, topic).values()
     names = _EMPTY_MISREADINGS if drawn.items == () else topic.misreadings
     return all(any(answer.by(MISREADINGS[name]) != answer.truth for answer in answers) for name in names)
@@ -215,7 +215,7 @@ def _verdicts_text(verdicts: Sequence[bool]) -> str:
 
 @contextmanager
 def cast_once(document: _Document, request: str, answers: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
-    """Run a cast in a temporary folder; also yield the reason why it stopped."""
+    """Run a cast in a temporary folder; yield the cast and the reason why it stopped."""
     with (
         tempfile.TemporaryDirectory(prefix="materia-lesson-") as folder,
         closing(Workbench(folder, bundled=False)) as bench,
@@ -280,7 +280,7 @@ def _edges(chance: Random) -> Drawn:
 
 
 def _rework(chance: Random) -> Drawn:
-    """Draw a critic that refuses a few times, and the limit of the edge back."""
+    """Draw a critic that refuses a few times, and the limit of the edge that sends work back."""
     sockets: _Document = {
         "Socket-1": {"materia": "Draft", "edges": [_edge("always", "Socket-2")]},
         "Socket-2": {
@@ -405,7 +405,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
 
 
 _FILES: Final = ("build/old.txt", "buiId/customers.csv", "invoices/may.pdf", "notes.txt")
-"""The imaginary files at the beginning of each cast."""
+"""The imaginary files that exist at the beginning of each cast."""
 LOADOUT: Final = "Night"
 
 
@@ -428,11 +428,11 @@ _CASES: Final = (
 
 
 class Night(Shown):
-    """Six casts for the person on duty; it shows the request of each.
+    """Six casts that need a decision of the person on duty; the display shows the request of each cast.
 
     Args:
         bench: the workbench; its loadout ``Night`` has an agent *Clean* that uses ``agent-contract``.
-        order: the numbers of the requests in their order.
+        order: the indices of the requests, in the order of the cases.
 
     Attributes:
         cases: the requests in that order.
@@ -445,7 +445,7 @@ class Night(Shown):
         self.files = set(_FILES)
 
     def cast(self, number: int) -> Cast:
-        """Start the cast of a case, counted from 1, with all files."""
+        """Start the cast of a case, counted from 1; restore all files before."""
         case, memory = self.cases[number - 1], dict[str, Any]()
         self.files = set(_FILES)
 
@@ -466,7 +466,10 @@ class Night(Shown):
         return self._bench.cast(case.request, loadout=LOADOUT, agents={"Clean": clean, "Tell": lambda: "Told."})
 
     def after(self, number: int, decision: object) -> tuple[Cast, list[str]]:
-        """Decide a case with ``approve`` or ``answer``, or deny it; return its cast and the files that were removed."""
+        """Run a case and approve, answer or deny it; return its cast and the removed files.
+
+        The decision is ``approve`` or ``answer``; any other value denies the request.
+        """
         cast = self.cast(number)
         cast.run()
         if decision == "approve" and self.cases[number - 1].says is not None:
@@ -478,7 +481,7 @@ class Night(Shown):
         return cast, sorted({*_FILES} - self.files)
 
     def right(self, number: int) -> str:
-        """Return the right decision: approve if only the old builds are removed."""
+        """Return the right decision: ``answer`` for a question; ``approve`` if only old builds are removed; or ``deny``."""
         if self.cases[number - 1].says is None:
             return "answer"
         _, gone = self.after(number, "approve")
@@ -499,7 +502,7 @@ class Night(Shown):
 
 
 def night_shift(bench: Workbench, order: Sequence[int]) -> Night:
-    """Make a night shift; see :class:`Night`."""
+    """Return a night shift with the requests in this order; see :class:`Night`."""
     return Night(bench, order)
 
 

@@ -1,4 +1,4 @@
-"""The quest board of a project: an ordered list of requests that are cast one after another; ``panel.py`` has its panel."""
+"""The quest board of a project: an ordered list of requests that are cast one after another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
 """Messages by the reason why a run of the board stopped."""
 
 QuestRef: TypeAlias = str | int | Quest
-"""A quest by its id or number, or as it was shown, so that an act on a quest that has changed is refused."""
+"""A quest by its id or number, or a displayed :class:`Quest`; an action on a quest that changed since is refused."""
 
 _ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
@@ -36,15 +36,14 @@ _ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "faile
 class QuestBoard:
     """The quests of a project, in their order; available as ``Workbench.quests``.
 
-    Each change is one transaction on the file, so several kernels can share a board. A change that is made for a quest
-    as it was shown takes that :class:`Quest` instead of its id, and is refused if the quest has changed since
-    (``outdated``).
+    Each change is one transaction on the file, so several kernels can share a board. To change a displayed quest, pass
+    the displayed :class:`Quest` instead of its id; the change is refused if the quest has changed since (``outdated``).
     """
 
     def __init__(self, bench: Workbench) -> None:
         """Create the board of a workbench; its file is in the directory of the casts."""
         self._bench = bench
-        self._writer = threading.Lock()  # held while quests are run here
+        self._writer = threading.Lock()  # locked while this kernel runs quests
         self._stop = Stop()
         self._active: str | None = None
         self._watchers: list[Callable[[], object]] = []
@@ -54,7 +53,7 @@ class QuestBoard:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the board's file."""
         return self._bench.casts.root / NAME
 
     @property
@@ -62,15 +61,16 @@ class QuestBoard:
         """The loadouts that a quest may name."""
         return tuple(self._bench.loadouts)
 
-    def busy(self, wait: float = 0.0) -> bool:  # noqa: ARG002 - asked as of a cast; a run of quests is long
+    def busy(self, wait: float = 0.0) -> bool:  # noqa: ARG002 - the signature of a cast; a run is too long to await
         """Return True if quests run in this kernel."""
         return self._writer.locked()
 
     @property
     def quests(self) -> tuple[Quest, ...]:
-        """The quests, brought up to date with their casts.
+        """The quests, with their status updated from their casts.
 
-        A quest whose kernel ended during its cast becomes waiting, and running the board continues it.
+        If a kernel ended during the cast of a quest, the quest becomes waiting, and running the board continues the
+        cast.
 
         Raises:
             MateriaError: the file is not a quest board (``bad_quests``), or cannot be read or written.
@@ -88,7 +88,7 @@ class QuestBoard:
         """Return a quest by its id or number.
 
         Raises:
-            MateriaError: there is none (``unknown_quest``).
+            MateriaError: the quest does not exist (``unknown_quest``).
         """
         return _find(read_board(self.path), reference)
 
@@ -97,7 +97,7 @@ class QuestBoard:
 
         Args:
             request: the request.
-            loadout: the loadout; if left out, the one that is chosen when the quest runs.
+            loadout: the loadout; by default, the loadout that is selected when the quest runs.
         """
         if type(request) is not str or not request.strip():  # a notebook may pass any value
             raise MateriaError("The request is missing.", hint="write a request", kind="bad_quest")
@@ -110,8 +110,8 @@ class QuestBoard:
         """Move a quest on the board.
 
         Args:
-            quest: its id or its number.
-            to: top, up, down, bottom, or a position counted from 1.
+            quest: the quest to move.
+            to: ``top``, ``up``, ``down``, ``bottom``, or a position counted from 1.
         """
 
         def moved(board: Board) -> Board:
@@ -123,11 +123,11 @@ class QuestBoard:
         self._change(moved)
 
     def remove(self, quest: QuestRef) -> None:
-        """Remove a quest from the board; its cast stays. A running quest is refused."""
+        """Remove a quest from the board but keep its cast. A running quest cannot be removed."""
         self._change(lambda board: _replace(board, _find_idle(board, quest)))
 
     def requeue(self, quest: QuestRef) -> Quest:
-        """Reset a quest to pending at its position. The next run casts it again; the earlier cast stays."""
+        """Reset a quest to pending at its position. The next run casts the quest again; the earlier cast is kept."""
 
         def requeued(board: Board) -> Board:
             idle = _find_idle(board, quest)
@@ -139,17 +139,17 @@ class QuestBoard:
     def run(self, count: int | None = None, *, first: Quest | None = None) -> WhyStopped:
         """Cast the quests one after another, with the agents of the workbench.
 
-        A waiting quest is continued first, then pending ones start from the top. A cast that a person must answer stops
-        the run and becomes the current cast; running again continues it. A failed cast stops the run too; running again
-        continues with the next quest.
+        A waiting quest is continued first; then pending quests start from the top. A cast that a person must answer
+        stops the run and becomes the current cast; the next run continues it. A failed cast also stops the run; the
+        next run continues with the next quest.
 
         Args:
-            count: the maximum number of quests to run; all if left out.
-            first: the quest that must be the next one, as it was shown; any if left out.
+            count: the maximum number of quests to run; all by default.
+            first: the displayed quest that must be the next quest to run; any quest by default.
 
         Raises:
-            MateriaError: the board runs in this kernel already (``busy``), another quest is the next one
-                (``outdated``), or a cast cannot be started or is written by another process.
+            MateriaError: the board already runs in this kernel (``busy``), the next quest is not ``first``
+                (``outdated``), or a cast cannot be started or is being written by another process.
         """
         if not self._writer.acquire(blocking=False):
             raise MateriaError("The board is running already.", hint="wait, or stop it", kind="busy")
@@ -162,7 +162,7 @@ class QuestBoard:
                     return "count"
                 finished, cast = cast, self._start_next(first if not done else None)
                 if finished is not None:
-                    finished.close()  # a long board must not keep all its journals open
+                    finished.close()  # a long board must not keep the journals of all casts open
                 if cast is None:
                     return "empty"
                 reason = self._run(cast)
@@ -175,21 +175,21 @@ class QuestBoard:
             self._notify()
 
     def stop(self) -> None:
-        """Stop running the board, within the current step if possible, else after it."""
+        """Stop running the board, during the current step if possible, else after the step."""
         self._stop.set()
         cast = self._opened(self._active)
         if cast is not None:
             cast.stop()
 
     def watch(self, watcher: Callable[[], object]) -> Callable[[], None]:
-        """Call ``watcher`` after every change made in this kernel; return a function that ends that."""
+        """Call ``watcher`` after every change made in this kernel; return a function that removes the watcher."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
     # -- running ----------------------------------------------------------------------
 
     def _start_next(self, expected: Quest | None) -> Cast | None:
-        """Resume the cast of the first waiting quest, else start that of the first pending one."""
+        """Resume the cast of the first waiting quest; else start a cast of the first pending quest."""
         casts: list[Cast] = []
 
         def start(board: Board) -> Board:
@@ -215,7 +215,7 @@ class QuestBoard:
         return casts[0] if casts else None
 
     def _run(self, cast: Cast) -> WhyStopped | None:
-        """Run a cast; return the reason to stop the board, None if it continues with the next quest."""
+        """Run a cast; return the reason to stop the board, or None to continue with the next quest."""
         try:
             if cast.status in ("ready", "waiting"):
                 cast.run(lambda _: self._stop.is_set())
@@ -228,7 +228,7 @@ class QuestBoard:
         return "failed" if status == "failed" else None
 
     def _updated(self, board: Board) -> Board:
-        """Bring the quests up to date with their casts."""
+        """Return the board with the status of each quest updated from its cast."""
         return board.having(tuple(map(self._update, board.quests)))
 
     def _update(self, quest: Quest) -> Quest:
@@ -241,7 +241,7 @@ class QuestBoard:
         else:
             entry = cast_entry(self._bench.casts.root / quest.cast)
             if entry.locked_by is not None:
-                return quest  # another kernel has it
+                return quest  # another kernel runs the quest
             if entry.status == "broken":
                 return quest.having(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
@@ -251,7 +251,7 @@ class QuestBoard:
         return quest.having(status=quest_status, note=None if quest_status == "done" else note)
 
     def _opened(self, cast_id: str | None) -> Cast | None:
-        """Return a cast that is open for writing in this kernel."""
+        """Return the cast with this id if it is open for writing in this kernel, else None."""
         return None if cast_id is None else self._bench.casts.open_here(self._bench.casts.root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
@@ -265,7 +265,7 @@ class QuestBoard:
 
 
 def next_quest(quests: Sequence[Quest]) -> Quest | None:
-    """Return the quest that runs next: the first that waits with a cast, else the first pending one."""
+    """Return the quest that runs next: the first waiting quest with a cast, else the first pending quest."""
     waiting = (quest for quest in quests if quest.status == "waiting" and quest.cast)
     pending = (quest for quest in quests if quest.status == "pending")
     return next(waiting, None) or next(pending, None)
@@ -278,7 +278,7 @@ def _waiting_note(cast: Cast) -> str | None:
 
 
 def _find(board: Board, quest: QuestRef) -> Quest:
-    """Return a quest by its id or number, or as it was shown."""
+    """Return a quest by its id or number, or by a displayed quest that has not changed since."""
     known = {known.id: known for known in board.quests}
     if isinstance(quest, Quest):
         current = known.get(quest.id)
@@ -292,7 +292,7 @@ def _find(board: Board, quest: QuestRef) -> Quest:
 
 
 def _is_unchanged(quest: Quest | None, displayed: Quest) -> bool:
-    """Return True if a quest has the id, status and cast with which it was shown."""
+    """Return True if a quest still has the id, status and cast of the displayed quest."""
     return quest is not None and (quest.id, quest.status, quest.cast) == (
         displayed.id,
         displayed.status,
@@ -316,7 +316,7 @@ def _find_idle(board: Board, reference: QuestRef) -> Quest:
 
 
 def _replace(board: Board, quest: Quest, *new: Quest) -> Board:
-    """Return the board with another quest, or none, in place of one."""
+    """Return the board with a quest replaced by ``new``; remove the quest if ``new`` is empty."""
     index = board.quests.index(quest)
     return board.having((*board.quests[:index], *new, *board.quests[index + 1 :]))
 

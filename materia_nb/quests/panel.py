@@ -1,4 +1,4 @@
-"""The quest board with buttons: add, move, requeue, run."""
+"""The panel of the quest board, with buttons to add, move, requeue and run quests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 _MAX_LABEL_CHARS: Final = 60
 _STILL_S: Final = 0.6
-"""Time after a click or a change of the quest in which its buttons ignore clicks, in seconds; as in the panel of a cast."""
+"""Time for which buttons ignore clicks after a click or a change of the quest, in seconds; as in the cast panel."""
 
 
 class _ButtonRow:
-    """A row of buttons that act on a quest as it was shown when they were made.
+    """A row of buttons that act on the quest that was displayed when the buttons were created.
 
-    When the quest changes, new buttons replace them. The earlier ones stay alive until the next change, so that a late click
-    is refused as ``outdated`` instead of acting on another quest. A second click of a double click is ignored, whether it
-    reaches the same button or the one that took its place.
+    When the quest changes, new buttons replace the old buttons. The old buttons stay alive until the next change, so
+    that a late click is refused as ``outdated`` instead of acting on another quest. The second click of a double click
+    is ignored, on the same button as well as on its replacement.
     """
 
     def __init__(self, make: Callable[[Quest | None], list[ui.Button]]) -> None:
@@ -38,7 +38,7 @@ class _ButtonRow:
         self._inert_until = 0.0
 
     def button(self, label: str, tooltip: str, act: Callable[[Any], None], *, style: str = "") -> ui.Button:
-        """Return a button whose clicks count if the row has stood still."""
+        """Return a button that ignores clicks for a short time after a change of the row."""
 
         def click(event: Any) -> None:
             if monotonic() >= self._inert_until:
@@ -48,7 +48,7 @@ class _ButtonRow:
         return button(label, tooltip, click, style=style)
 
     def show(self, quest: Quest | None) -> None:
-        """Replace the buttons if they were made for another quest, or for another status of it."""
+        """Replace the buttons if they were created for another quest or another status of the quest."""
         subject = None if quest is None else (quest.id, quest.status, quest.cast)
         if subject != self._subject:
             self.close_earlier()
@@ -64,7 +64,7 @@ class _ButtonRow:
 
 
 class QuestPanel(Panel):
-    """The quests of a project in a table. Quests run in the background, and the kernel stays free.
+    """The quests of a project in a table. Quests run in the background, so the kernel stays free.
 
     Args:
         board: the board.
@@ -103,7 +103,7 @@ class QuestPanel(Panel):
         self.refresh()
 
     def _make_quest_buttons(self, quest: Quest | None) -> list[ui.Button]:
-        """Return the buttons for the chosen quest as it is shown."""
+        """Return the buttons for the selected quest."""
         board, make = self.board, self._quest_buttons.button
 
         def acting(act: Callable[[Quest], object]) -> Callable[[Any], None]:
@@ -124,7 +124,7 @@ class QuestPanel(Panel):
         return [self.up_button, self.down_button, self.top_button, self.requeue_button, self.remove_button]
 
     def _make_run_buttons(self, first: Quest | None) -> list[ui.Button]:
-        """Return the buttons that run the board, starting with the quest that is shown as the next one."""
+        """Return the buttons that run the board, starting with the quest that is displayed as the next quest."""
         make = self._run_buttons.button
 
         def running(count: int | None) -> Callable[[Any], None]:
@@ -141,11 +141,11 @@ class QuestPanel(Panel):
         return [self.next_button, self.all_button]
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the table as text."""
+        """Return the board as a text table."""
         return repr(quests_view(self.board.quests)), None
 
     def _add(self, _: Any) -> None:
-        if self.request.value.strip():  # the second click of a double click finds it empty
+        if self.request.value.strip():  # the field is empty at the second click of a double click
             self.board.add(self.request.value, loadout=self.loadout.value)
             self.request.value = ""
             self.refresh()
@@ -153,7 +153,7 @@ class QuestPanel(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Update the table, the choice and the buttons."""
+        """Update the table, the selection and the buttons."""
         quests, is_busy = self.board.quests, self.runs.busy_for(self)
         table = html_table(QUEST_COLUMNS, map(quest_row, quests), caption="quests, in their order")
         show_html(self._table, table if quests else html_text("No quests yet. Write a request and press Add."))
@@ -174,7 +174,10 @@ class QuestPanel(Panel):
         show_html(self._status, html_lines(["running"] if is_busy else filter(None, [outcome])))
 
     def _offer(self, quests: tuple[Quest, ...]) -> None:
-        """Offer the quests; keep the chosen one. When it is removed nothing is chosen, so a second click hits no other."""
+        """Offer the quests for selection and keep the selected quest.
+
+        If the selected quest was removed, select nothing, so that a second click does not act on another quest.
+        """
         options = tuple((part(f"{quest.id} {quest.request}", _MAX_LABEL_CHARS), quest.id) for quest in quests)
         if self.quest.options == options:
             return
@@ -185,5 +188,5 @@ class QuestPanel(Panel):
 
 
 def show_quests(board: QuestBoard) -> QuestPanel:
-    """Show the panel of a board; a panel that an earlier run of the same cell showed is closed."""
+    """Show the panel of a board; close the panel that an earlier run of the same cell showed."""
     return show_panel("quests", lambda: QuestPanel(board))

@@ -1,4 +1,4 @@
-"""Sweeps: real casts over a grid of loadouts, requests and agents, checked and shown as a table (``wb.sweep``)."""
+"""Sweeps (``wb.sweep``): real casts of every combination of loadouts, requests and agents, with checks and tables."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _MEMORY: Final = AgentMemory()
 
 
 def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
-    """Run a cast and return its row, which may be a failure.
+    """Run a cast and return its row; a failure is also returned as a row.
 
     Args:
         cell: the cast.
-        restart: True to abandon an earlier cast that failed, is held, or waits for a person.
+        restart: True to start a new cast if the earlier cast failed, is held, or waits for a person.
     """
     try:
         cast = _open_or_start(cell, restart=restart)
@@ -53,7 +53,7 @@ def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
         return SweepRow(*cell.axes, "not cast", error.what)
     try:
         _run_to_end(cast)
-    except MateriaError as error:  # such as a full disk; an error of an agent fails the cast instead
+    except MateriaError as error:  # such as a full disk; an error of an agent is a failure of the cast instead
         row = row_of(cast, cell.axes)
         return replace(row, ends=error.kind, why=error.what) if row.ends in _IN_PROGRESS else row
     else:
@@ -63,7 +63,7 @@ def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
 
 
 def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
-    """Continue the cast of an earlier sweep, since it may have cost money; else start one."""
+    """Return the unfinished or finished cast of an earlier sweep, since it may have cost money; else start a cast."""
     plan, table, pins = cell.prepared
     for entry in list_casts(plan.root)[:1]:
         is_stuck = entry.status in ("failed", "held", "waiting")
@@ -87,7 +87,7 @@ def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
 
 
 def _run_to_end(cast: Cast) -> None:
-    """Run a cast until it is over or needs a person; accept drafts at once."""
+    """Run a cast until it ends or needs a person; accept drafts without asking."""
     while cast.now.writable and cast.status in ("ready", "waiting"):
         if _has_draft(cast):
             cast.accept()
@@ -100,7 +100,7 @@ def _has_draft(cast: Cast) -> bool:
 
 
 def row_of(cast: Cast, axes: Axes) -> SweepRow:
-    """Return the row of a cast, without checks."""
+    """Return the row of a cast without the results of checks."""
     state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
     milliseconds, _ = work_time(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
@@ -128,11 +128,11 @@ def _waiting_reason(cast: Cast) -> str:
 
 
 class RowFile:
-    """The file with the rows and verdicts of a sweep, a line each; a later line replaces an earlier one.
+    """The file with the rows and verdicts of a sweep, one per line; a later line replaces an earlier line.
 
     Attributes:
-        rows: the rows by the key of their cell.
-        verdicts: the verdicts by the directory of the cast and the key of the judge.
+        rows: the rows, by the key of their grid cell.
+        verdicts: the verdicts, by the directory of the cast and the key of the judge.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -153,7 +153,7 @@ class RowFile:
                 usage = Usage(*entry["verdict"].pop("usage"))
                 self.verdicts[entry["cast"], entry["judge"]] = Verdict(**entry["verdict"], usage=usage)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return  # an incomplete line: its cast is opened again
+            return  # skip an incomplete line: its cast is opened again
 
     def add_row(self, key: str, row: SweepRow) -> None:
         """Save the row of a cell."""
@@ -161,7 +161,7 @@ class RowFile:
         self._append({"key": key, "row": row.fields})
 
     def add_verdict(self, cast: Path, judge: str, verdict: Verdict) -> None:
-        """Save a judge's verdict, so that it is not paid for again."""
+        """Save a judge's verdict, so that the sweep does not pay for the same verdict again."""
         self.verdicts[str(cast), judge] = verdict
         fields = {**verdict._asdict(), "usage": list(verdict.usage)}
         self._append({"cast": str(cast), "judge": judge, "verdict": fields})
@@ -180,7 +180,7 @@ def _parse_limit(text: str) -> tuple[float, Unit]:
 
 
 def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
-    """Return the reason why no more casts may start, empty below the limit; unreported usage does not count (R56)."""
+    """Return the reason to start no more casts; empty below the limit. Unreported usage does not count (R56)."""
     if limit is None:
         return ""
     amount, unit = limit
@@ -202,7 +202,7 @@ def run_sweep(
     progress: Progress,
     limit: tuple[float, Unit] | None = None,
 ) -> Sweep:
-    """Run all casts that are not finished yet; rows are saved at once, so that an interrupted sweep can continue.
+    """Run all unfinished casts; each row is saved immediately, so that an interrupted sweep can continue.
 
     ``read_cells`` returns the cells with the current fingerprints of their agents; it is called again after the casts.
     """
@@ -262,7 +262,7 @@ def _first_fingerprint(judge: Judge) -> Fingerprint:
 def _with_verdicts(
     row: SweepRow, file: RowFile, checks: Mapping[str, Check], fingerprints: Mapping[str, Fingerprint]
 ) -> SweepRow:
-    """Return the row with the verdicts of all checks; a judge's saved verdict on this cast is reused."""
+    """Return the row with the verdicts of all checks; saved verdicts of judges on this cast are reused."""
     if not checks or row.cast is None or not row.cast.is_dir():
         return row
     cast, verdicts = open_cast(row.cast), {}
@@ -277,7 +277,7 @@ def _with_verdicts(
 
 
 def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, Fingerprint]) -> list[str]:
-    """Return the reasons why casts ran again, and why judges were asked again."""
+    """Return the reasons for which casts ran again or judges were asked again."""
     notes = []
     if descriptions := list(dict.fromkeys(text for cell in cells for text in cell.opaque)):
         count = counted(sum(bool(cell.opaque) for cell in cells), "cast")
@@ -298,7 +298,7 @@ def _some(descriptions: Sequence[str]) -> str:
 
 
 def _forecast(cells: Sequence[GridCell]) -> str:
-    """Return a line with the estimated usage of casts over lists of three items; unknown prices are mentioned (R56)."""
+    """Return a line with the estimated usage of the casts, for lists of three items, and unknown prices (R56)."""
     groups: dict[tuple[str, str], list[GridCell]] = {}
     for cell in cells:
         groups.setdefault((cell.loadout, cell.agents), []).append(cell)

@@ -1,6 +1,6 @@
-"""The grid of a sweep: the loadouts, requests and agents of its casts, and fingerprints that tell casts apart.
+"""The grid of a sweep: the loadouts, requests and agents of its casts, and fingerprints that identify casts.
 
-A fingerprint covers everything that can be read of an agent. Parts that cannot be read are listed as opaque.
+A fingerprint covers all readable parts of an agent. Unreadable parts are listed as opaque.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from materia_nb.jsonvalue import JSON
 
 _EVERYONE: Final = "*"
 _AS_SET: Final = "as set"
-"""Label of the agents that the workbench has."""
+"""Label for the agents that are set in the workbench."""
 _NAME_CHARS: Final = 40
 
 
@@ -38,7 +38,7 @@ Axes: TypeAlias = tuple[str, str, str, int]
 
 
 class AgentChoice(NamedTuple):
-    """The agents of some casts by socket or materia, with a label; None stands for the agents of the workbench."""
+    """One choice of agents, by socket or materia, with a label; None stands for the agents of the workbench."""
 
     label: str
     agents: Mapping[str, object] | None
@@ -50,14 +50,14 @@ class GridCell:
 
     Attributes:
         loadout: name of the loadout.
-        request: name of the request, or its beginning.
+        request: name of the request, or the beginning of its text.
         agents: label of the agents.
-        repeat: number among equal casts, from 1.
-        text: the request.
-        prepared: the plan, agents and pins of the cast; the plan's ``root`` is a directory of this cast alone.
+        repeat: number of this cast among equal casts, from 1.
+        text: the text of the request.
+        prepared: the plan, agents and pins of the cast; the plan's ``root`` is a directory only for this cast.
         allow: tools of agents that need no approval.
-        key: differs from the key of every cast that could have another outcome.
-        opaque: parts of its agents whose changes cannot be detected; then the cast is never reused.
+        key: key of the cast; casts that could have different outcomes have different keys.
+        opaque: parts of the agents whose changes cannot be detected; if there are any, the cast is never reused.
     """
 
     loadout: str
@@ -72,7 +72,7 @@ class GridCell:
 
     @property
     def agent_objects(self) -> list[object]:
-        """The agents, and the functions of pins."""
+        """The agents of the cast, and the functions among its pins."""
         _, table, pins = self.prepared
         names = [line.name for line in table.describe() if line.name is not None]
         agents = [table.default, *(table.for_turn(name, "") for name in names)]
@@ -80,11 +80,11 @@ class GridCell:
 
     @property
     def axes(self) -> Axes:
-        """Its loadout, request, agents and repeat."""
+        """The position of the cell in the grid: loadout, request, agents and repeat."""
         return self.loadout, self.request, self.agents, self.repeat
 
     def with_key(self, key: str) -> Self:
-        """Return the cell with another key, and the directory of that key."""
+        """Return the cell with another key and the directory for that key."""
         plan = self.prepared.plan
         prepared = self.prepared._replace(plan=replace(plan, root=plan.root.with_name(key)))
         return replace(self, key=key, prepared=prepared)
@@ -101,15 +101,15 @@ def grid_cells(
     prepare: Callable[[str, Mapping[str, Any] | None], Prepared],
     folder: Path,
 ) -> list[GridCell]:
-    """Return all casts of a sweep.
+    """Return the grid cells of a sweep, one for each cast.
 
     Args:
         loadouts: names of the loadouts.
         requests: the requests, or a dict of names to requests.
         agents: see :func:`agent_choices`.
-        repeat: number of casts of each.
+        repeat: number of casts of each combination.
         allow: tools of agents that need no approval.
-        is_known: tells whether a name is a socket or materia.
+        is_known: returns True if a name is a socket or materia.
         prepare: returns the plan, agents and pins for a loadout and a choice of agents.
         folder: directory of the sweep.
 
@@ -133,10 +133,10 @@ def grid_cells(
 
 
 def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """Return requests by name; without names by their first line, numbered if two begin alike.
+    """Return requests by name. A request without a name is named after its first line, numbered if the name repeats.
 
     Raises:
-        MateriaError: there are none, or one is not text (``usage``).
+        MateriaError: there are no requests, or a request is not text (``usage``).
     """
     if isinstance(requests, str):
         requests = [requests]
@@ -156,7 +156,7 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
 
 
 def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[AgentChoice]:
-    """Return the choices of agents: each entry of a list, each value of a dict of labels, or a single one.
+    """Return the choices of agents: each entry of a list, each value of a dict of labels, or a single choice.
 
     A dict whose keys are sockets, materia or ``*`` is one choice, as in ``wb.cast(agents=...)``. Other keys are
     labels, and each value is a choice.
@@ -209,31 +209,31 @@ def _label(agent: object) -> str:
 
 
 class AgentMemory:
-    """The first keys of agents in this kernel.
+    """The first key of each agent in this kernel.
 
-    An agent that counts its calls has another fingerprint after each call, but it is the same agent. Its casts are found
-    by its first key. Another agent with the same state is not taken for it.
+    An agent that counts its calls has a different fingerprint after each call, but is still the same agent. Its casts
+    are found by its first key. A different agent with the same state does not get this key.
     """
 
     def __init__(self) -> None:
         self._first_keys: dict[str, tuple[str, list[weakref.ref[Any]]]] = {}
 
     def first_key(self, key: str, agents: Iterable[object]) -> str:
-        """Return the key that these very agents had first; ``key`` if they are new."""
+        """Return the first key of these agent objects; ``key`` if the objects are new."""
         first, refs = self._first_keys.get(key, (key, []))
         sources = [_source(agent) for agent in agents]
         is_same = len(refs) == len(sources) and all(map(is_, (ref() for ref in refs), sources))
         return first if is_same else key
 
     def remember(self, key: str, first_key: str, agents: Iterable[object]) -> None:
-        """Note that agents whose key is now ``key`` had ``first_key`` before."""
+        """Record that the agents with the current key ``key`` had ``first_key`` first."""
         if key != first_key:
             with suppress(TypeError):  # an object without weak references is never recognized
                 self._first_keys[key] = first_key, [weakref.ref(_source(agent)) for agent in agents]
 
 
 def _source(agent: object) -> object:
-    """Return the object that an agent was made from: the function, or the object of a method."""
+    """Return the object behind an agent: the function, or the object that a method is bound to."""
     function = getattr(agent, "function", agent)
     return getattr(function, "__self__", function)
 
@@ -245,8 +245,8 @@ class Fingerprint(NamedTuple):
     """The fingerprint of a value.
 
     Attributes:
-        key: equal for values that are equal as far as can be read, also in another kernel.
-        opaque: descriptions of the parts that cannot be read: a connection, a lock, a generator.
+        key: key that is equal for values whose readable parts are equal, also in another kernel.
+        opaque: descriptions of the unreadable parts, such as a connection, a lock or a generator.
     """
 
     key: str
@@ -277,15 +277,16 @@ def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
 
 
 def fingerprint_of(value: object, name: str) -> Fingerprint:
-    """Return the fingerprint of a value and all that it consists of.
+    """Return the fingerprint of a value and of all its parts.
 
-    Of a function these are its code, defaults, closure, and the globals that it names: functions in
-    turn, and of the user's own modules the attributes that it reads. Of an object these are its class and its state, as
-    ``copy`` and ``pickle`` read it; ``__getstate__`` decides what counts. Installed code counts by its name alone.
+    The parts of a function are its code, defaults, closure and the globals that it names. Functions among the globals
+    are fingerprinted too; for the user's own modules, only the attributes that the function reads count. The parts of
+    an object are its class and its state, as ``copy`` and ``pickle`` read it; ``__getstate__`` can limit the state.
+    Installed code is identified only by its name.
 
     Args:
         value: the value.
-        name: its name in descriptions of opaque parts.
+        name: the name of the value in descriptions of opaque parts.
     """
     walker = _Walker()
     return Fingerprint(digest(walker.key(value, name)), tuple(dict.fromkeys(walker.opaque)))
@@ -295,10 +296,10 @@ class _Walker:
     def __init__(self) -> None:
         self.opaque: list[str] = []
         self._path: list[int] = []
-        self._known: dict[int, tuple[object, JSON]] = {}  # with the value, so that its id is not reused
+        self._known: dict[int, tuple[object, JSON]] = {}  # keeps the value alive, so that its id is not reused
 
     def key(self, value: Any, where: str) -> JSON:
-        """Return the key of a value; a digest for a compound value, so that keys stay short."""
+        """Return the key of a value; the key of a compound value is a digest, so that keys stay short."""
         if type(value) in _PLAIN:
             return [type(value).__name__, repr(value)]
         if id(value) in self._path:
@@ -345,14 +346,14 @@ class _Walker:
         return ["function", name, fixed, used, None if installed else self._code(code, where)]
 
     def _variable(self, value: Any, code: CodeType, where: str) -> JSON:
-        """Return the key of a free variable of ``code``; for the user's own module, of the attributes that it reads."""
+        """Return the key of a free variable of ``code``; a user's own module counts by the attributes that it reads."""
         if not isinstance(value, ModuleType) or _is_installed(value.__name__):
             return self.key(value, where)
         names = sorted({name for part in _codes(code) for name in part.co_names} & set(vars(value)))
         return [value.__name__, [[name, self.key(getattr(value, name), f"{where}.{name}")] for name in names]]
 
     def _code(self, code: CodeType, where: str) -> JSON:
-        """Return the key of code without its position in the file."""
+        """Return the key of code, independent of its position in the file."""
         constants = [self.key(constant, where) for constant in code.co_consts]
         return [code.co_code.hex(), list(code.co_names), constants]
 
@@ -409,7 +410,7 @@ def _globals(code: CodeType) -> set[str]:
 
 
 def _members(class_: type) -> Iterator[tuple[str, object]]:
-    """Yield the attributes in the body of a class, without the attributes that Python adds."""
+    """Yield the attributes defined in the body of a class, without the attributes that Python adds."""
     attributes: Mapping[str, object] = vars(class_)
     for name, value in sorted(attributes.items()):
         is_code = isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]
@@ -420,7 +421,7 @@ def _members(class_: type) -> Iterator[tuple[str, object]]:
 
 
 def _is_installed(module: str | None) -> bool:
-    """Return True if a module belongs to Python, a package or this package, so that its name identifies it."""
+    """Return True if a module is part of Python or an installed package, so that the name identifies the module."""
     top = (module or "").partition(".")[0]
     if top == "__main__":
         return False

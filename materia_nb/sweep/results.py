@@ -1,4 +1,4 @@
-"""The results of a sweep: its rows as a table, a matrix and a data frame; and the checks of casts: functions and judges."""
+"""The results of a sweep as a table, a matrix and a data frame, and the checks of casts (functions and judges)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
 FIELDS: Final = (*_AXES, "ends", "why", *_NUMBERS[1:], "cast")
-"""The columns of ``sweep.frame()``, before two columns for each check: its value and its reason."""
+"""First columns of ``sweep.frame()``; two columns for each check follow: its value and its reason."""
 _MATRIX_AXES: Final = ("loadout", "agents", "request")
-"""Default axes of a matrix, as far as their values differ."""
+"""Default axes of a matrix; an axis with only one value is skipped."""
 _ROWS_SHOWN: Final = 100
 LEFT_OUT: Final = "left out"
 
@@ -44,15 +44,15 @@ class SweepRow:
         loadout: name of the loadout.
         request: name of the request.
         agents: label of the agents.
-        repeat: number among equal casts, from 1.
+        repeat: number of this cast among equal casts, from 1.
         ends: ``complete``, the kind of a failure, ``person`` or ``held`` if the cast waits for a person, ``not cast``,
             or ``left out`` if the limit of the sweep was reached.
         why: the message of the failure, or the reason for waiting.
-        steps: number of entered sockets.
+        steps: number of steps.
         turns: number of agent turns.
-        tokens: used tokens, None if none were reported (R56).
-        cost: cost in the agents' unit, None if none was reported.
-        seconds: run time, None if no step reports it (R56).
+        tokens: number of used tokens; None if usage was not reported (R56).
+        cost: cost in the agents' unit; None if a cost was not reported.
+        seconds: run time in seconds; None if no step reports its time (R56).
         cast: directory of the cast, for ``wb.open``; None if there is no cast.
         checks: the verdict of each check.
     """
@@ -73,12 +73,12 @@ class SweepRow:
 
     @property
     def axes(self) -> Axes:
-        """The position in the grid."""
+        """The position of the cast in the grid."""
         return self.loadout, self.request, self.agents, self.repeat
 
     @property
     def fields(self) -> dict[str, JSON]:
-        """Every value but the checks, with the directory as text."""
+        """All fields except the checks; the directory is text."""
         return {**{name: getattr(self, name) for name in FIELDS}, "cast": None if self.cast is None else str(self.cast)}
 
     @property
@@ -92,15 +92,15 @@ class SweepRow:
         return self.complete and all(verdict.holds for verdict in self.checks.values())
 
     def value_of(self, name: str) -> bool | float | None:
-        """Return a number of the row or the value of a check by its name; None if it is unknown."""
+        """Return a number of the row, or the value of a check, by its name; None if the value is unknown."""
         value: bool | float | None = self.checks[name].value if name in self.checks else getattr(self, name, None)
         return value
 
     def open(self) -> Cast:
-        """Open the cast to look at it.
+        """Return the cast, opened for viewing.
 
         Raises:
-            MateriaError: there is none.
+            MateriaError: the row does not have a cast.
         """
         if self.cast is None:
             raise MateriaError(f"This row has no cast: {self.why or self.ends}", kind="no_cast")
@@ -108,12 +108,12 @@ class SweepRow:
 
 
 class Sweep(Shown, Sequence[SweepRow]):
-    """The casts of a sweep, one per row, shown as a matrix and a table. Made by ``wb.sweep``.
+    """The casts of a sweep, one per row, shown as a matrix and a table; created by ``wb.sweep``.
 
     Attributes:
         folder: directory of the rows and the casts.
-        fresh: number of casts that this run made; the others existed.
-        notes: reasons why casts were made again, and judges asked again.
+        fresh: number of casts that this run started; the other casts existed before.
+        notes: reasons for which casts ran again or judges were asked again.
     """
 
     def __init__(
@@ -165,12 +165,12 @@ class Sweep(Shown, Sequence[SweepRow]):
         return data_frame(records, [*FIELDS, *(column for name in self.checks for column in (name, f"{name}: why"))])
 
     def matrix(self, value: str = "passed", rows: str | None = None, columns: str | None = None) -> Matrix:
-        """Return a table of two axes: each cell is the mean of a value over the casts in it.
+        """Return a table over two axes; each cell contains the mean of a value over the casts of the cell.
 
         Args:
             value: ``passed``, ``complete``, a number such as ``tokens``, or a check.
-            rows: ``loadout``, ``agents``, ``request`` or ``repeat``; by default the first that differs.
-            columns: the same, by default the next that differs.
+            rows: ``loadout``, ``agents``, ``request`` or ``repeat``; by default the first axis with several values.
+            columns: the column axis in the same form; by default the next axis with several values.
 
         Raises:
             MateriaError: the value or axis does not exist (``usage``).
@@ -217,7 +217,7 @@ class Sweep(Shown, Sequence[SweepRow]):
         return Table(headers + ["cost"] * costs, rows)
 
     def _reasons(self) -> list[tuple[str, str, str]]:
-        """Return the reasons why rows did not pass, each once with the numbers of its rows."""
+        """Return each reason for which rows did not pass, with the numbers of these rows."""
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
             reasons = [("", row.why)] if row.why and not row.complete else []
@@ -272,8 +272,8 @@ class Verdict(NamedTuple):
     """The verdict of a check on one cast.
 
     Attributes:
-        value: whether the check holds, or a number; None if the check did not work.
-        why: the reason, such as that of a judge.
+        value: True if the check passed, False if not, or a number; None if the check could not be evaluated.
+        why: the reason, such as a judge's explanation.
         usage: the usage of a judge.
     """
 
@@ -283,12 +283,12 @@ class Verdict(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """True for a number and for yes."""
+        """True if the check passed or returned a number."""
         return self.value is not False and self.value is not None
 
     @property
     def mark(self) -> str:
-        """The verdict as a cell of a table."""
+        """The text of the verdict for a table cell."""
         if self.value is None:
             return "? unknown"
         if isinstance(self.value, bool):
@@ -299,13 +299,13 @@ class Verdict(NamedTuple):
 class Judge:
     """An agent that answers a yes-or-no question about a cast, with a reason.
 
-    Such as::
+    Example::
 
         checks={"polite": Judge("openai:gpt-5-mini", "Is the last answer polite?")}
 
     Args:
         agent: any value that ``wb.agent`` accepts.
-        question: the question; yes is ``satisfied: true``.
+        question: the question; the agent answers yes with ``satisfied: true``.
     """
 
     def __init__(self, agent: object, question: str) -> None:
@@ -318,7 +318,7 @@ class Judge:
         return agent._replace(key=digest([agent.key, self.question]))
 
     def __call__(self, cast: Cast) -> Verdict:
-        """Ask the agent, and a second time if its answer is refused."""
+        """Ask the agent and return its verdict; ask a second time if the first answer is refused."""
         prompt, usage, issues = self._prompt(cast), Usage(), ""
         for kind in ("work", "repair"):
             turn = Turn(
@@ -365,16 +365,16 @@ _FIELDS: Final = frozenset({"satisfied", "context"})
 _REQUIREMENTS: Final = Requirements("json", False, "the question needs yes or no", False, False, _FIELDS, ())
 
 Check: TypeAlias = Judge | Callable[..., object]
-"""A judge, or a function of the cast or of the values that its parameters name (:data:`_ARGUMENTS`)."""
+"""A judge, or a function that takes the cast or the values that its parameters name (:data:`_ARGUMENTS`)."""
 
 
 def named_checks(
     checks: Mapping[str, Check] | Sequence[Check] | Check | None, reserved: Container[str] = ()
 ) -> dict[str, Check]:
-    """Return checks by name; a list uses the names of its functions.
+    """Return checks by name; checks in a list are named after their functions.
 
     Raises:
-        MateriaError: a name is ``reserved``, or a check cannot be called with the parameters that it has (``usage``).
+        MateriaError: a name is ``reserved``, or a check has parameters that cannot be supplied (``usage``).
     """
     if checks is None:
         return {}
@@ -394,7 +394,7 @@ def named_checks(
 
 
 def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
-    """Return the parameters that a function requires; None for the cast as its only one."""
+    """Return the required parameters of a function; None if its only parameter takes the cast."""
     if not callable(check):
         raise usage_error(f"The check {name!r} is a {type(check).__name__}.", "give a function, or a Judge")
     required = [
@@ -415,7 +415,7 @@ def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
 
 
 def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
-    """Return the verdict of a check; an exception is a verdict too."""
+    """Return the verdict of a check; an exception in the check also becomes a verdict."""
     try:
         if isinstance(check, Judge):
             return check(cast)
@@ -423,7 +423,7 @@ def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
         value = check(cast) if names is None else check(**{name: _ARGUMENTS[name](cast) for name in names})
     except AssertionError as error:
         return Verdict(value=False, why=_redacted(str(error)))
-    except Exception as error:  # noqa: BLE001 - the code of the user
+    except Exception as error:  # noqa: BLE001 - user code can raise any exception
         message = error.what if isinstance(error, MateriaError) else str(error)
         return Verdict(None, _redacted(f"{type(error).__name__}: {message}"))
     if isinstance(value, Verdict):
@@ -436,12 +436,12 @@ def _redacted(text: str) -> str:
 
 
 def _route_of(cast: Cast) -> list[str]:
-    """Return the visited sockets in order; lanes follow one another."""
+    """Return the visited sockets in order, one lane after another."""
     return [step.socket for step in cast.now.all_steps]
 
 
 def _outputs_of(cast: Cast) -> dict[str, JSON]:
-    """Return the last output of each socket: parsed if it is JSON, else the text."""
+    """Return the last output of each socket, parsed if it is JSON, else as text."""
     return {step.socket: step_answer(step) for step in cast.now.all_steps if step.output is not None}
 
 
@@ -459,4 +459,4 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "request": lambda cast: cast.now.request,
     "ends": ends_of,
 }
-"""The values that a check can receive, by the name of its parameter."""
+"""Functions that return the values a check can receive, by the name of its parameter."""
