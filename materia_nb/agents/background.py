@@ -292,7 +292,7 @@ _THREAD_STARTER: Final = _ThreadStarter()
 
 
 class _Waker:
-    """Wakes a loop regularly while casts are awaited on it, because a kernel's loop notices an interrupt only when it wakes."""
+    """Wakes a loop regularly while casts are awaited on it: a kernel's loop notices interrupts only when it wakes."""
 
     def __init__(self) -> None:
         self._awaited = 0

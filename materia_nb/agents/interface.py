@@ -94,7 +94,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Text that arrives while an agent answers; it is shown but not stored. ``fresh`` is True at the start of a new answer."""
+    """Text that arrives while an agent answers; shown but not stored. ``fresh`` marks the start of a new answer."""
 
     text: str
     fresh: bool = False

@@ -240,7 +240,7 @@ def _reports_finish(model: Model) -> bool:
 
 
 def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
-    """Return the cost of a request to the model ``provider:model`` in US dollars, or None if its price is unknown (R56). Sends nothing."""
+    """Return the cost of a request to ``provider:model`` in US dollars, or None if unknown (R56); send no request."""
     if find_spec("pydantic_ai") is None:
         return None
     with HeldInterrupts():

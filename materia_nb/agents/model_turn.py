@@ -1,4 +1,4 @@
-"""One turn with a model, in the words of pydantic-ai: it answers, or asks for tools first, round after round."""
+"""One turn with a model through pydantic-ai: rounds of tool calls until the model answers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _SIGNS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def _wire_name(tool: str) -> str:
-    """Return a tool's name as providers take it: ``time.now`` is told as ``time_now``."""
+    """Return a tool's name in the form that providers accept: ``time_now`` for ``time.now``."""
     return _SIGNS.sub("_", tool)[:64]
 
 
@@ -125,9 +125,9 @@ def results(calls: Iterable[ToolCall]) -> ModelRequest:
 def parameters(
     model: Model, tools: Iterable[Tool], schema: Mapping[str, JSON] | None, settings: ModelSettings
 ) -> ModelRequestParameters:
-    """Return the tools and, where the provider can hold the model to it, the schema of the answer.
+    """Return the tools, and the schema of the answer if the provider can enforce a schema.
 
-    Elsewhere the prompt alone says what must be returned.
+    Without a schema, only the prompt describes the answer.
     """
     plain = ModelRequestParameters(
         function_tools=[
@@ -163,11 +163,11 @@ def _settings_for(
     """Return the settings of a request; the client must not retry, because :class:`Requests` does.
 
     Args:
-        model: who is asked.
+        model: the model to ask.
         settings: the settings of the agent.
-        thinking: how much the materia asks its model to think.
-        rebuilt: whether the turn goes on behind tool calls that were told to another request. Some
-            models then want the thoughts that led to the calls, which are not kept, or no thinking.
+        thinking: the thinking level that the materia asks for.
+        rebuilt: True if the turn continues after tool calls of an earlier request. Some models then
+            require the thinking before the calls, which is not stored, or that thinking is off.
     """
     merged = dict(settings)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
@@ -180,9 +180,9 @@ def _settings_for(
 
 
 def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply:
-    """Return the answer and the thinking of a model, however both were cut into pieces (R49).
+    """Return the answer and the thinking of a model, even if a stream split them at any point (R49).
 
-    The library takes a tag for one only where it came as a piece of its own, so the text is put together again.
+    The library recognizes a tag only if it came as a separate piece, so the pieces are joined first.
     """
     own = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart)]
     written = [isinstance(part, TextPart) or _from_text(part) for part in own]
@@ -211,7 +211,7 @@ def _user_message(text: str) -> ModelRequest:
 def is_open_schema(schema: JSON) -> bool:
     """Return True if a schema allows any value somewhere, an optional field, or fields of any name.
 
-    A provider that holds its model to a strict schema takes none of these.
+    A provider with strict schemas does not accept such a schema.
     """
     if not isinstance(schema, dict):
         return False
@@ -226,7 +226,7 @@ INVALID: Final = "INVALID_JSON"
 """The name under which arguments are kept that are not a JSON object, or too long: then their beginning."""
 
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
-"""The longest arguments of a call that are taken, in characters."""
+"""Maximum length of the arguments of a call, in characters."""
 
 _DENIED: Final = "A person decided that this must not be done."
 _INTERRUPTED: Final = "This was interrupted; a part of it may have been done."
@@ -236,9 +236,9 @@ class ToolCalls:
     """The tool calls of one turn.
 
     Args:
-        turn: whose they are, with what was decided about them.
-        tools: the tools of its materia by name; no other runs, whatever the model asks for.
-        stop: ends a call that takes long.
+        turn: the turn with the calls and the decisions about them.
+        tools: the tools of the materia by name; a call of any other tool does not run.
+        stop: stops a running call when set.
     """
 
     def __init__(self, turn: Turn, tools: Mapping[str, Tool], stop: threading.Event) -> None:
@@ -254,7 +254,7 @@ class ToolCalls:
         self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
 
     def new_id(self, preferred: str) -> str:
-        """Return an id that no other call of the visit has, the wanted one if that is free."""
+        """Return an id that no other call of the visit has: ``preferred`` if it is free."""
         name, number = preferred, 1
         while name in self._ids:
             number += 1
@@ -265,11 +265,11 @@ class ToolCalls:
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run the allowed calls; return the calls that have a result, and those that need approval.
 
-        Each call that gets its result here is told.
+        Each call that gets its result here is reported.
 
         Raises:
-            AgentError: kind ``interrupted``: the cast is to stop.
-            KeyboardInterrupt: the call that ran is told as interrupted.
+            AgentError: kind ``interrupted``: the cast must stop.
+            KeyboardInterrupt: the running call is reported as interrupted.
         """
         done, pending = [], []
         for call in calls:
@@ -335,7 +335,7 @@ class ToolCalls:
 
 
 def _is_deceptive(call: ToolCall) -> bool:
-    """Return True if a person has to see the command or the path, whatever they allowed before."""
+    """Return True if a person must see the command or the path despite an earlier approval."""
     return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 
@@ -382,7 +382,7 @@ class ModelTurn:
         self._thoughts: list[str] = []
 
     def answer(self) -> Reply | Asking:
-        """Go on with the turn until it is answered, or a person must decide about tool calls."""
+        """Continue the turn until the model answers, or a person must decide about tool calls."""
         try:
             outcome = self._run_rounds()
         except BaseException:
@@ -448,7 +448,7 @@ class ModelTurn:
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
         """Return the calls of an answer, and the answer with ids that are unique within the turn.
 
-        Of the thinking it keeps only what the provider sent as such and wants back with the results.
+        The returned answer keeps only the thinking that the provider sent as thinking and needs with the results.
         """
         calls: list[ToolCall] = []
         parts: list[ModelResponsePart] = []

@@ -1,4 +1,4 @@
-"""Agents made in a notebook: functions, persons, scripts, recordings; and the table of who answers which socket."""
+"""Agents made in a notebook: functions, persons, scripts, recordings; and the table that assigns agents to sockets."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class RecordedTurn:
     """A recorded reply with the tool calls and usage before it.
 
     Attributes:
-        reply: what was answered.
-        calls: the tool calls that were made before.
-        kind: what the turn was for; None answers the turn of any kind that is at its place.
-        spent: what was used up before the reply, beside what the reply itself cost.
+        reply: the recorded reply.
+        calls: the tool calls before the reply.
+        kind: the kind of the turn; None matches a turn of any kind at the same position.
+        spent: the usage before the reply, without the usage of the reply itself.
     """
 
     reply: Reply
@@ -100,19 +100,19 @@ class RecordedTurn:
 
 
 def recording_key(socket: str, lane: str) -> str:
-    """Return by what name a recording has the answers of a socket in a lane."""
+    """Return the key of a socket's answers in a lane of a recording."""
     return f"{lane}/{socket}" if lane else socket
 
 
 class RecordedAgent:
-    """Gives each turn of a visit the reply that the same turn of the same visit had.
+    """Answers each turn of a visit with the recorded reply of the same turn.
 
-    The tool calls of then are told again, so that they can be seen, but nothing is run; what was
-    spent is told again too, so that a budget lasts as long as it did.
+    The recorded tool calls are reported again for display, but not run. The recorded usage is reported
+    again too, so that a budget lasts as long as in the recording.
 
     Args:
-        replies: by (socket id, visit), the replies of that visit in turn order; see ``recording_key`` for those of lanes.
-        name: what the agent is called where it is shown.
+        replies: the replies of each visit in turn order, by (socket id, visit); see ``recording_key`` for lanes.
+        name: the display name of the agent.
     """
 
     at_once = True
@@ -135,7 +135,7 @@ class RecordedAgent:
         """Return the recorded reply to the turn.
 
         Raises:
-            AgentError: kind ``recorded_exhausted``: nothing was said then.
+            AgentError: kind ``recorded_exhausted``: the recording has no reply to this turn.
         """
         socket_id = recording_key(turn.socket_id, turn.lane)
         turns = self._replies.get((socket_id, turn.visit), ())
@@ -192,9 +192,9 @@ _REPLY_KEYS: Final = frozenset({"text", "usage", "user"})
 
 
 class ScriptedAgent:
-    """Gives the n-th turn of a socket, or of a materia, its n-th reply.
+    """Answers the n-th turn of a socket, or of a materia, with the n-th reply of the script.
 
-    The place in the script comes from the turn, so that a resumed cast goes on where it was.
+    The position in the script comes from the turn, so that a resumed cast continues at the same position.
 
     Args:
         replies: lists of replies by socket id or materia id; the socket's list comes first. A
@@ -214,14 +214,14 @@ class ScriptedAgent:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sockets and materia that it has replies for."""
+        """The sockets and materia for which the script has replies."""
         return tuple(self._replies)
 
     def answer(self, turn: Turn) -> Reply:
         """Return the reply that the script has for this turn.
 
         Raises:
-            AgentError: kind ``scripted_exhausted``: it has none; nothing is made up.
+            AgentError: kind ``scripted_exhausted``: the script has no reply for this turn.
         """
         if turn.socket_id in self._replies:
             key, number = turn.socket_id, turn.index
@@ -298,11 +298,11 @@ class NamedModel(Protocol):
 
     @property
     def model_name(self) -> str:
-        """Its name."""
+        """The name of the model."""
 
 
 AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[str] | Callable[..., Any]
-"""Whatever :func:`agent_from` makes an agent of."""
+"""A value that :func:`agent_from` converts to an agent."""
 
 
 def agent_from(value: object) -> Agent:
@@ -315,7 +315,7 @@ def agent_from(value: object) -> Agent:
     ``"model"`` whichever model each materia asks for; an agent stays as it is.
 
     Raises:
-        AgentError: it is nothing of the kind, or names a model that cannot be.
+        AgentError: the value has another type, or is not a valid model name.
     """
     if isinstance(value, Agent) and not isinstance(value, type):
         return AwaitedAgent(value) if inspect.iscoroutinefunction(value.answer) else value
@@ -368,7 +368,7 @@ def is_model(value: object) -> bool:
 
 
 _EVERYONE: Final = "*"
-"""The name of the default: everyone who is not set otherwise."""
+"""The name of the default entry, for all sockets and materia without their own entry."""
 
 
 class AgentLine(NamedTuple):
@@ -410,7 +410,7 @@ class AgentTable:
 
     @property
     def default(self) -> Agent:
-        """Who answers where nobody is set."""
+        """The agent for sockets and materia without an entry."""
         if self._default is not None:
             return self._default
         return PersonAgent() if self._over is None else self._over.default
@@ -437,13 +437,16 @@ class AgentTable:
         return new_agent
 
     def remove(self, name: str) -> None:
-        """Go back to the default for a name, or to the first default for ``*``; nothing happens when it was not set."""
+        """Restore the default for a name, or the initial default for ``*``; ignore a name that was not set."""
         if name == _EVERYONE:
             self._default = None
         self._agents.pop(name, None)
 
     def add_tool(self, function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-        """Register a function as a tool for models whose materia name it; see ``function_tool`` in ``materia_nb.agents.tools.more_tools``."""
+        """Register a function as a tool for models whose materia name the tool.
+
+        See ``function_tool`` in ``materia_nb.agents.tools.more_tools``.
+        """
         from materia_nb.agents.tools.more_tools import function_tool
 
         tool = function_tool(function, name=name, ask=ask)
@@ -456,7 +459,7 @@ class AgentTable:
         return {**({} if self._over is None else self._over.tools), **self._tools}
 
     def for_turn(self, socket_id: str, materia_id: str) -> Agent:
-        """Return who answers this materia in this socket."""
+        """Return the agent for this materia in this socket."""
         chosen = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
         if chosen is not None or self._over is None:
             return chosen or self.default
@@ -483,7 +486,7 @@ class AgentTable:
         return own_names if below in self._renamed or own_names else [below]
 
     def copy(self, check: Callable[[str], None] | None = None) -> AgentTable:
-        """Return a table over the same one, that can change without changing this one; names are checked by ``check``."""
+        """Return an independent copy of this table over the same lower table; ``check`` checks its names."""
         new = AgentTable(over=self._over, renamed=self._renamed, check=check)
         new._default = self._default
         new._agents.update(self._agents)
@@ -491,7 +494,7 @@ class AgentTable:
         return new
 
     def frozen(self) -> AgentTable:
-        """Return a copy that no change of the table below reaches."""
+        """Return a copy that does not follow later changes of the table below."""
         new = self.copy()
         new._over = None if self._over is None else self._over.frozen()  # noqa: SLF001 - its own class
         return new

@@ -109,7 +109,7 @@ class CastEntry:
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """List the casts under ``root``, the most recently started or continued first (R69). Never raises: lists broken casts too."""
+    """List the casts under ``root``, including broken ones, latest start or continuation first (R69). Never raises."""
     return _latest_first(root, map(cast_entry, _run_dirs(root)))
 
 

@@ -132,7 +132,7 @@ def _indented(value: JSON, line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFormat:
-    """One of our own file formats: its name, the value of its field ``format``, and a hint about the command that writes it."""
+    """One of our own file formats: its name, the value of its field ``format``, and a hint about its origin."""
 
     what: str
     word: str

@@ -422,7 +422,7 @@ def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLi
 
 
 def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
-    """Check out the files as they were at the step, if they have a snapshot, in the copy's own folder; return its journal line."""
+    """Check out the step's files in the copy's own folder and return the journal line, if the cast keeps snapshots."""
     if not lines[0].data.get("files"):
         return []
     session = read_session(rules, lines, files.text_of).session

@@ -84,7 +84,7 @@ class OpenPath:
 
     @property
     def shown(self) -> str:
-        """Its path from the project on, to be told to a model."""
+        """The path relative to the project, for messages to a model."""
         return named("/".join(self.parts) or ".")
 
     @property
@@ -96,7 +96,7 @@ class OpenPath:
         """Open it for reading.
 
         Raises:
-            Refused: it is not a plain file.
+            Refused: the path is not a plain file.
         """
         try:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
@@ -109,7 +109,7 @@ class OpenPath:
         """Open the directory and yield its handle.
 
         Raises:
-            Refused: it is none.
+            Refused: the path is not a directory.
         """
         if not self.is_folder:
             raise Refused(f"{self.shown} is not a directory.")
@@ -293,6 +293,6 @@ class Workspace:
     stop: threading.Event | None = None
 
     def go_on(self) -> None:
-        """Raise Refused once the cast is to stop."""
+        """Raise Refused if the cast must stop."""
         if self.stop is not None and self.stop.is_set():
             raise Refused("The cast was stopped.")

@@ -246,7 +246,7 @@ def _write(line: str) -> None:
 
 
 def main() -> int:
-    """Do what stdin asks for."""
+    """Run the search that the JSON object on stdin describes."""
     request = json.load(sys.stdin)
     folder = os.fstat(os.open(".", os.O_RDONLY))
     if [folder.st_dev, folder.st_ino] != request["folder"]:
