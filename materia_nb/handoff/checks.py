@@ -92,7 +92,7 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
 
 
 def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
-    """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``reported``.
+    """Yield an issue for each ``$`` source of the socket that is missing in ``value`` and not in ``reported``.
 
     Missing work items of a generator are left out, because its protocol reports them (R4).
     """

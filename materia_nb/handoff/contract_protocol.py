@@ -276,7 +276,7 @@ class ContractProtocol(HandoffProtocol):
     layout = staticmethod(contract_fields.contract_layout)
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Read an agent's reply; a text socket accepts anything."""
+        """Read an agent's reply; a text socket accepts any text."""
         if requirements.parse == "text":
             return Reading(text.strip())
         return examine(contract_fields.contract_in(text), requirements, facts).reading

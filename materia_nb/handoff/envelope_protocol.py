@@ -173,7 +173,7 @@ class EnvelopeProtocol(HandoffProtocol):
     file_content = staticmethod(_with_meta)
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Read an agent's reply; a text socket accepts anything."""
+        """Read an agent's reply; a text socket accepts any text."""
         if requirements.parse == "text":
             return Reading(text.strip())
         value, issue = envelope_in(text)
@@ -237,7 +237,7 @@ def read_object(
 
 
 def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
-    """Return a reading that asks the agent again; after the last try, one that escalates with the fallback envelope."""
+    """Return a reading that asks the agent again, or after the last try escalates with the fallback envelope."""
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:
         reason = "The envelope is not valid."

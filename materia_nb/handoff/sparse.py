@@ -179,7 +179,7 @@ class SparseProtocol(HandoffProtocol):
     needs_facts = False
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:  # noqa: ARG002
-        """Read an agent's or a utility's output; a text socket accepts anything."""
+        """Read an agent's or a utility's output; a text socket accepts any text."""
         if requirements.parse == "text":
             return Reading(text if requirements.utility else text.strip())
         try:
