@@ -301,7 +301,7 @@ class Edits:
             self._runner.begin()
             chosen = suggestion_at(self._runner.snapshot().suggestions, number)
             if not chosen.is_kept:
-                # The document comes first: saving a suggestion twice is harmless, but a journal entry without the saved text is not.
+                # The document comes first: a suggestion saved twice is harmless, a journal entry without it is not.
                 change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
                 self._runner.run_command(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(is_kept=True)

@@ -1,7 +1,8 @@
 """The runner of a cast, which executes the pending work of a session and writes the results.
 
-Only here are threads, locks, the clock and the disk. Every change is events of :mod:`materia_nb.engine.decide`. They are
-written to the journal before the session that they lead to is adopted, so the journal always rebuilds the cast.
+Only this layer uses threads, locks, the clock and the disk. Every change consists of events that
+:mod:`materia_nb.engine.decide` returns. The events are written to the journal before the runner uses the session that they
+lead to, so the cast can always be rebuilt from the journal.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from materia_nb.store.rundir import ArtifactWriter, RunDir
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
-"""The statuses in which a cast does not continue by itself, so that it holds neither its journal nor its lock."""
+"""The statuses in which a cast does not continue by itself and releases its journal and its lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change of a cast that the current code belongs to, also in threads and event loops that the change waits for."""
+"""The change of a cast that called the current code, also in threads and event loops that the change waits for."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -71,7 +72,7 @@ class Followers:
         return self._register("changes", watcher)
 
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has arrived; ``cast.now.saying`` is the text. It must be quick."""
+        """Call ``listener`` whenever more of an answer has arrived; it must be fast. ``cast.now.saying`` has the text."""
         return self._register("text", listener)
 
     def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
@@ -93,7 +94,7 @@ class Followers:
         return bool(self._functions[kind])
 
     def follow(self, cast: object) -> None:
-        """Set the cast that watchers get; a weak reference, so that they keep neither the cast nor its lock alive."""
+        """Set the cast that watchers receive, as a weak reference, so that the cast and its lock can be released."""
         self._cast = weakref.ref(cast)
 
     def report_change(self) -> None:
@@ -124,8 +125,8 @@ class Runner(Work):
         raised: the latest exception of an agent in this kernel.
         stops: the breakpoints.
         attempts: the latest attempts, also if they were interrupted.
-        running: True during a run from step to step, in which nobody else is assumed to change files.
-        goes_on: True if the next step follows at once, so that an output and the start of that step are one write.
+        running: True during a run of several steps; no other program is assumed to change files between them.
+        goes_on: True if the next step follows at once, so that an output and the start of the next step are one write.
         definitions: returns the current materia of the workbench, if the cast belongs to one.
     """
 
@@ -147,7 +148,7 @@ class Runner(Work):
         """Assemble the runner. Without a journal the cast is read-only, and ``continuing`` says how to continue it."""
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
-        self.agents = agents.copy(partial(needs_agent, rules.graph))  # its own (R47)
+        self.agents = agents.copy(partial(needs_agent, rules.graph))  # a copy for this cast (R47)
         self.journal = journal
         self.problems = problems
         self.continuing = continuing
@@ -173,7 +174,7 @@ class Runner(Work):
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def snapshot(self) -> Snapshot:
-        """Return the cast as it is now."""
+        """Return a snapshot of the current cast."""
         session = self.session  # read once: a step may end meanwhile
         functions = (name for name, pin in session.pins.items() if pin.kind == "function")
         lost_pins = tuple(name for name in functions if name not in self.functions)
@@ -218,13 +219,13 @@ class Runner(Work):
         return self._lock
 
     def begin(self) -> None:
-        """Begin to change the cast, under the lock.
+        """Prepare a change of the cast; the caller holds the lock.
 
         Raises:
-            MateriaError: it was opened read-only (``read_only``).
+            MateriaError: the cast was opened read-only (``read_only``).
         """
         self._holder = threading.get_ident()
-        if not self.running:  # the jobs of lanes last from one step of a run to the next, in one hold
+        if not self.running:  # the jobs of lanes continue from one step of a run to the next
             self._hold = object()
         _HOLDS.set(self._hold)
         if self.problems:
@@ -246,12 +247,12 @@ class Runner(Work):
             raise MateriaError(message, hint="pause, then edit", kind="busy")
 
     def busy(self, wait: float = 0.0) -> bool:
-        """Return True if a step or an edit is in progress in any thread, still after ``wait`` seconds."""
+        """Return True if a step or an edit is in progress in any thread and does not end within ``wait`` seconds."""
         until = time.monotonic() + (wait if self._holder != threading.get_ident() else 0.0)
         while self._lock.locked():
             if time.monotonic() >= until:
                 return True
-            time.sleep(_LOOK_AGAIN_S)  # taking the lock to wait for it would make it look busy to others
+            time.sleep(_LOOK_AGAIN_S)  # waiting with acquire would take the lock, so the cast would look busy to others
         return False
 
     @property
@@ -276,7 +277,7 @@ class Runner(Work):
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Apply the events of ``command(rules, session, *arguments, now)``; ``later`` as for :meth:`keep`."""
-        with self.recording:  # the agents of lanes report from their own threads
+        with self.recording:  # because the agents of lanes report from their own threads
             self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
@@ -297,7 +298,7 @@ class Runner(Work):
             self.write_derived()
 
     def keep(self, events: Events, *, later: bool = False) -> None:
-        """Fold events, write them to the journal, then adopt the new session and call the followers.
+        """Apply events to the session, write them to the journal, then use the new session and call the followers.
 
         With ``later`` the events are queued for the next write in the same call, see :meth:`write_waiting`.
         """
@@ -308,7 +309,7 @@ class Runner(Work):
                     self._untold = [*self._untold, *events]
                 lines = lines_of(events, session, self.files)
                 if later:
-                    self._astray = True  # until both are set: an interrupt may come between any two instructions
+                    self._astray = True  # until both are set, since an interrupt can come between any two instructions
                     self._unwritten = [*self._unwritten, *lines]
                     self.session = session
                     self._astray = False
@@ -332,9 +333,9 @@ class Runner(Work):
             self._tell_followers()
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:
-        """Append the queued and the given lines to the journal, then adopt ``session``; on failure keep the old session.
+        """Append the queued lines and ``lines`` to the journal, then use ``session``; on failure keep the old session.
 
-        An interrupt between the two would leave the session behind its journal; the journal is then read again.
+        After an interrupt between these steps the journal is ahead of the session; the journal is then read again.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
         self._astray, before = True, self._written
@@ -346,7 +347,7 @@ class Runner(Work):
             if session.state.status not in _OVER:
                 self._artifacts.soon(session)
             elif before.state.status in _OVER:
-                self.journal.rest()  # changed after its end; the derived files of the end are still due
+                self.journal.rest()  # the cast was changed after its end; the derived files are still to be written
         except DiskError:  # none of the events was written
             self._unwritten, self.session, self._astray = [], self._written, False
             self._untold = []
@@ -365,11 +366,11 @@ class Runner(Work):
 
     @property
     def base(self) -> Path:
-        """The directory that the cast works in: the project, or a folder of its own for a fork whose files are kept."""
+        """The directory that the cast works in: the project, or a separate folder for a fork whose files are kept."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
-        """Keep the files that the cast begins with; see ``Plan.own_folders``."""
+        """Save the files that the cast starts with; ``own_folders`` is as in ``Plan.own_folders``."""
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
@@ -386,16 +387,16 @@ class Runner(Work):
         return self._kept
 
     def keep_files(self, by: str) -> None:
-        """Keep the files as they are now, if they changed; ``by`` is who changed them.
+        """Save the current files if they changed; ``by`` names the cause of the change.
 
         Raises:
-            MateriaError: they cannot be kept at the start. Later a message reports it and the cast continues.
+            MateriaError: the files cannot be saved at the start. A later failure is only a message.
         """
         if self.session.keeps and self.journal is not None:
             self.keep_with(self.file_snapshots, by)
 
     def back_with_files(self, command: Callable[..., Events], number: int) -> None:
-        """Go back to a step, also in the folder that the cast works in; its current files are kept first."""
+        """Go back to a step and restore the files of that step; the current files are saved first."""
         self.refuse_while_running()
         with self.lock():
             self.begin()
@@ -412,7 +413,7 @@ class Runner(Work):
 
     @computing()
     def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
-        """Run one socket, or the running lanes; return the latest step, or None if the cast only came to its end.
+        """Run one socket, or the running lanes, and return the latest step; None if no socket was left and the cast ended.
 
         Args:
             breaks: called after an output that needs a repair, and after each socket of a lane with the lane ("" for the
@@ -444,23 +445,23 @@ class Runner(Work):
 
     @property
     def lanes_are_next(self) -> bool:
-        """True if lanes are running, or get items next."""
+        """True if lanes are running, or start with the next step."""
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
-        """Run the lanes, as :meth:`advance`, and yield each step; see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
+        """Run the lanes as :meth:`advance` does, and yield each step; see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # distributes the items
         yield from self.lanes.steps(breaks, once=once)
         self.keep_files("lanes")
         if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
-            self.run_command(decide.enter)  # all are over: joins them
+            self.run_command(decide.enter)  # joins the lanes, which are all over
         if self.session.state.status != "ready" or self.stuck:
             self.write_derived()
 
     @property
     def lanes(self) -> Lanes:
-        """The lanes that run, or ran last."""
+        """The running lanes, or the latest lanes."""
         if self._lanes is None or self._lanes.number != self.session.forks:
             self._lanes = Lanes(self)
         return self._lanes
@@ -477,7 +478,7 @@ class Runner(Work):
         return [action.lane for action in due if action.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
-        """Return the work of a lane; without a name that of the only lane that waits, or that stopped the cast.
+        """Return the work of the named lane; without a name, of the only lane that waits or that stopped the cast.
 
         Raises:
             MateriaError: several lanes wait (``which_lane``), or there is no such lane (``unknown_lane``).
@@ -495,11 +496,11 @@ class Runner(Work):
 
     @property
     def stuck(self) -> bool:
-        """True if lanes are running and none can continue before a person has answered."""
+        """True if lanes are running but none of them can continue before a person answers."""
         return lanes_running(self.session) is not None and self.lanes.stuck
 
     def answered_by(self, socket: str) -> str | None:
-        """Return who answers the socket of an agent: a function, a model, a command or a person."""
+        """Return a description of who answers the socket of an agent: a function, a model, a command or a person."""
         materia = self.rules.sockets[socket].socket.materia
         if materia.kind == "utility" or self.journal is None:
             return None
@@ -509,10 +510,10 @@ class Runner(Work):
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
     def by_hand(self, work: Work, reply: Answer, text: str) -> None:
-        """Record a person's answer where the cast, or a lane, stopped, in one write.
+        """Record a person's answer to the visit where the cast or a lane stopped, in one write.
 
         Raises:
-            ~materia_nb.handoff.checks.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
+            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; nothing is recorded then (R42).
         """
         if work.lane:
             opened = decide.by_hand_in_lane(self.rules, self.session, work.lane, now())
@@ -537,8 +538,8 @@ class Runner(Work):
     def write_derived(self) -> None:
         """Write the files derived from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 
-        This is done when the cast pauses or ends, for the steps since the last time, so that the cost of a step does not
-        grow with the cast.
+        The files are written when the cast pauses or ends, only for the steps since the last write. The cost of a step
+        therefore does not grow with the length of the cast.
         """
         journal, session = self.journal, self.session
         if journal is None or (self._artifacts.has_written(session) and not self._unwritten):

@@ -44,28 +44,28 @@ if TYPE_CHECKING:
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 """The kinds of failure that are limits (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
-"""Returns the current materia of a workbench, and the directories of their config files."""
+"""A function that returns the current materia of a workbench, and the directories of their config files."""
 RESUME: Final = "resume it to continue"
-"""The hint for a cast of our own that is open read-only."""
+"""The hint for a read-only cast that this engine made and can resume."""
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The properties of a cast in this kernel that no journal has.
+    """The properties of a cast that exist only in this kernel, not in the journal.
 
     Attributes:
         writable: True if the cast can be continued.
-        continuing: how to continue it if it is read-only.
+        continuing: a hint about how to continue a read-only cast.
         saying: the pieces of the answer that is arriving.
-        lanes_saying: the same for each lane.
+        lanes_saying: the pieces of the arriving answers, by lane.
         stop_asked: True if a stop was requested.
-        stopping: what that stop still waits for.
+        stopping: the function or step that a requested stop waits for, or None.
         raised: the latest exception of an agent in this kernel.
-        attempts: the latest attempts, also if they were interrupted.
+        attempts: the latest attempts, including interrupted ones.
         stops: the breakpoints.
         pins_gone: the names that are pinned to functions of an earlier kernel.
-        messages: messages about how it was opened, and about views that failed.
-        differences: where our engine would not have taken the recorded route.
+        messages: messages about the opening of the cast, and about views that failed.
+        differences: the steps at which this engine would not have taken the recorded route.
         definitions: returns the current materia of the workbench, or None without a workbench.
         agents: the agents that are set, see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
     """
@@ -98,9 +98,9 @@ class Snapshot:
         project: the directory that utilities and agents work in.
         id: the name of the run directory.
         problems: the reasons why its loadout cannot be cast here (R41).
-        messages: messages about how it was opened, and about views that failed.
-        differences: where our engine would not have taken the recorded route.
-        live: the properties that no journal has; empty for an earlier moment.
+        messages: messages about the opening of the cast, and about views that failed.
+        differences: the steps at which this engine would not have taken the recorded route.
+        live: the properties that exist only in this kernel; empty for an earlier moment.
         request: the request.
         status: ``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``.
         state: the JSON state that the sockets share.
@@ -110,19 +110,19 @@ class Snapshot:
         held: the reason why the cast is held and what a person is asked for, or None.
         failure: the reason why the cast failed or was aborted, or None.
         ended_by: the decision that skipped empty loops to the end, or None.
-        wish: the requested change of the draft, while it is asked in place of the prompt.
+        wish: the requested change of the draft, while that request is sent instead of the prompt.
         calls: the tool calls of the waiting turn so far.
         edits: the edits that were not undone, in order.
-        can_undo: True if the last edit can be undone, because nothing was done since.
-        abandoned: the steps that going back left behind, by branch.
+        can_undo: True if the last edit can be undone, because nothing happened after it.
+        abandoned: the steps that were abandoned by going back, by branch.
         pins: the pinned answers by socket or materia (R40).
         pins_gone: the names that are pinned to functions of an earlier kernel.
-        lanes_go_on: True for a lane, and for a cast with running lanes: what the lanes began from cannot be edited.
-        answered_by: returns who answers the socket of an agent in a word or two, or None if that is unknown.
+        lanes_go_on: True for a lane, and for a cast with running lanes, whose state cannot be edited meanwhile.
+        answered_by: returns a short description of who answers the socket of an agent, or None if unknown.
         usage: the total usage: ``input``, ``output``, ``tokens``, ``cost``.
         writable: True if the cast can be continued.
         breakpoints: the breakpoints; none at an earlier moment.
-        stopping: what a requested stop still waits for, and for how long; otherwise None.
+        stopping: the function or step that a requested stop waits for, with the time so far; otherwise None.
         attempts: the latest attempts, also if they were interrupted; None before the first.
     """
 
@@ -139,8 +139,8 @@ class Snapshot:
     ) -> None:
         """Show ``session``.
 
-        ``problems`` are the reasons why its loadout cannot be cast here; ``answerers`` returns who answers a socket now;
-        ``live`` has the properties that no journal has.
+        ``problems`` are the reasons why its loadout cannot be cast here. ``answerers`` returns who currently answers a socket.
+        ``live`` has the properties that exist only in this kernel.
         """
         self.session, self.engine = session, session.state
         self.rules, self.graph = rules, rules.graph
@@ -162,14 +162,14 @@ class Snapshot:
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
-        """The breakpoints that the cast is at, apart from the functions that are their conditions."""
+        """The breakpoints that the cast is at, without testing conditions that are functions."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
         return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The name of each socket: the label of its materia, after its id if several sockets have the same label."""
+        """The display name of each socket: the label of its materia, prefixed with the socket id if the label is not unique."""
         labels = {id_: part(socket.materia.label, 60) for id_, socket in self.graph.sockets.items()}
         count = Counter(labels.values())
         return {id_: label if count[label] == 1 else f"{part(id_)} {label}" for id_, label in labels.items()}
@@ -197,7 +197,7 @@ class Snapshot:
 
     @cached_property
     def lanes(self) -> Mapping[str, LaneNow]:
-        """The lanes that run, or ran last, by name in the order of the schedule."""
+        """The running or latest lanes by name, in the order of the schedule."""
         if not self.session.streams:
             return {}
         return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
@@ -207,7 +207,7 @@ class Snapshot:
         """The lane of each work item, by the index of the item in the current list."""
         lanes = list(self.lanes.values())
         if not lanes or not same(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
-            return {}  # the items were changed since, or are from another generator
+            return {}  # the items were changed later, or come from another generator
         return {index: lane for lane in lanes for index in lane.indexes}
 
     def lane(self, name: str | None) -> Snapshot:
@@ -230,9 +230,9 @@ class Snapshot:
 
     @property
     def failed_at(self) -> tuple[str, str]:
-        """The socket where the cast failed, and the lane, which is the first that failed.
+        """The socket where the cast failed, and the first failed lane, as a pair.
 
-        Empty if a person or the budget stopped all lanes.
+        Both are empty if a person or the budget stopped all lanes.
         """
         if (failure := self.failure) is None or lanes_at_work(self.session) is None:
             return "" if failure is None else failure.socket or "", ""
@@ -252,14 +252,14 @@ class Snapshot:
 
     @property
     def owed(self) -> bool:
-        """True if the socket where the cast failed or was aborted has not answered."""
+        """True if the cast failed or was aborted before the current socket answered."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """The standing of each work item by its visits: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
+        """The standing of each work item, derived from its visits: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
         If several loops go over the work items, the current or last loop counts; for running lanes, the lane of the item.
         """
@@ -322,7 +322,7 @@ class Snapshot:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The notes of the agent of the latest step since it was asked last."""
+        """The notes of the latest step's agent since its last question."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pinned_at(self, socket: str) -> str | None:
@@ -332,7 +332,7 @@ class Snapshot:
 
     @cached_property
     def approvals(self) -> ApprovalsNow:
-        """The requests of its agents to a person."""
+        """The requests of the cast's agents to a person."""
         return ApprovalsNow(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
@@ -358,7 +358,7 @@ class Snapshot:
 
     @property
     def conclusion(self) -> list[str]:
-        """The conclusion of a complete cast for a person, by line; empty if the protocols have no such field."""
+        """The lines of the conclusion of a complete cast; empty if the protocols have no such field."""
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
@@ -366,7 +366,7 @@ class Snapshot:
         refuse_recorded(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
-        """Return the steps that led to the present, or into an abandoned branch.
+        """Return the steps that led to the current state, or to the end of an abandoned branch.
 
         Args:
             branch: the number of the branch, from 0; its steps begin with those that it shares with later branches.
@@ -388,7 +388,7 @@ class Snapshot:
         """Return the snapshot after a step.
 
         Args:
-            number: of the step; 0 is the start.
+            number: the number of the step; 0 is the start.
             branch: the number of the abandoned branch of the step, if it belongs to one.
 
         Raises:
@@ -401,12 +401,12 @@ class Snapshot:
         return self.of_session(then)
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
-        """Return the snapshot of another session of this cast: of an earlier moment, or of a lane."""
+        """Return a snapshot of another session of this cast, such as an earlier moment or a lane."""
         cast = session, self.rules, self.run_dir, self.project
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
-        """Explain the decision of a step; by default of the latest step."""
+        """Explain the decision of a step, by default of the latest one."""
         from materia_nb.insight.why import explain
 
         if not self.steps:
@@ -436,7 +436,7 @@ class Snapshot:
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
     def _upcoming(self) -> str | None:
-        """Return the socket that is entered next, after empty loops that are skipped."""
+        """Return the socket that is entered next; loops without items are skipped."""
         target = self.engine.next
         socket = self.graph.sockets.get(target) if target else None
         if socket is None or socket.iterator is None or self.engine.status != "ready":
@@ -451,7 +451,7 @@ class ApprovalsNow:
     """The requests of the agents of a cast to a person, and the allowed tools."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
-        """``take_snapshot`` returns a fixed snapshot, or the current one at each call."""
+        """Read the requests from ``take_snapshot``, which returns a fixed snapshot, or the current snapshot at each call."""
         self._snapshot = take_snapshot
 
     def __repr__(self) -> str:
@@ -459,7 +459,7 @@ class ApprovalsNow:
 
     @property
     def cast(self) -> Snapshot:
-        """The cast, or the lane of it, whose agents ask."""
+        """A snapshot of the cast, or of the lane, whose agents ask."""
         return self._snapshot()
 
     @property
@@ -507,11 +507,11 @@ class LaneNow:
         status: ``waiting``, ``running``, ``accepted``, ``failed`` or ``interrupted``.
         error: the reason why it was not accepted.
         indexes: the indices of its items in the whole list, in working order.
-        now: the snapshot of the lane: its steps, its prompt, why ...
+        now: the snapshot of the lane.
     """
 
     def __init__(self, lane: Lane, cast: Snapshot) -> None:
-        """Show a lane of ``cast``."""
+        """Describe a lane of the snapshot ``cast``."""
         self.lane, self.name, self.status, self.error = lane, lane.name, lane.status, lane.error
         self.indexes = lane.indexes
         self._cast = cast
@@ -524,14 +524,14 @@ class LaneNow:
 
     @property
     def done(self) -> int:
-        """The number of its items that are done."""
+        """The number of the lane's items that are done."""
         state, of_lane = self.lane.session.state, self.lane.session.start.lane
         cursor = of_lane.cursor if of_lane is not None else ""
         return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
 
     @property
     def wants_a_person(self) -> bool:
-        """True if the lane waits until a person answers, decides or approves."""
+        """True if the lane waits for an answer, a decision or an approval of a person."""
         now = self.now
         visit = now.waiting_at
         if self.status != "running" or visit is None:
@@ -545,13 +545,13 @@ class LaneNow:
 
 
 def snapshot_of(value: object) -> Snapshot | None:
-    """Return the snapshot that a value is, or the current one of a cast; None for other values."""
+    """Return a snapshot unchanged, or the current snapshot of a cast; None for other values."""
     now = getattr(value, "now", value)
     return now if isinstance(now, Snapshot) else None
 
 
 def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
-    """Raise MateriaError (``not_castable``) if there are problems that prevent a cast of the loadout."""
+    """Raise MateriaError (``not_castable``) if ``problems`` is not empty."""
     if problems:
         raise MateriaError(
             f"The loadout of this cast cannot be cast here, so it can only be inspected: {problems[0]}",
