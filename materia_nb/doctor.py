@@ -86,7 +86,7 @@ _VERSION_CONTROL: Final = (
 
 
 def packages() -> Iterator[Finding]:
-    """Return the versions of Python and of the packages that a notebook needs."""
+    """Yield a finding with the version of Python and of each package that a notebook needs."""
     yield Finding("software", "Python", "ok", platform.python_version())
     for name, advice in _PACKAGES:
         try:
@@ -96,7 +96,7 @@ def packages() -> Iterator[Finding]:
 
 
 def keys(environment: Mapping[str, str]) -> Finding:
-    """Return the names of the model providers' keys that are set; values are only tested for being blank."""
+    """Return a finding with the names of the environment variables ``*_API_KEY`` that are set and not blank."""
     present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if present:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
@@ -157,7 +157,7 @@ def _version_line(result: ProcessResult) -> str:
 
 
 def folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
-    """Return whether each folder can be written to; a missing folder is tested by its nearest existing parent."""
+    """Yield a finding on write access to each folder; for a missing folder, the nearest existing parent is tested."""
     for name, folder in folder_by_name:
         existing = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
         try:
@@ -177,7 +177,7 @@ _SCRIPT_ADVICE: Final = {
 
 
 def shipped(folders: Iterable[Path], pi_profile: Path | None) -> Iterator[Finding]:
-    """Return findings on the profile's copies of the shipped utility scripts, and on the scripts of a Pi profile."""
+    """Yield findings on the profile's copies of the shipped utility scripts, and on the scripts of a Pi profile."""
     for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
         advice = _SCRIPT_ADVICE.get(copy.status, "")
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)

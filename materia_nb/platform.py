@@ -90,8 +90,7 @@ class HeldInterrupts:
     KeyboardInterrupt. A nested block takes over the count of the outer block, since the nested block may be the one
     that waits.
 
-    Outside the main thread, and if SIGINT is ignored, the block has no effect: ``wake_fd`` is None and ``count`` stays
-    0.
+    Outside the main thread, or if SIGINT is ignored, the block has no effect: ``wake_fd`` is None, ``count`` stays 0.
 
     Args:
         wakes: True to open ``wake_fd``.

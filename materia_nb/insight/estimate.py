@@ -75,7 +75,7 @@ class VisitPrompt(NamedTuple):
             sent back), or the heading of a later turn.
         prompt: the parts of the prompt.
         characters: the length of the prompt, in characters.
-        same: the length of the common beginning of this prompt and the previous prompt of the socket, in characters.
+        same: the length of the beginning that this prompt shares with the previous prompt of the socket, in characters.
             A provider may have cached this beginning.
     """
 
