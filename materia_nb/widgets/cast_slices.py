@@ -1,4 +1,4 @@
-"""What the page is told of a cast: how it stands, for the bar; its steps, as rows of the timeline; and beside another cast."""
+"""The page's data about a cast: status for the bar, steps as timeline rows, and comparison with another cast."""
 
 from __future__ import annotations
 
@@ -201,7 +201,9 @@ def _counts(now: Snapshot) -> str:
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
-    """Return the identity of what a cast offers or asks: of the cast, a dot, and where it is with a digest of what is shown (R69).
+    """Return the identity of a cast's offer or question (R69).
+
+    The identity is the id of the cast, a dot, and the position with a digest of the shown content.
 
     It changes with every step, turn, edit and branch. It does not depend on times, list positions or objects in
     memory, nor on call numbers of an agent, which may repeat.

@@ -206,7 +206,7 @@ class CastSurface(Panel):
         self.start(self._resumable(resolve, rest))
 
     def resolve_now(self, act: Callable[[], object]) -> None:
-        """Do ``act``, which takes no time and resolves the reason for a stop; then resume the run that stopped there, if any."""
+        """Run the quick ``act`` at once to resolve the reason for a stop, and then resume the stopped run, if any."""
         rest, cast = self._interrupted_run(), self.cast
         act()
         self.select(None)
@@ -230,7 +230,7 @@ class CastSurface(Panel):
         return run
 
     def _interrupted_run(self) -> Callable[[], object] | None:
-        """Return what resumes the run that stopped where the cast is now; None if none did."""
+        """Return a function that resumes the run stopped at the current position; None without such a run."""
         if self.runs.rest is None:
             return None
         rest, positions = self.runs.rest

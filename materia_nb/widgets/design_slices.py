@@ -224,7 +224,7 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
 
 
 def happens(session: DesignState) -> DesignSlice | None:
-    """Return what casts of the design can come to, None before it was asked; ``stale`` once the design is another."""
+    """Return the possible outcomes of casts, None before a search; ``stale`` if the design changed since."""
     if session.explored is None:
         return None
     at, explored = session.explored

@@ -145,7 +145,7 @@ class DesignState:
 
     @property
     def identity(self) -> str:
-        """Identity of the design as it is shown, which the start of a cast names (R69); another one after each cast."""
+        """Identity of the shown design, which a cast message must name (R69); it changes after each cast."""
         now, config = self.design.now, self.design.config
         if self._identity is None or self._identity[0] is not now or self._identity[1] is not config:
             digest = json_digest([self.design.name, self.design.document, dict(self.design.definitions)])

@@ -38,7 +38,7 @@ FIRST: Final = 60
 _MOST_ASKED: Final = 400
 _RECORDED: Final = 100
 _REST_S: Final = 0.08
-"""A cast is read where the selection rests, not on the way there."""
+"""Delay before the selected cast is read, in seconds, so that the user can move through the list quickly."""
 _LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "your turn", "it needs an answer, or an agent was cut off: open it to see"),

@@ -45,7 +45,7 @@ from materia_nb.loadout.vocabulary import DESCRIBED, Condition
 from materia_nb.widgets.selection import Selection, selection_of
 
 Looks: TypeAlias = dict[str, dict[str, str]]
-"""By element: ``classes``, ``words`` for who rests the mouse on it, and ``svg`` (a node) or ``label`` (a line)."""
+"""Look of each element: ``classes``, ``words`` for its tooltip, and ``svg`` (a node) or ``label`` (a line)."""
 
 _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
 
@@ -59,11 +59,11 @@ class GraphElements:
 
     Args:
         graph: the loadout.
-        placed: where everything stands.
+        placed: the layout of the loadout.
 
     Attributes:
-        selections: what each element stands for that can be selected.
-        elements: which element stands for each of these.
+        selections: the selection that each selectable element shows.
+        elements: the element of each selection.
     """
 
     def __init__(self, graph: Graph, placed: GraphLayout) -> None:
@@ -96,7 +96,7 @@ class GraphElements:
         self._drawn = [*self._drawn_elements()]
 
     def data(self) -> dict[str, Any]:
-        """Return what never changes while this graph is shown: sizes, places, ends, lines."""
+        """Return the data that never changes while this graph is shown: sizes, positions, ends, lines."""
         return {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
@@ -151,7 +151,7 @@ class GraphElements:
         return self._node("a", key, Box(at[0] - 0.5, at[1] - 0.5, 1, 1), "anchor", None)
 
     def _end_of(self, key: str) -> tuple[str, Point]:
-        """Id and centre of the node that a line starts or ends at."""
+        """Return the id and the centre of the node at which a line starts or ends."""
         if key in _SIGNS:
             return self._ids["s", _SIGNS[key]], _centre(self.placed.signs[key])
         if key in self.placed.nodes:
@@ -165,7 +165,7 @@ class GraphElements:
         points = rounded_polyline(line.points)
         target, end = (source, start) if line.stub else self._end_of(link.target)
         if line.stub or source == target:
-            # It does not end at another node, so it is given a point of its own to end at.
+            # The line does not end at another node, so it ends at a new invisible point.
             (x, y), (dx, dy) = points[-1], line.heading
             away = 1 if line.stub else -1
             end = (x + away * _AWAY * dx, y + away * _AWAY * dy)
@@ -199,7 +199,7 @@ class GraphElements:
     def look(self, marks: Marks) -> Looks:
         """Return the look of every element at one moment of a cast, by element id.
 
-        Those are drawn anew of which the marks say something else than before: a step changes a few of hundreds.
+        Only elements whose marks have changed are drawn again, because a step changes few of hundreds of elements.
         """
         changed = None if self._marks is None else _changed(self._marks, marks)
         for element, keys, draw in self._drawn:
@@ -209,7 +209,7 @@ class GraphElements:
         return dict(self._looks)
 
     def _drawn_elements(self) -> Iterator[_Element]:
-        """Yield every element, by what marks have of it: socket, loop, routes, ways and places of a line."""
+        """Yield every element with the keys of its marks, such as its socket, its loop or the routes of a line."""
         for loop_id, box in self.placed.loops.items():
             members = frozenset((loop_id, *self.graph.loops[loop_id].sockets))
             yield self._ids["l", loop_id], members, partial(self._loop_look, loop_id, box)
@@ -311,12 +311,12 @@ def _changed(before: Marks, now: Marks) -> set[object] | None:
 
 
 def _condition_class(condition: Condition) -> str:
-    """Return the class of the lines that wait for a condition, which no other class of an element can be."""
+    """Return the unique class of lines with this condition."""
     return f"when-{condition}"
 
 
 def drawn_conditions() -> list[dict[str, Any]]:
-    """Return how the lines of each condition look: the class of their elements, the colours by their use, the dashes."""
+    """Return the look of the lines of each condition: class of the elements, colours by role, and dashes."""
     return [
         {
             "class": _condition_class(word),
@@ -330,7 +330,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
 
 
 def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
-    """Return the tooltip of a card: all that it shows, line by line."""
+    """Return the tooltip of a card, which repeats its content line by line."""
     visits = marks.visits.get(socket.id, 0)
     description = socket.materia.raw.get("description")
     lines = [

@@ -1,8 +1,8 @@
 """The graph of a loadout or cast as a picture to click on, with a list that does the same.
 
-The only module that knows of ipycytoscape. It draws; what it draws is told to a small front-end of our own beside
-it (``front/canvas_widget.js``): the scene once, then in one message whatever changed. So there is no
-widget for a socket or a line, and parts may come and go.
+Only this module uses ipycytoscape, which draws the graph. Our front end next to it (``front/canvas_widget.js``)
+receives the scene once, and then each set of changes in one message. Sockets and lines have no widgets of their own,
+so parts can be added and removed.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _HEIGHT: Final = 420
 _ROOM: Final = (535.0, 490.0)
 """Assumed width and height of the canvas, in pixels, until the page reports them."""
 _FOLDED_ABOVE: Final = 30
-"""Of so many sockets and more, loops that are finished are folded by themselves."""
+"""Minimum number of sockets of a graph whose finished loops are folded automatically."""
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Called with the kind and the id of the selected part."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
-    """The library's widget, without the graph that it makes for itself and then loses sight of.
+    """The library's widget, which also closes the default graph that the library creates and does not close.
 
-    Nor does it tell the page of a wheel: the page warns of every sensitivity that it is told.
+    The wheel sensitivity is not sent, because the page logs a warning for every value.
     """
 
     wheel_sensitivity = None
@@ -61,7 +61,7 @@ class _Cytoscape(cyto.CytoscapeWidget):
 
 
 class _Moment(NamedTuple):
-    """A cast at one moment: whether that is over, and whether a step runs."""
+    """A cast at one moment, whether the moment is past, and whether a step runs."""
 
     snapshot: Snapshot
     past: bool
@@ -152,8 +152,8 @@ class GraphPanel(Panel):
         self._cytoscape = _Cytoscape(
             cytoscape_layout={"name": "preset", "fit": False},
             cytoscape_style=[],
-            tooltip_source="",  # what it names would go into the page as it is
-            user_zooming_enabled=False,  # the wheel is for the page
+            tooltip_source="",  # the page would insert the named text unescaped
+            user_zooming_enabled=False,  # the wheel scrolls the page
             auto_ungrabify=True,
             min_zoom=0.05,
             max_zoom=3.0,
@@ -193,12 +193,12 @@ class GraphPanel(Panel):
     def _laid_out(self) -> GraphElements:
         """Lay out the graph for the available area, in the direction that a person chose or that a running cast keeps.
 
-        While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
-        what leads to it. With a card that nobody has placed, cards say no more than their names once all are seen only so.
+        In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The
+        level of detail stays the same once all cards have a position or show only their names.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
         if len(self.graph.sockets) < 2 and self._area[0] < 1.5 * self._area[1]:
-            directions = directions[::-1]  # cards that are still to come go where there is more room
+            directions = directions[::-1]  # further cards get the direction with more room
         if self._mode != "design":
             placed = best_layout(self.graph, self._area, directions=directions, folded=self._folded)
             return GraphElements(self.graph, placed)
@@ -224,21 +224,21 @@ class GraphPanel(Panel):
     # -- for code ---------------------------------------------------------------------
 
     def on_select(self, callback: Selected) -> Callable[[], None]:
-        """Call ``callback(kind, id)`` after each selection; returns a function that ends it."""
+        """Call ``callback(kind, id)`` after each selection; return a function that unsubscribes."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
     def on_gesture(self, callback: Callable[[Gesture], object]) -> Callable[[], None]:
-        """Call ``callback`` for each :class:`Gesture`; returns a function that unsubscribes.
+        """Call ``callback`` for each :class:`Gesture`; return a function that unsubscribes.
 
-        What it can be called with are the types of gestures in :class:`~materia_nb.widgets.frontend.ToCanvas`.
+        The kinds of gestures are the functions in this module that are decorated with ``_gesture``.
         """
         self._gestures.append(callback)
         return lambda: self._gestures.remove(callback) if callback in self._gestures else None
 
     @property
     def mode(self) -> str:
-        """``cast`` to follow a cast, or ``design``: then sockets can be dragged and connected."""
+        """``cast`` to follow a cast, or ``design`` to let the user drag and connect sockets."""
         return self._mode
 
     @mode.setter
@@ -248,7 +248,7 @@ class GraphPanel(Panel):
         self._draw_anew(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
-        """Select a part as a click does; sockets that were marked are so no longer.
+        """Select a part like a click, and clear the marks of sockets.
 
         Args:
             kind: ``socket``, ``edge``, ``exit`` or ``loop``.
@@ -274,7 +274,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def mark_sockets(self, ids: Iterable[str]) -> None:
-        """Show several sockets as marked, as a frame drawn around them does."""
+        """Mark several sockets, like a frame that the user draws around them."""
         self._marked = tuple(ids)
         self.refresh()
 
@@ -288,8 +288,8 @@ class GraphPanel(Panel):
 
         Args:
             snapshot: the cast at that moment.
-            selected: the part that is selected; one that is not there is none.
-            past: whether that is over.
+            selected: the selected part; a part that does not exist clears the selection.
+            past: True if the moment is past.
             working: whether a step runs.
         """
         self._led, self.selected = _Moment(snapshot, past=past, working=working), selected
@@ -304,7 +304,7 @@ class GraphPanel(Panel):
         self._edits += 1
         if self.selected not in self._parts():
             self.selected = None
-        self._direction = self._scene.placed.direction  # what is changed is not turned too
+        self._direction = self._scene.placed.direction  # keep the direction while the graph is edited
         before, scene = self._scene.placed.level, self._laid_out()
         self._draw_anew(scene, fresh=self._mode == "design" and scene.placed.level != before)
 
@@ -314,7 +314,7 @@ class GraphPanel(Panel):
         self._draw_anew(fresh=True)
 
     def fold(self, loop: str) -> None:
-        """Draw a loop as one card, or again as a region; then it is not folded when it is finished."""
+        """Fold a loop into one card, or unfold it; the loop is then no longer folded automatically."""
         self._folded ^= {loop} & self.graph.loops.keys()
         self._unfolded |= {loop}
         self._draw_anew(fresh=False)
@@ -325,7 +325,7 @@ class GraphPanel(Panel):
         return self._scene.placed.grid_positions()
 
     def grid_position(self, x: float, y: float) -> GridPosition:
-        """Read a place in the picture as column and row of a loadout's layout."""
+        """Convert a point in the picture to column and row of a loadout's layout."""
         return self._scene.placed.grid_position(x, y)
 
     @property
@@ -359,7 +359,7 @@ class GraphPanel(Panel):
         """Handle a message of the page.
 
         Raises:
-            MateriaError: it is unknown or malformed, or about something that does not exist (``bad_message``).
+            MateriaError: the message is unknown or malformed, or names a missing part (``bad_message``).
         """
         canvas_messages.handle(self, content)
 
@@ -367,7 +367,7 @@ class GraphPanel(Panel):
         """Return the selection that an element of the canvas shows; None if it cannot be selected or no longer exists.
 
         Raises:
-            MateriaError: the element is not named by a text (``bad_message``).
+            MateriaError: the name of the element is not a text (``bad_message``).
         """
         if not isinstance(element, str | None):
             raise bad_message("The message of the page names an element by something other than a text.")
@@ -482,7 +482,7 @@ class GraphPanel(Panel):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
             self._positions, self._direction, self._level, self._edits = {}, None, None, 2
-        if self.marks.visits:  # whoever follows a cast keeps the direction that it began with
+        if self.marks.visits:  # a running cast keeps its initial direction
             self._direction = self._scene.placed.direction
         self._area = (wide, high)
         old, scene = self._scene.placed, self._laid_out()
@@ -518,7 +518,7 @@ class GraphPanel(Panel):
             self.front.scene = scene
 
     def draw(self) -> None:
-        """Bring picture and words up to the present."""
+        """Update the picture and its text."""
         moment = self._moment()
         marks = self._marks_at(moment)
         self._fold_finished(marks)

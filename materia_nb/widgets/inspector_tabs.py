@@ -71,7 +71,7 @@ def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
 
 
 def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
-    """Return the breakpoints that an element of the graph can have, the plainest first; none of an item or a loop."""
+    """Return the possible breakpoints of an element, the simplest first; items and loops have no breakpoints."""
     if element.kind == "socket":
         is_agent = not cast.graph.sockets[element.id].is_utility
         of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "empty_answer") if is_agent else ()
@@ -139,7 +139,7 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
 
 
 def _worked_on(step: StepRecord) -> list[Block]:
-    """Return the item that a step was about, as it got it; nothing where it was about none."""
+    """Return the item of a step as the step received it; empty if the step had no item."""
     item = step.at.item
     if item is None:
         return []
@@ -153,7 +153,7 @@ def _worked_on(step: StepRecord) -> list[Block]:
 
 
 def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
-    """The content of a tab with a prompt: texts as they are where they can be edited, else made harmless."""
+    """Return the content of a prompt tab; texts are unchanged if they can be edited, else made harmless."""
     names = [part.name for part in prompt.parts]
     first = names.index("task") if "task" in names else 0
     layers = [
@@ -170,7 +170,7 @@ def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[
 
 
 def blocks_content(blocks: Any) -> dict[str, Any]:
-    """The content of a tab that is only to be read."""
+    """Return the content of a read-only tab."""
     return {"is": "blocks", "blocks": blocks}
 
 
@@ -198,15 +198,15 @@ def inspector_state(
     busy: bool,
     only: str = "",
 ) -> dict[str, Any]:
-    """Return title, tabs and the content of the open one.
+    """Return the title, the tabs and the content of the open tab.
 
     Args:
         now: the cast at present.
-        selected: what is selected, None for wherever the cast is.
+        selected: the selected element; None selects the current position of the cast.
         past: the moment that is looked at, None for the present.
-        tab: the tab that was opened last; one that there is not for this gives way to the first.
+        tab: the tab that was opened last; the first tab opens if this selection lacks that tab.
         busy: whether a step runs.
-        only: the one tab that is shown of the present; all that there are if left out.
+        only: the only tab to show, for the present; all tabs by default.
     """
     if past is not None:
         tabs = _Tabs(past, past.latest, now, None, busy=busy, present=False)
@@ -228,7 +228,7 @@ def inspector_state(
 def _here(cast: Snapshot) -> str:
     at = cast.engine.at
     if cast.failure is not None and lanes_at_work(cast.session) is not None:
-        return ""  # it stopped in its lanes
+        return ""  # the cast stopped in its lanes
     if cast.engine.status in ("waiting", "held", "failed", "aborted") and at is not None:
         return at.socket
     failed = cast.failure.socket if cast.failure is not None else None
@@ -243,7 +243,7 @@ def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs)
     waits = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
     return {
         "title": title,
-        # With a dot where something waits for the person.
+        # A dot marks a tab that waits for the user.
         "tabs": [[name, titles[name], name == "answer" and waits] for name in names],
         "tab": opened,
         "content": tabs.tree() if opened == "state" else blocks_as_json(tabs.content(opened)),
@@ -261,7 +261,7 @@ class _Tabs:
     element: Element | None
     _: KW_ONLY
     busy: bool
-    present: bool = True  # whether what is shown is the cast as it is now
+    present: bool = True  # True if the tabs show the present
     at_present: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
@@ -321,7 +321,7 @@ class _Tabs:
         return prompt_content(title, prompt, f"{cast.id} {len(cast.steps)} {socket}", edit=edit)
 
     def tree(self) -> dict[str, Any]:
-        """Return the content of the state tab as plain data, since there may be thousands of values."""
+        """Return the content of the state tab as plain data, because the state may have thousands of values."""
         snapshot = self.snapshot
         return {
             "is": "state",

@@ -66,26 +66,27 @@ _LEGEND: Final = (
 
 
 _TRIES: Final = 2
-"""Guesses until the answer is told."""
+"""Number of guesses before the answer is shown."""
 
 
 class PredictPanel(Panel):
     """A question, the graph, and a button for each place that the next step could lead to; a click is a guess.
 
-    A click on a socket in the picture is one, too. A wrong guess is told why it is not so; after the second one the
-    answer is told as well. Then a button asks about the step after it, so that a whole route can be walked.
+    A click on a socket in the picture is also a guess. After a wrong guess the panel explains the mistake; after the
+    second wrong guess it also shows the answer. A button then asks about the following step, so that the learner can
+    follow a whole route.
 
-    The question is the one of the moment when the panel was made. A guess moves nothing but the question's own
-    twin of the cast, so another guess, or the same one twice, does no harm.
+    The question is about the cast at the time when the panel was made. A guess only changes the question's own copy of
+    the cast, so that repeated guesses are harmless.
 
     Args:
         cast: which.
-        name: what guesses are kept under; see :class:`materia_nb.lessons.Question`.
+        name: name under which guesses are stored; see :class:`materia_nb.lessons.Question`.
 
     Attributes:
-        question: what is asked; None when nothing can be.
-        answer: what came of the latest guess; None before the first.
-        sure: whether the learner is sure of the next guess; None until that is said.
+        question: the current question; None if there is no next step to predict.
+        answer: result of the latest guess; None before the first guess.
+        sure: True if the learner is sure of the next guess; None until the learner has chosen.
         picture: the graph, in which sockets can be clicked.
     """
 
@@ -126,7 +127,7 @@ class PredictPanel(Panel):
         self.refresh()
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the question, the places to choose from, and the picture of the graph."""
+        """Return the question, the possible targets, and the picture of the graph."""
         standing = self.question.standing if self.question else ()
         verdict = "" if self.answer is None else repr(self.answer)
         lines = [*standing, self._asked, " | ".join(self.buttons), verdict]
@@ -180,7 +181,7 @@ class PredictPanel(Panel):
     def draw(self) -> None:
         """Show the graph, the question, and the result of the latest guess.
 
-        The buttons are never disabled: one that is would lose the focus of the keyboard.
+        The buttons are never disabled, because a disabled button loses the keyboard focus.
         """
         self.picture.number = self.question.number if self.question else 0
         self.picture.svg = self._svg()
@@ -191,7 +192,7 @@ class PredictPanel(Panel):
         show_html(self._verdict, html_join([alert, html_lines(self._score())]))
         for target, button_ in self.buttons.items():
             button_.button_style, button_.icon = self._mark(target)
-        # Until the route is at its end it stays: a button that goes would lose the focus of the keyboard.
+        # The button stays until the end of the route, because a hidden button loses the keyboard focus.
         on_the_way = self.question is not None and self.question.points and not self._at_the_end
         self.next.layout.display = None if on_the_way else "none"
 
@@ -223,7 +224,7 @@ class PredictPanel(Panel):
 
 
 def _named(graph: Graph, target: str) -> str:
-    """A place as its button says it: a socket with its materia."""
+    """Return the button label of a target: the socket with its materia, or ``end``."""
     return f"{target} · {graph.sockets[target].materia.id}" if target in graph.sockets else target
 
 

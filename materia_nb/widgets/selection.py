@@ -53,7 +53,7 @@ Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
 Selection: TypeAlias = tuple[Kind, str]
 """The selected part: a socket or loop and its id, an exit and its ``edge_id``, or an edge and its key.
 
-The key of an edge is ``edge:<place>:<socket>``; that of the end that nobody wrote is ``implied:<socket>``.
+The key of an edge is ``edge:<place>:<socket>``; the key of an implied line to the end is ``implied:<socket>``.
 """
 
 _INDENT: Final = "\N{NO-BREAK SPACE}" * 4
@@ -73,7 +73,7 @@ def link_title(link: Link) -> str:
 
 
 def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
-    """List everything that can be selected, each under a name of its own: sockets with their ways out, loops."""
+    """List all selectable parts with unique names: sockets with their outgoing lines, and loops."""
     out: dict[str, list[Link]] = {}
     for link in links(graph):
         out.setdefault(link.source, []).append(link)
@@ -95,7 +95,7 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
 
 
 def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
-    """Number names that still occur more than once: a list selects by name."""
+    """Number names that occur more than once, because a list selects by name."""
     counts: Counter[str] = Counter()
     unique = []
     for title, selection in named:
@@ -115,7 +115,7 @@ def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
 def owner_of(pick: Selection) -> tuple[str, int | None]:
     """Return the socket of an edge or the loop of an exit, and its place; None for the older ``exit``.
 
-    A socket and a loop are their own, without a place.
+    For a socket or a loop, return its own id without a place.
     """
     if pick[0] in ("socket", "loop"):
         return pick[1], None
@@ -124,7 +124,7 @@ def owner_of(pick: Selection) -> tuple[str, int | None]:
 
 
 ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("condition", "targetSocketId")}
-"""Under which names an edge and an exit route have their condition and where they lead."""
+"""Names of the fields for condition and target, of an edge and of an exit route."""
 
 
 def written(document: Object, kind: Kind, id_: str) -> Object:
@@ -140,12 +140,12 @@ def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
 
 
 def members_of(document: Object, loop: str) -> list[str]:
-    """Return the members of a loop, as far as they are text."""
+    """Return the members of a loop that are text."""
     return [member for member in as_list(written(document, "loop", loop).get("sockets")) if isinstance(member, str)]
 
 
 def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
-    """List every part under a name of its own: sockets with their edges, loops with their exits."""
+    """List every part with a unique name: sockets with their edges, loops with their exits."""
     named: list[tuple[str, Selection]] = []
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
@@ -209,12 +209,12 @@ _HANDOFFS: Final = 3
 
 
 class Inspector:
-    """Tells about the parts of a graph, and of the cast that runs it if there is one.
+    """Describes the parts of a graph, and their state in a cast if there is one.
 
     Args:
-        graph: whose parts.
-        cast: what runs it.
-        names: what its sockets are called; by their ids if left out.
+        graph: the graph with the parts.
+        cast: the cast that runs the graph, if any.
+        names: display names of the sockets; their ids by default.
     """
 
     def __init__(self, graph: Graph, cast: Snapshot | None = None, names: Mapping[str, str] | None = None) -> None:
@@ -311,7 +311,7 @@ class Inspector:
         return sum(_chose(decision, link) for _, decision in self._decided(link))
 
     def _decided(self, link: Link) -> list[tuple[StepRecord, Decision]]:
-        """The steps in which its socket was left, with their decisions."""
+        """Return the steps that left the line's socket, with their decisions."""
         steps = self.cast.steps if self.cast is not None else ()
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
@@ -385,7 +385,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
 
 
 def _command(socket: Socket) -> list[Block]:
-    """The command of a utility, one argument a line: quoted for a shell it cannot be read."""
+    """Return the command of a utility with one argument per row, because shell quoting is hard to read."""
     command = socket.materia.raw.get("command")
     if not isinstance(command, list):
         return []

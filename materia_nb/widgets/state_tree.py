@@ -29,7 +29,7 @@ _BUDGET: Final = 4_000
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
-    """Return the names under which one item is shown, by the first of them: they are one thing and one row."""
+    """Return the other names of each value that has several names, by its first name; such a value is one row."""
     twins: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
         first = next((name_ for name_ in twins if same(state[name_], state[name])), None)
@@ -88,7 +88,7 @@ def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
-    """Cursors, budgets and limits with how much of each is used."""
+    """Return cursors, budgets and limits, each with the used amount."""
     now = cast.engine
     rows = [(f"cursor {name}", str(index), "") for name, index in now.cursors.items()]
     rows += [
@@ -104,12 +104,12 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
 _MOST: Final = 20
 """Maximum number of watched paths."""
 _CHANGES: Final = 40
-"""Maximum number of changes that are shown of each path, latest first."""
+"""Maximum number of shown changes per path, latest first."""
 _VALUE_CHARS: Final = 200
 
 
 class WatchList:
-    """The paths that are watched in one panel; where each changed is kept, so that a step is looked at once."""
+    """The watched paths of one panel; the changes of each path are cached, so that each step is examined once."""
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
@@ -117,14 +117,14 @@ class WatchList:
         """By path: the steps that were examined, and the indexes of those that changed it."""
 
     def paths(self, now: Snapshot) -> list[str]:
-        """Return the paths that were chosen here, then the paths at which runs stop."""
+        """Return the paths chosen in this panel, then the paths with a breakpoint."""
         return list(dict.fromkeys([*self._paths, *now.breakpoints.paths]))
 
     def follow(self, path: str, *, on: bool) -> None:
-        """Watch a dotted path, or no longer.
+        """Start or stop watching a dotted path.
 
         Raises:
-            MateriaError: it names nothing (``bad_path``), or there are too many.
+            MateriaError: the path is empty, or too many paths are watched (``bad_path``).
         """
         path = path.strip().removeprefix("state.")
         if not on:
@@ -156,7 +156,7 @@ class WatchList:
         steps = now.line(line)
         looked, changed = self._looked.setdefault(path, ([], []))
         while looked and (len(looked) > len(steps) or looked[-1] is not steps[len(looked) - 1]):
-            looked.pop()  # it goes on from an earlier step, another line is shown, or the latest one is not what it was
+            looked.pop()  # the cast went back, another line is shown, or the latest step has changed
         while changed and changed[-1] >= len(looked):
             changed.pop()
         for index in range(len(looked), len(steps)):
@@ -181,16 +181,16 @@ def _words(data: Mapping[str, JSON], path: str) -> str:
 _ITEM_CHARS: Final = 1_000
 _MOST_ITEMS: Final = 10_000
 _ITEMS_CHARS: Final = 400_000
-"""Characters of all items together that a page is sent, and with it a saved notebook; longer texts are shortened."""
+"""Maximum size of all items sent to a page and saved in a notebook, in characters; longer texts are shortened."""
 _LEAST_CHARS: Final = 80
 
 
 def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
-    """Return the work items with how far the cast is in them.
+    """Return the work items and the progress of the cast.
 
     Args:
-        cast: whose.
-        busy: whether a step runs, during which they cannot be changed.
+        cast: the cast with the items.
+        busy: True if a step runs; the items then cannot be changed.
     """
     items, standings = cast.work_items, cast.standings
     at = cast.engine.at
@@ -234,19 +234,20 @@ def texts(item: JSON) -> list[str]:
 
 
 EditedItems: TypeAlias = tuple[list[JSON], list[int | None] | None]
-"""The items that the rows of a table make, and which of those before each is; None where that is not known."""
+"""The items of a table's rows, and the index of each item in the previous list; None if unknown."""
 
 
 def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> EditedItems:
     """Return the items that the rows of a table represent, and the origin of each.
 
     Args:
-        rows: as the table has them; a text that the page has only in part, and did not change, is None.
+        rows: the rows of the table; an unchanged text that the page has only in part is None.
         items: the items of the cast.
-        read: the items that the rows were read from, None if that is not known; the indices mean something if they are the same.
+        read: the items from which the rows were read, None if unknown; the indices are valid only if they equal
+        ``items``.
 
     Raises:
-        MateriaError: a text is missing that is not known (``outdated``).
+        MateriaError: an omitted text is unknown (``outdated``).
     """
     new_items: list[JSON] = []
     origins: list[int | None] = []
@@ -260,7 +261,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
             raise MateriaError(problem, hint="revert, then edit the list as it is now", kind="outdated")
         new_items.append(
             before if olds == typed else dict(zip(_TEXTS, typed, strict=True))
-        )  # as it was read, if not changed
+        )  # an unchanged item keeps its original value
         origins.append(origin)
     return new_items, origins if read is not None and same(list(read), list(items)) else None
 
@@ -284,7 +285,7 @@ def preview_edit(
     """Return the effects of applying a list, and the order of its rows, or None if it would be refused."""
     known = origins_of(cast.work_items, items) if origins is None else origins
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
-    items = [frozen(item) for item in items]  # laid out as they are, so each is found again by its identity
+    items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
     try:
         laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)
     except MateriaError as error:
