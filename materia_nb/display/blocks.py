@@ -1,7 +1,28 @@
 """Documents made of frozen blocks, each of which renders as text, as HTML, and as JSON for a panel.
 
-A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup. Texts in
-blocks may be hostile: they are bounded and made harmless here, on output. As a page, blocks are one static HTML file without
+A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup. Text
+s in
+bloc
+ks
+may
+be h
+osti
+le;
+this
+modu
+le b
+ound
+s
+them
+and 
+make
+s
+them
+harm
+less
+on o
+utpu
+t. As a page, blocks are one static HTML file without
 scripts or external resources, for light and dark. In a notebook they are MIME bundles of text, HTML and pictures.
 """
 
@@ -53,7 +74,7 @@ CELL_WIDTH: Final = 848
 """Width of a notebook's output area at its default size, in pixels."""
 _SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MAX_PNG_BYTES: Final = 1_000_000
-"""Maximum size of a PNG, in bytes. Larger ones are left out because notebooks store them."""
+"""Maximum size of a PNG, in bytes. Larger pictures are left out because notebooks store them."""
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -139,13 +160,14 @@ _RULES: Final = (
 def record_bundle(text: str, html: str) -> MimeBundle:
     """Return the MIME bundle of a panel's record, which readers without its kernel see instead of the panel.
 
-    It includes the CSS rule that shows only one of the two, because a reopened notebook has no other style of ours.
+    The record includes the CSS rule that shows either the panel or the record, because a reopened notebook has no
+    other style of ours.
     """
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
 
 
 _SHOWN_CHARS: Final = 6_000
-"""Characters of a text that are shown; the artifact has all of it."""
+"""Maximum number of shown characters of a text; the artifact has the whole text."""
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
@@ -156,7 +178,7 @@ _Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
 
 
 class Block:
-    """A part of a document that renders in three formats with the same words."""
+    """A part of a document that renders the same content as text, HTML and panel JSON."""
 
     __slots__ = ()
 
@@ -326,12 +348,12 @@ inline SVG but leaves its text."""
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A picture drawn by us, and the text to show instead of it; empty if the surrounding text says everything.
+    """A picture drawn by us, and a replacement text, which is empty if the surrounding text is sufficient.
 
     Args:
         svg: the picture for light pages.
         text: the text that replaces it.
-        dark: pairs of colours, as ``#rrggbb``: the one in ``svg`` and the one on dark screens.
+        dark: pairs of colours, as ``#rrggbb``: the colour in ``svg`` and its replacement on dark screens.
     """
 
     svg: str

@@ -48,7 +48,7 @@ _SLOT: Final = 14.0
 
 @dataclass(slots=True, eq=False)
 class RoutedLine:
-    """A line between two boxes, and what routing chooses for it: its sides, its end points, and the box of its chip.
+    """A line between two boxes, with the results of routing: its sides, its end points, and the box of its chip.
 
     Several ``links`` are exits between the same two sockets; ``target`` is None if the line only names its target. The
     line may run inside ``loops``. Lines of the same ``net`` arrive at the same point and may share segments.
@@ -73,7 +73,7 @@ class RoutedLine:
 
     @property
     def chip_start(self) -> Point:
-        """The end of the piece between the card and the chip."""
+        """The point where the line from the card reaches the chip."""
         return _ahead(self.port, self.out, _CHIP if self.label is not None else 0.0)
 
     @property
@@ -90,7 +90,7 @@ def route_lines(lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mappi
     Args:
         lines: the lines, attached to their cards.
         solid: boxes that lines avoid.
-        frames: boxes of loops, which only their own lines cross freely.
+        frames: boxes of loops, which only lines of the same loop cross without extra cost.
     """
     grid = _Grid(lines, solid, frames)
     by_length = sorted(lines, key=lambda line: sum(abs(a - b) for a, b in zip(line.start, line.tip, strict=True)))

@@ -32,7 +32,7 @@ _CONTEXT_CHARS: Final = 120
 """Characters of unchanged text to keep on each side of a change."""
 
 
-@lru_cache(64)  # an open panel draws the same texts at every frame
+@lru_cache(64)  # an open panel draws the same texts in every frame
 def word_parts(a: str, b: str) -> Parts:
     """Return the word diff of two texts; unchanged text is cut to some characters around each change."""
     parts: list[tuple[str, str]] = []
@@ -174,7 +174,7 @@ _MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0
 _KEEP_SPACE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """Inline style that keeps white space and breaks long words, because notebooks accept no style sheet."""
 _SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
-"""Text that needs no such style: short words with single blanks."""
+"""Pattern of text that needs no inline style: short words with single blanks."""
 # Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _MAX_CELL_CHARS: Final = 2000

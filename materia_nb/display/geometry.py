@@ -1,4 +1,4 @@
-"""Boxes, paths with round corners, their form for cytoscape, and estimated text widths."""
+"""Boxes, paths with round corners, their data for cytoscape, and estimated text widths."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Marks:
     Args:
         current: id of the current socket.
         waiting: whether the current socket waits for an answer.
-        working: whether somebody is working on that answer now.
-        held: whether its agent has stopped the cast until a person decides.
+        working: whether an agent or a person is working on the answer now.
+        held: whether the agent of the current socket has stopped the cast until the user decides.
         failed: id of the socket at which the cast failed.
         visits: visits so far by socket id.
         traversals: traversals so far by ``"A->B"`` (R21).
@@ -40,9 +40,9 @@ class Marks:
         in_item: whether ``budgets`` counts the current item only.
         answers: short names of who answers, by socket id; processes have none.
         pins: pinned answers by socket id, which replace the agent (R40).
-        only: in a comparison, the side, A or B, that alone has or visited a socket, by socket id; ``both`` if the
-            socket itself differs.
-        only_routes: the same for edges and exits.
+        only: in a comparison, the only side, A or B, that has or visited a socket, by socket id; ``both`` if the
+        socket itself differs.
+        only_routes: in a comparison, the only side that has or took an edge or exit, by route.
         outputs: short summary of the last output, by socket id.
         sent_back: ids of sockets whose last verdict was not satisfied.
         never: routes that no cast takes.
@@ -78,7 +78,7 @@ class Marks:
 
 
 NO_MARKS: Final = Marks()
-"""The marks of a bare loadout."""
+"""Marks of a loadout without a cast."""
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Link:
 
     @property
     def traversal(self) -> str:
-        """The key of its traversal count (R21)."""
+        """The key of the line's traversal count (R21)."""
         return f"{self.source}->{self.to}"
 
 
@@ -250,20 +250,20 @@ def socket_kinds(socket: Socket) -> tuple[str, ...]:
 
 
 def answerer_label(socket_id: str, marks: Marks) -> str:
-    """Return who answers a socket, or the answer that it is pinned to (R40), or an empty text."""
+    """Return the name of a socket's agent, its pinned answer (R40), or an empty text."""
     if (to := marks.pins.get(socket_id)) is not None:
         return f"pinned: {part(to, 80)}"
     return part(marks.answers.get(socket_id, ""), 80)
 
 
 def answered_by(socket_id: str, marks: Marks) -> str:
-    """Return who answers a socket, to continue a sentence: ``answered by person``, or an empty text."""
+    """Return the end of a sentence with the socket's agent, such as ``answered by person``, or an empty text."""
     who = answerer_label(socket_id, marks)
     return f"answered by {who}" if who and socket_id not in marks.pins else who
 
 
 def kind_and_answerer(socket: Socket, marks: Marks) -> str:
-    """Return the kind of a socket and who answers it: ``agent · person``."""
+    """Return the kind and the agent of a socket, such as ``agent · person``."""
     who = answerer_label(socket.id, marks)
     return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
@@ -295,7 +295,7 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
 
 
 def _lanes_label(graph: Graph, loop: Loop) -> str:
-    """Return how many lanes of a loop run at once; empty if it is not parallel."""
+    """Return the number of lanes of a loop that run at once; empty if the loop is not parallel."""
     at_once = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
     return "" if at_once is None else f"in lanes, {at_once} at once"
 
@@ -408,7 +408,7 @@ _CARDS: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
 def card_size(level: int) -> tuple[float, float]:
-    """Return the size of cards that show the name (1), also who answers (2), and two more lines (3)."""
+    """Return the card size by level: name only (1), name and agent (2), two more lines (3)."""
     return _CARDS[level]
 
 
@@ -441,7 +441,7 @@ _FUNCTION: Final = "the function "
 
 
 def answerer_badge(socket: Socket, marks: Marks) -> str:
-    """Return a very short name of who answers a socket, ``pinned``, or an empty text."""
+    """Return a very short name of a socket's agent, ``pinned``, or an empty text."""
     if socket.id in marks.pins:
         return "pinned"
     who = part(marks.answers.get(socket.id, ""), 60)
@@ -474,7 +474,7 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
 
     Args:
         links: the link and the exits that share its line.
-        marks: the moment.
+        marks: the state of a cast.
         stub: whether the line only names its target.
     """
     first = links[0]

@@ -1,4 +1,4 @@
-"""Layout of a graph: deterministic, and the same in every state of a cast.
+"""Deterministic layout of a graph, which is the same in every state of a cast.
 
 Cards are placed by the loadout's ``layout``, else by :mod:`~materia_nb.display.ranking`. Frames of loops enclose their
 members, and :mod:`~materia_nb.display.edge_routing` routes the lines. Canvas, designer, pages and documentation use the same
@@ -48,7 +48,7 @@ from materia_nb.loadout.graph import Graph, Loop
 Direction: TypeAlias = Literal["down", "right"]
 """Direction of the flow."""
 Level: TypeAlias = Literal[1, 2, 3]
-"""Level of detail of a card: its name; also who answers; also its last output."""
+"""Level of detail of a card: 1 shows the name, 2 also the agent, 3 also the last output."""
 MARGIN: Final = 14.0
 _SIGN: Final = 16.0
 _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
@@ -224,7 +224,7 @@ def _layout_below_the_fold(
     folded: frozenset[str],
     levels: Sequence[Level],
 ) -> GraphLayout:
-    """Lay out a graph that is too large for ``room``: as wide as the room, or else as narrow as is readable."""
+    """Lay out a graph that is too large for ``room``: as wide as the room, or else at the smallest readable width."""
     is_large = len(graph.sockets) > _LARGE_GRAPH
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]

@@ -65,7 +65,7 @@ def part_title(prompt_part: PromptPart) -> str:
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
 """Names of the most telling arguments of a call, the best first."""
 MAX_APPROVAL_CHARS: Final = 2**20
-"""Characters to show of a text that a person must approve: more than a model's call can have."""
+"""Maximum number of shown characters of a text to approve; no call of a model is longer."""
 _JUDGED_IN_WORDS: Final = 2_000
 _LINE_END: Final = " \u23ce "
 
@@ -164,10 +164,10 @@ _IDLE_MS: Final = 1_000
 _FOLD_SHARE: Final = 0.03
 _MAX_FOLDED_SHARE: Final = 0.3
 _TAIL_SHARE: Final = 0.12
-"""Width of the part after the last known time, for bars that have not ended."""
+"""Width of the part after the last known time, for bars that have not ended, as a share of the axis."""
 
 BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
-"""Of a bar: finished work, work in progress, waiting, a failure, or a step whose share of work is unknown (R56)."""
+"""Kind of a bar: finished work, work in progress, waiting, failure, or a step with an unknown share of work (R56)."""
 
 
 class Bar(NamedTuple):
@@ -245,7 +245,7 @@ class TimeAxis(Block):
     selected: tuple[str, int] | None = None
 
     def as_text(self, width: int = 0) -> str:  # noqa: ARG002
-        """Return nothing: the table next to the axis has the same in words."""
+        """Return an empty text, because the table next to the axis has the same content."""
         return ""
 
     def as_html(self) -> Html:

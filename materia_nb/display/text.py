@@ -77,7 +77,7 @@ def table(
 
     Args:
         rows: cells of any type; None is an empty cell. Short rows are padded.
-        headers: one for each column.
+        headers: one header for each column.
         limit: maximum length of a cell, in characters.
         width: maximum width of a line, in columns.
         below: for each row, the lines to print under it, over the full width.
