@@ -1,28 +1,8 @@
 """Documents made of frozen blocks, each of which renders as text, as HTML, and as JSON for a panel.
 
-A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup. Text
-s in
-bloc
-ks
-may
-be h
-osti
-le;
-this
-modu
-le b
-ound
-s
-them
-and 
-make
-s
-them
-harm
-less
-on o
-utpu
-t. As a page, blocks are one static HTML file without
+A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup.
+Texts in blocks may be hostile; this module bounds them and makes them harmless on output.
+As a page, blocks are one static HTML file without
 scripts or external resources, for light and dark. In a notebook they are MIME bundles of text, HTML and pictures.
 """
 

@@ -57,10 +57,7 @@ ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
 """Colours by role: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and
 ``soft`` text, ``line`` of edges, ``rim`` of cards, each condition by its word, ``loop`` of generators and loops,
-``now`` of the current socket, ``bad``
-of failures, ``pick`` of the selection,
-and ``aim`` of the target of a new
-edge."""
+``now`` of the current socket, ``bad`` of failures, ``pick`` of the selection, and ``aim`` of the target of a new edge."""
 
 _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "ground": ("#ffffff", "#161616"),
