@@ -333,7 +333,7 @@ class HandoffProtocol(ABC):
         return KnowledgeUpdate(knowledge)
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return suggestions for the project's memory: a ``memory`` with description and body, or a ``note`` with a text."""
+        """Return suggestions for the project's memory: ``memory`` (description and body) or ``note`` (text)."""
         return []
 
     def file_content(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:

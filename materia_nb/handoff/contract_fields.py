@@ -62,7 +62,7 @@ _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """The progress of an agent's own loop. Missing numbers are None; an invalid metric or threshold sets both to None."""
+    """The progress of an agent's own loop. Missing numbers are None; an invalid metric or threshold makes both None."""
 
     iteration: int
     max_iterations: int | None

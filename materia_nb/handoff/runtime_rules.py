@@ -311,7 +311,7 @@ def _identity(item: JSON) -> Hashable:
 
 
 class ContextUpdate(NamedTuple):
-    """One update of the knowledge: the name of a section (of any JSON type), and the value to merge into the section."""
+    """One update of the knowledge: the name of a section (of any JSON type), and the value to merge into it."""
 
     contract: JSON
     payload: JSON

@@ -187,7 +187,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
-    """Return a utility's definition for a config in ``folder``; it still runs the files in the folder ``owner`` (R24)."""
+    """Return a utility's definition for a config in ``folder`` that still runs the files in ``owner`` (R24)."""
     command = _argv(definition)
     if owner == folder or not command:
         return dict(definition)
@@ -420,7 +420,7 @@ def run_utility(
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
-    """Return the record of a run: the content of ``<visit>.command.json`` and of the event ``utility_command`` (R29)."""
+    """Return the record of a run, for ``<visit>.command.json`` and the event ``utility_command`` (R29)."""
     process = result.process
     record: dict[str, JSON] = {
         "materia": materia.id,
