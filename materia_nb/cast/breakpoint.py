@@ -35,7 +35,7 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "changed": frozenset({"path"}),
     "every": frozenset({"amount", "unit"}),
 }
-"""The required fields of each kind; all but ``changed`` may have a socket too."""
+"""The required fields of each kind; a socket is optional for all other kinds except ``changed``."""
 
 
 def amount_of(text: str) -> tuple[float, Any]:
@@ -57,7 +57,7 @@ def path_segments(path: str) -> list[str]:
 
 
 StopCondition: TypeAlias = Callable[[Any], bool]
-"""A function of the cast that returns True if a run is to stop at the breakpoint. It lasts as long as its kernel."""
+"""A function of the cast that returns True if a run must stop at the breakpoint. It is lost when its kernel ends."""
 
 FILE: Final = "breakpoints.json"
 """Name of the file with the breakpoints of a project, next to its casts."""
@@ -69,17 +69,17 @@ _MAX_TEXT: Final = 1_000
 
 
 class Breakpoint(NamedTuple):
-    """A place where runs stop; it does not belong to one cast.
+    """The description of an event at which runs stop. It does not belong to one cast.
 
     Attributes:
         kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, ``not_satisfied``, the
             ``same_again`` or an ``empty_answer`` (R64), when a step has ``changed`` the value at a path of the state, or after
-            the step with which another ``amount`` of a unit is used: ``every``.
+            the step that uses up another ``amount`` of a unit: ``every``.
         socket: the socket; None for ``changed``, and for an output of any socket.
         edge: the number of an edge of the socket, from 1, or a target socket or ``end`` for every edge that leads to it.
         path: the dotted path in the state that is watched.
         nth: stop only the n-th time in a cast; every time if None.
-        amount: the amount of ``unit`` that may be used between two stops, by the socket alone if there is one.
+        amount: the amount of ``unit`` that may be used between two stops; only that of ``socket`` if it is set.
         unit: the unit that is counted. Usage that was not reported does not count (R56).
         lane: stop only in the lane of this name; in every lane, and outside of lanes, if None.
         where: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of``.
@@ -175,7 +175,7 @@ class Breakpoint(NamedTuple):
         return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
     def _passed(self, session: Session, last: StepRecord) -> bool:
-        """Return True if the last step, with the lanes joined before it, used up one more amount."""
+        """Return True if the last step, with the lanes joined before it, used up another ``amount``."""
         after = self._used_by(step for step, _ in every_step(session))
         joined = (streams for streams in session.streams if streams.step == last.number - 1)
         lanes = (step for streams in joined for lane in streams.lanes.values() for step in lane.session.steps)
@@ -200,7 +200,7 @@ class Breakpoint(NamedTuple):
         return self.socket in (None, step.socket)
 
     def _times(self, rules: Rules, step: StepRecord) -> int:
-        """Return how often a step came to the breakpoint."""
+        """Return the number of times that a step reached the breakpoint."""
         if not self._is_about(step):
             return 0
         times = 1
@@ -226,15 +226,15 @@ class Breakpoint(NamedTuple):
         return chosen is not None and chosen.place is not None and chosen.place + 1 == self.edge
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the fields that have a value, as the file and the panel have them."""
+        """Return the fields that have a value, in the format of the file and the panel."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class BreakpointSet:
-    """The breakpoints of one moment. Iterating gives each :class:`Breakpoint`."""
+    """The breakpoints at one moment. Iterating gives each :class:`Breakpoint`."""
 
     def __init__(self, conditions: Mapping[Breakpoint, StopCondition | None] | None = None) -> None:
-        """Hold these breakpoints, each with its condition or None."""
+        """Create a set of breakpoints from a mapping of each breakpoint to its condition or None."""
         self._conditions = dict(conditions or {})
 
     @property
@@ -268,10 +268,10 @@ def ordinal(number: int) -> str:
 
 
 def breakpoint_of(value: object) -> Breakpoint:
-    """Return the breakpoint that :meth:`Breakpoint.as_json` wrote.
+    """Return the breakpoint from the JSON that :meth:`Breakpoint.as_json` returned.
 
     Raises:
-        MateriaError: it is not a breakpoint (``bad_breakpoint``).
+        MateriaError: ``value`` is not a breakpoint (``bad_breakpoint``).
     """
     row: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     needs, fields = _NEEDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
@@ -337,7 +337,7 @@ def condition_of(text: str) -> Callable[[StateFacts], bool]:
     A missing value is null, and a comparison of values that cannot be compared is false.
 
     Raises:
-        MateriaError: it is not a condition (``bad_condition``).
+        MateriaError: the text is not a condition (``bad_condition``).
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -380,7 +380,9 @@ def _value_of(node: ast.expr, facts: StateFacts) -> Any:  # noqa: C901, PLR0911 
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             return [_value_of(element, facts) for element in elements]
         case ast.BoolOp(op=operation, values=operands):
-            values = [_value_of(operand, facts) for operand in operands]  # each, so that an invalid one is refused
+            values = [
+                _value_of(operand, facts) for operand in operands
+            ]  # all operands, so that an invalid one is refused
             return all(values) if isinstance(operation, ast.And) else any(values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return not _value_of(operand, facts)
@@ -409,11 +411,11 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
         return False
 
 
-# -- kept over kernels ---------------------------------------------------------------------------
+# -- stored for later kernels ---------------------------------------------------------------------------
 
 
 def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
-    """Return the breakpoints of a loadout in a file, and a sentence about what could not be read."""
+    """Return the breakpoints of a loadout in a file, and a sentence about unreadable parts, or an empty text."""
     try:
         saved = _read_file(path).get(loadout, [])
     except MateriaError as error:
@@ -431,10 +433,10 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Write the breakpoints of a loadout to a file, which keeps those of other loadouts; a damaged file is replaced.
+    """Write the breakpoints of a loadout to a file and keep those of other loadouts; replace a damaged file.
 
     Raises:
-        MateriaError: the disk refuses (``disk``).
+        MateriaError: the file cannot be written (``disk``).
     """
     try:
         saved = _read_file(path)

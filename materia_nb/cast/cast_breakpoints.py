@@ -51,11 +51,11 @@ class Breakpoints:
             self.conditions = dict.fromkeys(saved)
 
     def put(self, breakpoint_: Breakpoint, condition: StopCondition | None = None) -> None:
-        """Add a breakpoint in place of the one at the same place."""
+        """Add a breakpoint; replace the breakpoint for the same event, if any."""
         self.replace({**self._without([breakpoint_]), breakpoint_: condition})
 
     def remove(self, removed: Iterable[Breakpoint]) -> None:
-        """Remove the breakpoints at the same places."""
+        """Remove the breakpoints for the same events."""
         self.replace(self._without(removed))
 
     def _without(self, removed: Iterable[Breakpoint]) -> dict[Breakpoint, StopCondition | None]:
@@ -83,7 +83,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
     """Breakpoints that can be added and removed. Iterating gives each :class:`~materia_nb.cast.breakpoint.Breakpoint`."""
 
     def __init__(self, graph: Graph) -> None:
-        """Stop casts of ``graph``."""
+        """Provide breakpoints for casts of ``graph``."""
         self._graph = graph
 
     def add(  # noqa: PLR0913 - one argument for each thing to stop at
@@ -100,9 +100,9 @@ class EditableBreakpoints(BreakpointSet, ABC):
         nth: int | None = None,
         lane: str | None = None,
     ) -> None:
-        """Make runs stop before a socket, or at another event of it.
+        """Make runs stop before a socket, or at another event of the socket.
 
-        Such as::
+        Examples::
 
             cast.breakpoints.add("Socket-3")
             cast.breakpoints.add("Socket-3", after=True, nth=3)
@@ -112,11 +112,11 @@ class EditableBreakpoints(BreakpointSet, ABC):
             cast.breakpoints.add("Socket-4", lambda cast: len(cast.steps) > 20, not_satisfied=True)
 
         Args:
-            socket: the socket; may be left out for what the output of any socket says.
-            condition: stop only if it holds: a text such as ``state.score < 3``, which is stored (see ``condition_of`` in
+            socket: the socket; may be left out for events of outputs, which then apply to any socket.
+            condition: stop only if it is true: a text such as ``state.score < 3``, which is stored (see ``condition_of`` in
                 ``materia_nb.cast.breakpoint``), or a function of the cast, which lasts as long as this kernel.
             after: stop after the socket.
-            edge: stop when this edge out of it is taken: its number, from 1, or a target socket or ``end``.
+            edge: stop when this edge of the socket is taken: its number, from 1, or a target socket or ``end``.
                 A loop that is skipped because its list is empty takes no edge.
             refused: stop when its output is refused, before the repair turn.
             not_satisfied: stop when its output says that it is not satisfied.
@@ -140,15 +140,15 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """Make runs stop after each step, or the n-th step, that changes, adds or removes the value at a path in the state.
 
         Raises:
-            MateriaError: the path names nothing (``bad_path``).
+            MateriaError: the path is empty (``bad_path``).
         """
         self._put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_valid_nth(nth)))
 
     def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
         """Make runs stop each time that an amount of tokens, cost, time or turns has been used.
 
-        Unlike the budget, which fails a cast, this is a soft limit: ``run`` continues past it. Usage of steps that going
-        back left behind counts. A lane counts by itself, and with the whole cast after the lanes have joined. Such as::
+        Unlike the budget, which fails a cast, this is a soft limit: ``run`` continues past it. The usage of
+        abandoned steps counts. A lane counts separately, and toward the cast after the lanes have joined::
 
             cast.breakpoints.every(20_000, "tokens")
             cast.breakpoints.every(0.5, "usd", socket="Socket-2")
@@ -183,9 +183,9 @@ class EditableBreakpoints(BreakpointSet, ABC):
         same_again: bool = False,
         empty_answer: bool = False,
     ) -> None:
-        """Remove breakpoints: all of a socket, a watched path, or the one that :meth:`add` makes of the same arguments.
+        """Remove all breakpoints of a socket, a watched path, or the one that :meth:`add` makes of the same arguments.
 
-        Without arguments, remove all of them.
+        Without arguments, remove all breakpoints.
         """
         flags = (after, refused, not_satisfied, same_again, empty_answer)
         if any(flags) or edge is not None:
@@ -200,18 +200,18 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self.remove(*removed)
 
     def remove(self, *removed: Breakpoint) -> None:
-        """Remove breakpoints, as iterating gives them."""
+        """Remove these breakpoints, which are elements of this set."""
         self.change(lambda breakpoints: breakpoints.remove(removed))
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint, or remove it if it is there; raises as :meth:`put`."""
+        """Add a breakpoint, or remove it if it exists; raises as :meth:`put`."""
         if breakpoint_.every_time in {other.every_time for other in self}:
             self.remove(breakpoint_)
         else:
             self.put(breakpoint_)
 
     def put(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint in place of the one at the same place.
+        """Add a breakpoint; replace the breakpoint for the same event, if any.
 
         Raises:
             MateriaError: the loadout has no such socket or edge.
@@ -261,7 +261,7 @@ class CastBreakpoints(EditableBreakpoints):
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Stop the cast that ``runner`` runs; its watchers are called after changes."""
+        """Provide the breakpoints of the cast that ``runner`` runs; followers of the cast are called after changes."""
         super().__init__(runner.rules.graph)
         self._runner = runner
         self._followed = Breakpoints()
@@ -292,7 +292,7 @@ class CastBreakpoints(EditableBreakpoints):
         return MappingProxyType((self._own or self._followed).conditions)
 
     def reached(self, cast: object, lane: str = "") -> bool:
-        """Return True if ``cast``, or a lane of it, is at a breakpoint whose condition, if any, holds."""
+        """Return True if ``cast``, or one of its lanes, is at a breakpoint whose condition, if any, is true."""
         if not self.conditions:
             return False
         now = self._runner.snapshot()
@@ -302,7 +302,7 @@ class CastBreakpoints(EditableBreakpoints):
     def change(self, change: Callable[[Breakpoints], None], *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.
 
-        A change ``of_all`` casts has no effect here unless the cast has breakpoints of its own.
+        With ``of_all``, for a change of all casts, this has no effect unless the cast has breakpoints of its own.
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None
@@ -323,12 +323,12 @@ class CastBreakpoints(EditableBreakpoints):
 class LoadoutBreakpoints(EditableBreakpoints):
     """The breakpoints of all casts of a loadout: ``wb.breakpoints``, ``%materia break``.
 
-    Of the casts that have breakpoints of their own, only the current one is changed too. A file of the project stores the
-    breakpoints that have no function as their condition.
+    A change applies to casts without breakpoints of their own, and to the current cast. A file of the project stores the
+    breakpoints, except for those with a function as their condition.
     """
 
     def __init__(self, breakpoints: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
-        """Change the stored breakpoints, and those of the current cast if it is of this loadout."""
+        """Provide the stored breakpoints; ``current`` has those of the current cast, if it runs this loadout."""
         super().__init__(graph)
         self._stored, self._current = breakpoints, current
 
@@ -338,7 +338,7 @@ class LoadoutBreakpoints(EditableBreakpoints):
         return MappingProxyType(self._stored.conditions)
 
     def clear(self, socket: str | None = None, path: str | None = None, **where: Any) -> None:
-        """Remove breakpoints, as ``cast.breakpoints.clear`` does; those of the current cast too."""
+        """Remove breakpoints as ``cast.breakpoints.clear`` does, also those of the current cast."""
         super().clear(socket, path, **where)
         if self._current is not None and self._current.are_its_own:
             self._current.clear(socket, path, **where)

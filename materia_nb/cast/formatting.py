@@ -56,7 +56,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
 
 
 class Listed(Shown, Sequence[_T], Generic[_T]):
-    """A sequence that is shown as a table, and is equal to any other sequence of equal values."""
+    """A sequence that is shown as a table and equals any sequence with equal values."""
 
     __slots__ = ("_all",)
 
@@ -138,7 +138,7 @@ class StepList(Listed[StepRecord]):
     __slots__ = ("_graph", "_note")
 
     def __init__(self, steps: Sequence[StepRecord], graph: Graph, note: str = "") -> None:
-        """Show ``steps`` of a cast of ``graph``; ``note`` is a line about its other steps."""
+        """Show ``steps`` of a cast of ``graph``; ``note`` is a line about steps that are not in the list."""
         super().__init__(steps)
         self._graph, self._note = graph, note
 
@@ -159,12 +159,12 @@ class StepList(Listed[StepRecord]):
         return nth(self._all, number)
 
     def ask(self, expression: str) -> list[OutputMatch]:
-        """Return the matches of a JSONPath, or of a dotted path, in the outputs; each match with its step.
+        """Return the matches of a JSONPath or a dotted path in the outputs, each with its step.
 
-        Such as ``cast.steps.ask("$.workItems[*].title")``.
+        Example: ``cast.steps.ask("$.workItems[*].title")``.
 
         Raises:
-            MateriaError: it is not JSONPath (``question``).
+            MateriaError: the expression is not valid (``question``).
         """
         return query_outputs(self._all, expression)
 
@@ -172,7 +172,7 @@ class StepList(Listed[StepRecord]):
         self,
         *,
         severity: str | None = None,
-        type: str | None = None,  # noqa: A002 - the field that it is compared with
+        type: str | None = None,  # noqa: A002 - named after the field of the event
         socket: str | None = None,
     ) -> EventsView:
         """Return the events that outputs reported in their ``event`` field, in order (R39).
@@ -262,7 +262,7 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
 
 
 class CastList(Listed[CastEntry]):
-    """The casts of a project, the last one begun or continued first."""
+    """The casts of a project, the most recently started or continued cast first."""
 
     __slots__ = ()
 
@@ -346,7 +346,7 @@ def output_words(step: StepRecord) -> str:
 
 
 def how_it_came(step: StepRecord) -> list[str]:
-    """Return how an output came about if it was not a plain answer: after drafts or repairs, pinned, by hand, corrected."""
+    """Return notes on the origin of an output that is not a plain answer, such as repairs, drafts, a pin or a correction."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
@@ -368,7 +368,7 @@ def verdict_words(step: StepRecord, max_chars: int) -> str:
 
 
 def way_words(step: StepRecord) -> str:
-    """Return how a step went on: its target, its failure, or that it waits."""
+    """Return the target of a step, its failure, or a note that it waits."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
@@ -381,7 +381,7 @@ def way_words(step: StepRecord) -> str:
 
 
 def failure_words(kind: str) -> str:
-    """Return a failure as the predicate of a sentence; an agent of other people may have a kind of its own."""
+    """Return a failure kind as the predicate of a sentence; a third-party agent may have its own kind."""
     return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["description"])
 
 
@@ -392,7 +392,7 @@ OTHER_FAILURE: Final = "agent_error"
 
 
 def record_view(step: StepRecord) -> View:
-    """Return one step: where it went, how long it took, its output and the thinking of its agent."""
+    """Return a view of one step: its target, its duration, its output and the reasoning of its agent."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
     blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     blocks += lines(issue.line for issue in issues)
@@ -405,9 +405,9 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
-    """Return why a step went where it went: the reasons, every edge and exit that was checked, the thinking of its agent.
+    """Return the explanation of a step's target: reasons, all checked edges and exits, and the reasoning of the agent.
 
-    ``narrow`` leaves three columns, for the side of a graph.
+    ``narrow`` limits the table to three columns, to fit next to a graph.
     """
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     edges = Table(("way", "taken", "reason"), rows) if narrow else Table(EDGE_COLUMNS, why.rows)
@@ -434,7 +434,7 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
 
 
 def when_words(then: int | None, now: float) -> str:
-    """Return a time as people say it: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
+    """Return a time in relative form: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
 
     Args:
         then: milliseconds since the epoch; None, or an impossible time, gives an empty text.

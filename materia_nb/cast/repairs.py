@@ -1,6 +1,6 @@
-"""The kinds of failure of a cast, and the actions that each offers to a person.
+"""The kinds of failure of a cast, and the actions that a person can take for each kind.
 
-The panel, the text of a status and the documentation use these tables, so that they name the same actions.
+The panel, the status text and the documentation use these tables, so that all of them name the same actions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 class Act(NamedTuple):
-    """An action: the label of its button, its effect, the verbs that do the same, and the condition under which it is offered."""
+    """An action: its button label, its effect, the equivalent verbs, and the condition under which it is offered."""
 
     name: str
     label: str
@@ -33,9 +33,9 @@ class Act(NamedTuple):
 
 
 class FailureKind(NamedTuple):
-    """A kind of failure: its description, a predicate, and its actions, the likeliest first.
+    """A kind of failure: its description, a predicate, and its actions, most likely first.
 
-    ``note`` says why an action that one would expect is missing.
+    ``note`` explains why an expected action is missing.
     """
 
     description: str
@@ -54,7 +54,7 @@ def _failure_kind(description: str, acts: str | list[str], note: str = "") -> Fa
 
 
 FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}
-"""Every kind of failure by its name. An agent of other people may fail with a kind of its own."""
+"""Every kind of failure by its name. A third-party agent may fail with its own kind."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
 """The kind that is used for unknown kinds."""
@@ -67,7 +67,7 @@ REDEFINED: Final = frozenset({"command", "description", "model", "params", "scri
 class Redefinition(NamedTuple):
     """The differences between the workbench's definition of a materia (``new``) and the copy of a cast (``old``).
 
-    ``fixed_fields`` are the fields that earlier steps of the cast depend on, for which it cannot be applied.
+    ``fixed_fields`` are differing fields that earlier steps of the cast depend on. They prevent the change.
     """
 
     materia: str
@@ -77,7 +77,7 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The fields that differ, as lines of JSON near the changes, each with ``+``, ``-`` or a blank."""
+        """The changed lines of JSON with some context, each with ``+``, ``-`` or a blank."""
         changed: list[tuple[str, str]] = []
         for key in _differing(self.old, self.new):
             compared = ndiff(_field(key, self.old), _field(key, self.new))
@@ -92,7 +92,7 @@ def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
 
 
 def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
-    """Return the fields in which two definitions differ, in the order of the new one."""
+    """Return the fields in which two definitions differ, in the order of the new definition."""
     keys = dict.fromkeys((*new, *old))
     return [key for key in keys if not same(old.get(key, MISSING), new.get(key, MISSING))]
 
@@ -100,7 +100,7 @@ def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
 def redefinition(
     old: Mapping[str, JSON], new: Mapping[str, JSON], materia: str, owner: Path | None
 ) -> Redefinition | None:
-    """Compare a cast's copy of a definition with another one from a config file in ``owner``; None if they are equal."""
+    """Compare a cast's copy of a definition with a new one from a config file in ``owner``; None if both are equal."""
     changed = _differing(old, new)
     if not changed or same(dict(old), with_absolute_paths(new, owner)):
         return None
@@ -122,7 +122,7 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
 
 
 def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
-    """Return the actions for a cast that failed or was aborted, the likeliest first, in the words of its failure.
+    """Return the actions for a cast that failed or was aborted, most likely first, with texts for its kind of failure.
 
     Args:
         cast: the cast.
@@ -163,7 +163,7 @@ def _stopped(cast: Snapshot) -> list[Snapshot]:
 
 
 def _extension(failure: Failure) -> str:
-    """Return what continuing past a limit allows (R18, R19)."""
+    """Return a description of what the cast may use after continuing past a limit (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"
     return "one more attempt" if failure.kind == "repair_exhausted" else "the limit raised once"
@@ -177,7 +177,7 @@ def _answered_last(cast: Snapshot) -> bool:
 
 def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
-        return False  # the lanes began from what these would change
+        return False  # the lanes started from the values that these actions would change
     stopped = _stopped(cast)
     cut_short = cast.prompt_cut_short is not None
     conditions: dict[str, bool] = {

@@ -1,4 +1,4 @@
-"""The ways to get the runner of a cast: start it, open it read-only, resume it, fork it, or continue a replay."""
+"""Functions that make the runner of a cast: start, open read-only, resume, fork, or continue a replay."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Plan:
     """The values that a cast is started from.
 
     Attributes:
-        graph: the resolved loadout; the cast keeps it whatever happens to the files.
+        graph: the resolved loadout; the cast keeps it even if config files change.
         document: the config as written, limited to this loadout and its materia.
         source: a description of its origin, for the journal.
         project: the directory that utilities and agents work in.
@@ -75,7 +75,7 @@ class Plan:
 
 
 class Prepared(NamedTuple):
-    """Everything that a cast is started from, except for its request."""
+    """All values that a cast is started from, except for its request."""
 
     plan: Plan
     table: AgentTable
@@ -133,7 +133,7 @@ def _cast_start(graph: Graph, request: str, source: str, root: Path, project: Pa
 
 
 def _release(journal: Journal | None, lock: CastLock | None) -> None:
-    """Release what a cast that could not be started had open, since the traceback of the error may keep it for long."""
+    """Release the journal and lock of a cast that could not be started; a traceback could hold them for long."""
     if journal is not None:
         journal.close()
     elif lock is not None:
@@ -141,10 +141,11 @@ def _release(journal: Journal | None, lock: CastLock | None) -> None:
 
 
 def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
-    """Open a run directory read-only, also one of the reference engine.
+    """Open a run directory read-only, including one of the reference engine.
 
-    ``differences`` says where our engine would not have taken the recorded route, and ``messages`` what could not be read. A
-    cast whose loadout cannot be cast here is shown as recorded, with a message about the problems of the loadout (R41).
+    ``differences`` has the steps at which this engine would not have taken the recorded route, and ``messages`` the parts
+    that could not be read. A cast whose loadout cannot be cast here is shown as recorded, with a
+    message about the problems of the loadout (R41).
 
     Raises:
         MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal is damaged
@@ -220,7 +221,7 @@ def resume_runner(
             files.sweep()
             if recorded.redefined:
                 files.write_json(CONFIG, recorded.document)
-            runner.write_now()  # a crash may have come first
+            runner.write_now()  # a crash may have prevented this earlier
             _keep_envelope(runner)
         if start.get("place") != location_of(path) and _remove_approvals(runner):
             runner.messages.append(
@@ -247,12 +248,12 @@ def _keep_envelope(runner: Runner) -> None:
     if visit is not None and visit.socket == last.socket:
         try:
             write_envelope(runner.files.path, runner.rules, runner.session, visit, before)
-        except MateriaError as error:  # the journal has it, so nothing is lost
+        except MateriaError as error:  # the journal has the output, so nothing is lost
             runner.messages.append(" ".join(str(error).split()))
 
 
 def fork_directory(runner: Runner, number: int | None, root: Path | None = None) -> Path:
-    """Make the directory of a cast that continues from step ``number`` of another, or from its current state (R55)."""
+    """Make the directory of a fork that continues from step ``number`` of a cast, or from its current state (R55)."""
     with runner.lock():
         runner.begin()
         runner.write_derived()
@@ -261,7 +262,7 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
 
 
 def replay_directory(runner: Runner, replay: Replay) -> Path:
-    """Make the directory of a cast that begins with the replay of another one's answers in another loadout."""
+    """Make the directory of a cast that starts with a replay of recorded answers in another loadout."""
     rules, when, original = replay.replayed.rules, now(), runner.session
     if not rules.graph.document:
         hint = "give wb.graph(name), or the config itself"
@@ -280,12 +281,12 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
 
 
 def resume_like(runner: Runner, path: Path) -> Runner:
-    """Resume a cast with the agents and pinned functions of another one."""
+    """Resume the cast at ``path`` with the agents and pinned functions of ``runner``."""
     try:
         resumed = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
-        resumed.functions.update(runner.functions)  # no journal holds them
+        resumed.functions.update(runner.functions)  # functions are not in a journal
     except BaseException:
-        shutil.rmtree(path, ignore_errors=True)  # nothing of it has happened yet
+        shutil.rmtree(path, ignore_errors=True)  # the new cast has no steps of its own yet
         raise
     return resumed
 
