@@ -2,8 +2,8 @@
 
 A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup.
 Texts in blocks may be hostile; this module bounds them and makes them harmless on output.
-As a page, blocks are one static HTML file without
-scripts or external resources, for light and dark. In a notebook they are MIME bundles of text, HTML and pictures.
+As a page, blocks are one static HTML file without scripts or external resources, for light and dark. In a notebook they
+are MIME bundles of text, HTML and pictures.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Marks:
         answers: short names of who answers, by socket id; processes have none.
         pins: pinned answers by socket id, which replace the agent (R40).
         only: in a comparison, the only side, A or B, that has or visited a socket, by socket id; ``both`` if the
-        socket itself differs.
+            socket itself differs.
         only_routes: in a comparison, the only side that has or took an edge or exit, by route.
         outputs: short summary of the last output, by socket id.
         sent_back: ids of sockets whose last verdict was not satisfied.

@@ -1,10 +1,9 @@
 """The parts of a cast's panel, one table row each: name, position and content.
 
 What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``show`` and the
-page's list of parts are all derived from
-:data:`PARTS`. A part of the dock that is only to be read is a function that
-returns blocks (:mod:`materia_nb.display.blocks`) and a row here; one that is more than that has its body in
-``front/bodies.js``, under its own name.
+page's list of parts are all derived from :data:`PARTS`. A read-only part of the dock is a function that returns blocks
+(:mod:`materia_nb.display.blocks`) and a row here. Other parts have their body in ``front/bodies.js``, under the name of
+the part.
 
 A frame makes only the parts again that read something that has changed: :class:`FrameMemo` keeps the others.
 """

@@ -1,8 +1,7 @@
 """Everything about one cast on one surface: bar, graph, inspector, timeline and items.
 
 The parts around the graph are drawn by the front-end (``front/``); this module sends slices of state, made by pure
-functions from one snapshot. The messages are
-handled in ``cast_panel.py``.
+functions from one snapshot. The messages are handled in ``cast_panel.py``.
 """
 
 from __future__ import annotations

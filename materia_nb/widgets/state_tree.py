@@ -244,7 +244,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
         rows: the rows of the table; an unchanged text that the page has only in part is None.
         items: the items of the cast.
         read: the items from which the rows were read, None if unknown; the indices are valid only if they equal
-        ``items``.
+            ``items``.
 
     Raises:
         MateriaError: an omitted text is unknown (``outdated``).
