@@ -93,7 +93,7 @@ class JsonOutput:
         except (ValueError, RecursionError) as fault:
             return ProgramAnswer("", unread=f"What it printed is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
-        text = _text(answers[-1]) if answers else ""
+        text = _as_text(answers[-1]) if answers else ""
         failures = [failure for failure in _all_matches(self.error, value) if failure]
         sums = {name: _sum(_all_matches(self.usage.get(name, ()), value)) for name in _TOKEN_KINDS}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
@@ -102,7 +102,7 @@ class JsonOutput:
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
         answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""))
         if failures:
-            message = text or "it reports an error" if failures[-1] is True else _text(failures[-1])
+            message = text or "it reports an error" if failures[-1] is True else _as_text(failures[-1])
             return answer._replace(error=message)
         if answers:
             return answer
@@ -130,7 +130,7 @@ def _all_matches(paths: Paths, value: JSON) -> list[JSON]:
     return [match for path in _as_tuple(paths) for match in _matches(path, value)]
 
 
-def _text(value: JSON) -> str:
+def _as_text(value: JSON) -> str:
     return value if isinstance(value, str) else compact(value)
 
 

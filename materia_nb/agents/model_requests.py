@@ -319,7 +319,7 @@ class Requests:
                         hint="retry --turn, or give the agent fewer max_tokens in its settings",
                         kind="agent_reply_too_long",
                     )
-                if text := _text(event):
+                if text := _delta_text(event):
                     inbox.tell(Said(text, fresh=fresh))
                     fresh = False
         return stream.get()
@@ -390,7 +390,7 @@ def _status_of(error: object) -> int:
     return 429 if _LIMITS.search(f"{fields.get('code')} {fields.get('type')} {fields.get('status')}") else 502
 
 
-def _text(event: ModelResponseStreamEvent) -> str:
+def _delta_text(event: ModelResponseStreamEvent) -> str:
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return text

@@ -88,7 +88,7 @@ class Envelope:
         return not all(map(is_blank, (*self.artifacts_produced, *self.commands_run, *measurements, *locations)))
 
 
-def _text(missing: str = "", *, optional: bool = False) -> HandoffField:
+def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
     """Return a text field; ``missing`` is the issue code for a missing or blank text, "" if the field is optional."""
     return HandoffField("text", missing, "write a text", optional=optional)
 
@@ -101,8 +101,8 @@ def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffFi
 
 
 _SUMMARY: Final[Fields] = {
-    "what_i_did": _text(),
-    "what_i_found": _text(),
+    "what_i_did": _text_field(),
+    "what_i_found": _text_field(),
     "key_decisions": HandoffField("texts"),
     "evidence": HandoffField(
         "object",
@@ -120,14 +120,14 @@ _FIELDS: Final[Fields] = {
         "objects",
         fields={
             "severity": _one_of(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
-            "description": _text("CONCERN:{place}.description"),
-            "recommendation": _text("CONCERN:{place}.recommendation"),
-            "location": _text(optional=True),
+            "description": _text_field("CONCERN:{place}.description"),
+            "recommendation": _text_field("CONCERN:{place}.recommendation"),
+            "location": _text_field(optional=True),
         },
     ),
     "assumptions": HandoffField(
         "objects",
-        fields={name: _text(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")},
+        fields={name: _text_field(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")},
     ),
     "routing": HandoffField(
         "object",
@@ -135,8 +135,8 @@ _FIELDS: Final[Fields] = {
         "add it, an object",
         fields={
             "recommendation": _one_of(_RECOMMENDATIONS, "RECOMMENDATION"),
-            "reason": _text("ROUTING_REASON"),
-            "next_step_suggestion": _text(optional=True),
+            "reason": _text_field("ROUTING_REASON"),
+            "next_step_suggestion": _text_field(optional=True),
             "can_further_iteration_help": HandoffField("flag", optional=True),
         },
     ),
@@ -210,7 +210,7 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
 
 
 def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
-    fields = {name: _text(f"META:{name}" if demanded else "") for name in META}
+    fields = {name: _text_field(f"META:{name}" if demanded else "") for name in META}
     own = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
     for name in META:
         text = own[name]

@@ -344,7 +344,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
 # -- formats of findings ---------------------------------------------------------
 
 
-def _text(checked: Checked) -> str:
+def _checked_text(checked: Checked) -> str:
     blocks: list[Any] = []
     for subject, findings in checked.subjects.items():
         problems = tuple(finding.problem for finding in findings if finding.problem.severity == "problem")
@@ -458,7 +458,7 @@ def _junit(checked: Checked) -> str:
 
 
 _WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
-    "text": _text,
+    "text": _checked_text,
     "json": _json,
     "github": _github,
     "sarif": _sarif,
