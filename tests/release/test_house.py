@@ -18,9 +18,9 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 57_151,  # Python, TOML and JavaScript together
-    "lines of code in one module": 471,
-    "public names that stand for two things": 44,
+    "lines of code": 54_900,  # Python, TOML and JavaScript together
+    "lines of code in one module": 450,
+    "public names that stand for two things": 41,
 }
 STORED_RECORDS = 600_000
 """Bytes of tests/data/shown: outputs that somebody reviews when they change."""

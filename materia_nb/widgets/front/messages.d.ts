@@ -164,7 +164,7 @@ export interface ToCasts {
   fork: { cast: string; shown: string };
   /** Show how two casts differ, below the list. */
   compare: { a: string; b: string; shown: [string, string] };
-  /** Set the name and the tags of a cast: words that begin with ``#``. */
+  /** Set the name and tags of a cast from one text; words that begin with ``#`` become tags. */
   label: { cast: string; shown: string; text: string };
   /** Delete a cast; the page has asked for confirmation. */
   delete: { cast: string; shown: string };
