@@ -115,7 +115,7 @@ class DryBench(Shown):
     ) -> OddsView:
         """Return the probability of each end of a cast and the average number of turns, without calling agents.
 
-        The arguments after ``loadout`` and the errors are those of :meth:`Exploration.odds`; see also :meth:`explore`.
+        The arguments after ``loadout`` and the errors are those of ``Exploration.odds``; see also :meth:`explore`.
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
