@@ -176,8 +176,8 @@ def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
         hand.frame(*(f"Socket-{one}" for one in members))
         hand.press(f"Make loop ({len(members)})")
         hand.said(f"over the work items of Socket-{members[0] - 1}")
-    hand.connect("Socket-4", "Socket-5", "added exit")
-    hand.connect("Socket-7", "Socket-8", "added exit")
+    hand.connect("Socket-4", "Socket-5", "to Socket-5")
+    hand.connect("Socket-7", "Socket-8", "to Socket-8")
     hand.lab.screenshot("design-eight", cell=1)
     has_the_shape(hand.document(2))
     assert hand.actions <= MOST_ACTIONS
