@@ -71,16 +71,22 @@ class Bundle:
         for source in (root / name for root in ROOTS for name in self.sources):
             if source.is_file():
                 sources.setdefault(Path(source.name), source)
-            for path in sorted(source.rglob("*")):
-                target = path.relative_to(source)
-                hidden = any(part.startswith((".", "__")) for part in target.parts)
-                if path.is_file() and not hidden and path.suffix != ".py":
-                    sources.setdefault(target, path)
+            for path in sorted(_visible_files(source)):
+                sources.setdefault(path.relative_to(source), path)
         return sources
 
     def notebooks(self) -> dict[Path, Path]:
         """Return the source path of each notebook, by its path in the target folder."""
         return {target: source for target, source in self.files().items() if target.suffix == ".ipynb"}
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder except Python code and whatever is hidden: casts of the notebooks, caches."""
+    for directory, subfolders, names in os.walk(folder):
+        subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
+        yield from (
+            Path(directory, name) for name in names if not name.startswith((".", "__")) and not name.endswith(".py")
+        )
 
 
 BUNDLES: Final = (
@@ -106,7 +112,7 @@ def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str
         listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
         return f"{listing}\n\nmateria {bundle.command} DIR copies them to DIR."
     written = copy_bundle(bundle, folder, force=force)
-    trusted = trust_notebooks([folder / target for target in written if target in bundle.notebooks()])
+    trusted = trust_notebooks([folder / target for target in written if target.suffix == ".ipynb"])
     return "\n".join(_next_steps(bundle, folder, written, trusted=trusted))
 
 
